@@ -1,0 +1,183 @@
+"""How one field of an object is wrong.
+
+A `FieldError` is what validation returns (never raises), in the order in which the real server finds it; a list of
+them becomes the causes and the message of a 422 (`errors.status.invalid`). Paths are plain strings as they are
+printed (`spec.containers[0].name`): `f"{path}.name"`, `f"{path}[{index}]"`, `f"{path}[{key}]"`.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation/field (texts and order of the parts of a message).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import orjson
+
+__all__ = [
+    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_quote", "immutable", "internal", "invalid",
+    "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
+]
+
+
+class FieldErrorType(Enum):
+    """The `reason` of a cause, and the words that open its message."""
+
+    NOT_FOUND = ("FieldValueNotFound", "Not found")
+    REQUIRED = ("FieldValueRequired", "Required value")
+    DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
+    INVALID = ("FieldValueInvalid", "Invalid value")
+    NOT_SUPPORTED = ("FieldValueNotSupported", "Unsupported value")
+    FORBIDDEN = ("FieldValueForbidden", "Forbidden")
+    TOO_LONG = ("FieldValueTooLong", "Too long")
+    TOO_MANY = ("FieldValueTooMany", "Too many")
+    INTERNAL = ("InternalError", "Internal error")
+    TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
+
+    @property
+    def reason(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+class _Omitted:
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+#: A bad value that the message does not show.
+OMITTED: Final = _Omitted()
+
+#: Immutable fields say this, whatever the field.
+IMMUTABLE = "field is immutable"
+
+_WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
+
+_GO_ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def go_quote(text: str) -> str:
+    """`text` as Go's %q prints it."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_go_escape(character) for character in text) + '"'
+
+
+def _go_escape(character: str) -> str:
+    known = _GO_ESCAPES.get(character)
+    if known is not None:
+        return known
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    if isinstance(value, int | float):
+        return repr(value)
+    return orjson.dumps(value).decode()
+
+
+@dataclass(slots=True, frozen=True)
+class FieldError:
+    """One field, what is wrong with it, the bad value (or OMITTED) and the detail in words."""
+
+    type: FieldErrorType
+    path: str
+    value: Any = OMITTED
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The message without the path: what the cause of a Status says."""
+        text = self.type.words
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
+            text = f"{text}: {_printed(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    @property
+    def message(self) -> str:
+        return f"{self.path or '<nil>'}: {self.body}"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(FieldErrorType.REQUIRED, path, "", detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, detail)
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.TYPE_INVALID, path, value, detail)
+
+
+def immutable(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, IMMUTABLE)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """`supported` is printed in the order given (the real server sorts sets, and keeps the order of lists)."""
+    values = ", ".join(go_quote(item) for item in supported)
+    return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "")
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.DUPLICATE, path, value)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.FORBIDDEN, path, "", detail)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError(FieldErrorType.NOT_FOUND, path, value)
+
+
+def too_long(path: str, maximum: int) -> FieldError:
+    """More than `maximum` bytes."""
+    unit = "byte" if maximum == 1 else "bytes"
+    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long")
+
+
+def too_long_characters(path: str, maximum: int) -> FieldError:
+    """More than `maximum` characters."""
+    unit = "character" if maximum == 1 else "characters"
+    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, f"may not be more than {maximum} {unit}")
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    """`actual` entries (-1: not told) where `maximum` are allowed."""
+    unit = "item" if maximum == 1 else "items"
+    return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, f"must have at most {maximum} {unit}")
+
+
+def too_few(path: str, actual: int, minimum: int) -> FieldError:
+    unit = "item" if minimum == 1 else "items"
+    return FieldError(FieldErrorType.INVALID, path, actual, f"must have at least {minimum} {unit}")
+
+
+def internal(path: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INTERNAL, path, OMITTED, detail)
+
+
+def aggregate(errors: Sequence[FieldError]) -> str:
+    """The message of several errors: one bare, more in brackets, each text once (utilerrors.Aggregate)."""
+    messages = list(dict.fromkeys(error.message for error in errors))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

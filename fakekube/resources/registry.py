@@ -1,0 +1,107 @@
+"""Which resources there are: the table that leads from a path to a kind and its strategy.
+
+One `Resource` is one served version of one resource (apps/v1 deployments). All versions of a resource share one
+`bucket` of the store and one storage version. Built-ins are made once per process from `data/` and shared by all
+clusters; each cluster has a `Registry` of its own on top, to which definitions add and from which they remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fakekube.resources.strategy import Strategy
+    from fakekube.resources.subresources import Subresource
+    from fakekube.schema.model import Type
+
+__all__ = ["GVK", "Registry", "Resource"]
+
+
+@dataclass(slots=True, frozen=True)
+class GVK:
+    """Group, version and kind."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(eq=False)
+class Resource:
+    """One served version of a resource."""
+
+    group: str
+    version: str
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str]
+    bucket: str
+    """Where the store keeps the objects of all versions: `plural.group`, or what the shared storage is called."""
+    storage_version: str
+    strategy_factory: Callable[[], Strategy]
+    type_factory: Callable[[], Type]
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    field_labels: tuple[str, ...] = ("metadata.name", "metadata.namespace")
+    """What a field selector may name."""
+    storage_version_hash: str = ""
+    custom: bool = False
+    """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
+    to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Converts an object of this version to the storage version; None if the shapes are the same."""
+    from_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def gvk(self) -> GVK:
+        return GVK(self.group, self.version, self.kind)
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        return self.strategy_factory()
+
+    @cached_property
+    def type(self) -> Type:
+        return self.type_factory()
+
+    def key(self, namespace: str, name: str) -> str:
+        """The key of an object within the bucket; sorts by namespace, then name."""
+        return f"{namespace}/{name}" if self.namespaced else name
+
+
+class Registry:
+    """The resources of one cluster: the built-in ones, and those that definitions add."""
+
+    def __init__(self, builtins: Sequence[Resource]) -> None:
+        self._by_path: dict[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in builtins}
+
+    def get(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource at a path, or None if it is not served."""
+        return self._by_path.get((group, version, plural))
+
+    def add(self, resource: Resource) -> None:
+        self._by_path[resource.group, resource.version, resource.plural] = resource
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        self._by_path.pop((group, version, plural), None)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._by_path.values()))
+
+    def versions(self, group: str, plural: str) -> list[Resource]:
+        """All served versions of a resource."""
+        return [r for r in self._by_path.values() if r.group == group and r.plural == plural]

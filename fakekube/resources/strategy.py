@@ -1,0 +1,120 @@
+"""What a kind does of its own when it is written: the frame that every kind's module fills in.
+
+Order of a create: decode by schema (unknown fields told, constants defaulted) → `default` → admission that changes →
+`prepare_for_create` → `validate` → `canonicalize` → admission that checks → `begin_create` (allocations, undone if
+the write fails) → store. An update: the same with `prepare_for_update`, `validate_update`, `begin_update`.
+
+Objects are plain dicts in the shape of the storage version, without kind and apiVersion. The *new* object is the
+request's own tree and may be changed in place; the *old* one belongs to the store and is never changed (parts of it
+may be put into the new one as they are). A strategy keeps no state: what it needs comes in the `WriteContext`.
+
+Specified by: k8s.io/apiserver/pkg/registry/rest (create.go, update.go, delete.go) and pkg/registry/**/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+    from fakekube.errors import FieldError
+    from fakekube.resources.registry import Resource
+    from fakekube.resources.services import Services
+
+__all__ = ["Object", "Strategy", "Undo", "WriteContext"]
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+Undo = Callable[[], None]
+"""Gives back what a `begin_…` took, when the write does not happen."""
+
+
+@dataclass(slots=True)
+class WriteContext:
+    """Everything a strategy may ask during one write."""
+
+    resource: Resource
+    namespace: str
+    clock: Clock
+    services: Services
+    """What the cluster offers to strategies: lookups of other objects, allocators, signing keys, feature gates."""
+    user: str = "admin"
+    groups: Sequence[str] = ()
+    subresource: str = ""
+    dry_run: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    """Texts of Warning headers, in order; the answer sends each once."""
+
+
+class Strategy:
+    """The generic kind; a kind's module subclasses it and overrides what differs."""
+
+    create_on_update: ClassVar[bool] = False
+    """PUT of an absent name creates (AllowCreateOnUpdate)."""
+    unconditional_update: ClassVar[bool] = True
+    """PUT without resourceVersion overwrites (AllowUnconditionalUpdate)."""
+    delete_returns_object: ClassVar[bool] = False
+    """DELETE answers with the deleted object instead of a Status."""
+    has_status: ClassVar[bool] = False
+    """There is a /status subresource: main writes keep the old status (a create drops it), status writes keep the rest."""
+    graceful: ClassVar[bool] = False
+    """DELETE may leave the object terminating for a grace period (pods)."""
+    cached: ClassVar[bool] = True
+    """The real server keeps a watch cache of this resource (all but events)."""
+    orphans_by_default: ClassVar[bool] = False
+    """Deletion without a policy orphans dependents (none of the served versions does)."""
+    generation: ClassVar[bool] = False
+    """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        """What is wrong with a name (or, if `prefix`, a generateName): texts of the detail. Default: DNS subdomain."""
+        from fakekube.resources import names
+
+        return names.dns_subdomain(name, prefix)
+
+    def default(self, obj: Object) -> None:
+        """Set the defaults that depend on other fields; constants are already there."""
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        """Reset what a client may not set. The frame has dropped status and set the generation where the flags say so."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        """The same for updates. The frame has restored the status and counted the generation where the flags say so."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        """What is wrong with a new object, besides its metadata (which the frame validates first)."""
+        return []
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """What is wrong with a changed object, besides its metadata. Default: what is wrong with a new one."""
+        return self.validate(context, obj)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        """API warnings about an accepted object (`old` is None on create)."""
+        return []
+
+    def canonicalize(self, obj: Object) -> None:
+        """Bring an accepted object into the form in which it is stored."""
+
+    def begin_create(self, context: WriteContext, obj: Object) -> Undo | None:
+        """Allocate what the new object needs (may change it, may raise StatusError)."""
+        return None
+
+    def begin_update(self, context: WriteContext, obj: Object, old: Object) -> Undo | None:
+        """Allocate and release what the change asks for."""
+        return None
+
+    def after_delete(self, context: WriteContext, old: Object) -> None:
+        """Release what a removed object held."""
+
+    def grace_period(self, context: WriteContext, old: Object, options: Object) -> int:
+        """Seconds that a graceful deletion of `old` takes (0: gone at once); only asked if `graceful`."""
+        return 0
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        """Paths that writes of this strategy never own in managedFields."""
+        return ()
