@@ -1,0 +1,51 @@
+"""What a cluster offers to its strategies: other objects, and the pools that values are drawn from.
+
+A strategy never sees the store. It looks up and changes other objects through this protocol, which the cluster
+implements (`verbs/services.py`) and unit tests fake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from fakekube.resources.strategy import Object
+
+__all__ = ["Services"]
+
+
+class Services(Protocol):
+    """See the module; `group` is "" for the core group, `namespace` is "" for cluster-scoped resources."""
+
+    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        """The stored object (storage version, without kind and apiVersion), or None. Not to be changed."""
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
+        """All stored objects, of one namespace or (if "") of all. Not to be changed."""
+
+    def update(self, group: str, plural: str, namespace: str, name: str, change: Callable[[Object], Object]) -> Object:
+        """Compare-and-set: `change` gets the stored object and returns a new tree (or the same object for no change);
+        it may be called again after a conflict, and may raise StatusError. Raises not-found."""
+
+    def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
+        """Store an object that the server itself makes (already complete); raises already-exists."""
+
+    def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
+        """Remove an object that the server itself made; nothing if it is not there."""
+
+    def enabled(self, gate: str) -> bool:
+        """Is a feature gate on?"""
+
+    def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
+        """May this user do that (the attributes of a SubjectAccessReview's spec)? With the reason in words."""
+
+    def authenticate(self, token: str, audiences: Any) -> dict[str, Any] | None:
+        """The user info of a bearer token, or None."""
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """A service account token (JWT) with these claims, signed with the cluster's key."""
+
+    @property
+    def issuer(self) -> str:
+        """The issuer URL of service account tokens."""
