@@ -1,0 +1,36 @@
+"""What a patch that cannot be applied answers, in the words of the real server.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's encoding/json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.errors import StatusError
+
+__all__ = ["go_kind", "type_mismatch", "unprocessable"]
+
+
+def unprocessable() -> StatusError:
+    """422 without a cause: the patch is well formed and does not fit the object."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def type_mismatch(value: Any, wanted: str) -> str:
+    """Go's words for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
+    return f"json: cannot unmarshal {go_kind(value)} into {wanted}"
+
+
+def go_kind(value: Any) -> str:
+    """What encoding/json calls the kind of a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "string"
+    return "number"

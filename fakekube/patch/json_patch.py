@@ -1,0 +1,289 @@
+"""JSON patch as the real server understands it.
+
+A patch goes through two gates: `decode` (is this a list of operations?) and `apply` (does it fit this document?).
+The semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member that is absent reads
+as null, negative and padded indexes work, the root can be replaced but not added or removed, what stands before the
+first slash of a pointer is ignored, and `test` compares scalars by their text.
+
+Invariant: the given document is never changed. Containers on the way to a change are copied once per patch (their
+keys sorted, as the real server prints what it has opened); all others are shared with the result.
+
+Specified by: gopkg.in/evanphx/json-patch.v4/patch.go, k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fakekube.errors import StatusError
+from fakekube.errors.status import bad_request, request_entity_too_large
+from fakekube.patch.errors import type_mismatch, unprocessable
+from fakekube.patch.literals import Literal, has_ambiguous_literals, literal_text, loads_with_literals, without_literals
+
+__all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
+
+#: Operations that one patch may have.
+MAX_OPERATIONS: Final = 10_000
+
+#: Bytes of JSON by which the `copy` operations of one patch may grow a document.
+MAX_COPY_BYTES: Final = 3 * 1024 * 1024
+
+Operation = Mapping[str, Any]
+"""One step of a patch; what its members are is looked at when it is applied."""
+
+_STRING_MEMBERS = ("op", "path", "from")
+_MEMBERS = frozenset({*_STRING_MEMBERS, "value"})
+_INDEX = re.compile(r"[+-]?[0-9]+")
+
+
+class _Rejected(Exception):
+    """An operation does not fit the document."""
+
+
+def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple[list[Operation], list[str]]:
+    """Takes a parsed body for the operations of a JSON patch.
+
+    :param strict: fieldValidation is Warn or Strict: members are checked, with other words than without it.
+    :param duplicates: what the codec said of repeated keys (`duplicate field "[0].path"`).
+    :returns: the operations, and what is to be warned of (or, in Strict, refused).
+    :raises StatusError: 400 if the body is no list of operations.
+    """
+    if patch is None:
+        return [], []
+    if not strict:
+        return _decode_leniently(patch), []
+    if not isinstance(patch, list):
+        raise _undecodable(patch, "Go value of type []handlers.jsonPatchOp")
+    unknown: list[str] = []
+    for index, operation in enumerate(patch):
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+        for member, value in operation.items():
+            if member in _STRING_MEMBERS and not isinstance(value, str | None):
+                raise _undecodable(value, f"Go struct field jsonPatchOp.{member} of type string")
+            if member not in _MEMBERS:
+                unknown.append(f'json patch unknown field "[{index}].{member}"')
+    return _operations(patch), unknown + [f"json patch {text}" for text in duplicates]
+
+
+def _decode_leniently(patch: Any) -> list[Operation]:
+    if not isinstance(patch, list):
+        raise bad_request(type_mismatch(patch, "Go value of type jsonpatch.Patch"))
+    for operation in patch:
+        if not isinstance(operation, dict | None):
+            raise bad_request(type_mismatch(operation, "Go value of type jsonpatch.Operation"))
+    return _operations(patch)
+
+
+def _operations(patch: list[Any]) -> list[Operation]:
+    return [operation if operation is not None else {} for operation in patch]
+
+
+def _undecodable(value: Any, wanted: str) -> StatusError:
+    return bad_request(f"error decoding patch: {type_mismatch(value, wanted)}")
+
+
+def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes = b"") -> Any:
+    """The document that the operations make of `document`; parts are shared with both.
+
+    :param operations: from `decode`.
+    :param body: the patch as it was sent. `test` compares scalars by their text, which differs for equal values
+        when characters are escaped differently; without the body, values are compared.
+    :returns: an object, or a list if the root was replaced by one.
+    :raises StatusError: 413 for too many operations, 422 if one of them does not fit.
+    """
+    if len(operations) > MAX_OPERATIONS:
+        problem = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise request_entity_too_large(problem)
+    literal = has_ambiguous_literals(body) and any(operation.get("op") == "test" for operation in operations)
+    if literal:
+        operations = _with_literal_values(operations, loads_with_literals(body))
+    editor = _Editor(document)
+    try:
+        for operation in operations:
+            editor.perform(operation)
+    except _Rejected:
+        raise unprocessable() from None
+    return without_literals(editor.root) if literal else editor.root
+
+
+def _with_literal_values(operations: Sequence[Operation], patch: list[Any]) -> list[Operation]:
+    """The operations with the values of the same patch as it was parsed with literals."""
+    return [
+        {**plain, "value": literal["value"]} if "value" in plain else plain
+        for plain, literal in zip(operations, _operations(patch), strict=True)
+    ]
+
+
+class _Editor:
+    """A document under change: knows which containers are its own copies."""
+
+    def __init__(self, document: Any) -> None:
+        self._own: dict[int, Any] = {}
+        self._copied_bytes = 0
+        self.root = self._open(document)
+
+    def perform(self, operation: Operation) -> None:
+        kind = operation.get("op")
+        action = _ACTIONS.get(kind) if isinstance(kind, str) else None
+        if action is None:
+            raise _Rejected
+        action(self, operation)
+
+    def _open(self, container: Any) -> Any:
+        """The container as a copy that may be changed."""
+        if id(container) in self._own:
+            return container
+        copy = dict(sorted(container.items())) if isinstance(container, dict) else list(container)
+        self._own[id(copy)] = copy
+        return copy
+
+    def _find(self, operation: Operation, member: str = "path") -> tuple[Any, str]:
+        """The container that a pointer leads into, and the last token of the pointer."""
+        pointer = operation.get(member)
+        if not isinstance(pointer, str):
+            raise _Rejected
+        _, *tokens = pointer.split("/")
+        if not tokens:
+            raise _Rejected
+        container = self.root
+        for token in tokens[:-1]:
+            key = _unescape(token)
+            child = _get(container, key)
+            if not isinstance(child, dict | list):
+                raise _Rejected
+            opened = self._open(child)
+            if opened is not child:
+                container[key if isinstance(container, dict) else int(key)] = opened
+            container = opened
+        return container, _unescape(tokens[-1])
+
+    def add(self, operation: Operation) -> None:
+        _add(*self._find(operation), operation.get("value"))
+
+    def remove(self, operation: Operation) -> None:
+        _remove(*self._find(operation))
+
+    def replace(self, operation: Operation) -> None:
+        value = operation.get("value")
+        if operation.get("path") == "":
+            if not isinstance(value, dict | list):
+                raise _Rejected
+            self.root = self._open(value)
+            return
+        container, key = self._find(operation)
+        if isinstance(container, dict):
+            container[key] = value
+        else:
+            container[_existing(container, key)] = value
+
+    def move(self, operation: Operation) -> None:
+        container, key = self._find(operation, "from")
+        value = _get(container, key)
+        _remove(container, key)
+        _add(*self._find(operation), value)
+
+    def test(self, operation: Operation) -> None:
+        value = operation.get("value")
+        if operation.get("path") == "":
+            found = self.root
+        else:
+            found = _get(*self._find(operation))
+        if not _equal(found, value):
+            raise _Rejected
+
+    def copy(self, operation: Operation) -> None:
+        value = _get(*self._find(operation, "from"))
+        container, key = self._find(operation)
+        if value is not None:
+            self._copied_bytes += _encoded_size(value)
+        if self._copied_bytes > MAX_COPY_BYTES:
+            raise _Rejected
+        _add(container, key, value)
+        # The value now stands in two places: nothing within it may be changed without being copied first.
+        self._own.clear()
+        self.root = self._open(self.root)
+
+
+_ACTIONS: dict[str, Callable[[_Editor, Operation], None]] = {
+    "add": _Editor.add,
+    "copy": _Editor.copy,
+    "move": _Editor.move,
+    "remove": _Editor.remove,
+    "replace": _Editor.replace,
+    "test": _Editor.test,
+}
+
+
+def _unescape(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
+
+
+def _index(key: str) -> int:
+    if not _INDEX.fullmatch(key):
+        raise _Rejected
+    return int(key)
+
+
+def _existing(items: list[Any], key: str) -> int:
+    """The position of an item; negative ones count from the end."""
+    index = _index(key)
+    if not -len(items) <= index < len(items):
+        raise _Rejected
+    return index
+
+
+def _get(container: Any, key: str) -> Any:
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_existing(container, key)]
+
+
+def _add(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        index = _index(key)
+        places = len(container) + 1
+        if not -places <= index < places:
+            raise _Rejected
+        container.insert(index if index >= 0 else index + places, value)
+
+
+def _remove(container: Any, key: str) -> None:
+    if isinstance(container, dict):
+        if key not in container:
+            raise _Rejected
+        del container[key]
+    else:
+        del container[_existing(container, key)]
+
+
+def _equal(found: Any, value: Any) -> bool:
+    if isinstance(found, dict):
+        return (
+            isinstance(value, dict)
+            and found.keys() == value.keys()
+            and all(_equal(item, value[key]) for key, item in found.items())
+        )
+    if isinstance(found, list):
+        return (
+            isinstance(value, list)
+            and len(found) == len(value)
+            and all(map(_equal, found, value))
+        )
+    if isinstance(found, Literal) or isinstance(value, Literal):
+        return not isinstance(value, dict | list) and literal_text(found) == literal_text(value)
+    return type(found) is type(value) and bool(found == value)
+
+
+def _encoded_size(value: Any) -> int:
+    return len(orjson.dumps(value, default=literal_text))

@@ -1,0 +1,85 @@
+"""Scalars that remember how they were written.
+
+The real server compares some values by their JSON text: `"é"` and `"\\u00e9"` are two things to it. Bodies in which
+that could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s in place of plain scalars.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from json.decoder import scanstring
+from json.scanner import py_make_scanner
+from typing import Any
+
+import orjson
+
+__all__ = ["Literal", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals"]
+
+#: Escapes, characters that Go escapes, and numbers that can be written in several ways.
+_AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
+
+_GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_GO_ESCAPED = re.compile("[<>&\u2028\u2029]")
+
+
+@dataclass(slots=True, frozen=True)
+class Literal:
+    """A scalar and its JSON text."""
+
+    value: Any
+    text: str
+
+
+def has_ambiguous_literals(body: bytes) -> bool:
+    """May this JSON text hold scalars that are not written as Go writes them?"""
+    return _AMBIGUOUS.search(body) is not None
+
+
+def literal_text(value: Any) -> str:
+    """How a scalar was written, or how Go writes it."""
+    if isinstance(value, Literal):
+        return value.text
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    text = orjson.dumps(value).decode()
+    return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
+
+
+class _Decoder(json.JSONDecoder):
+    """The standard decoder with its hooks set to keep texts; numbers and strings only, null, true and false are plain."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_int=_number(int), parse_float=_number(float))
+        self.parse_string = _string
+        self.scan_once = py_make_scanner(self)  # type: ignore[no-untyped-call]
+
+
+def _number(parse: type[int] | type[float]) -> Any:
+    return lambda text: Literal(parse(text), text)
+
+
+def _string(document: str, begin: int, strict: bool = True) -> tuple[Literal, int]:
+    value, end = scanstring(document, begin, strict)
+    return Literal(value, document[begin - 1 : end]), end
+
+
+def loads_with_literals(body: bytes) -> Any:
+    """Parses JSON that is known to be well formed; strings and numbers become literals."""
+    return _Decoder().decode(body.decode(errors="replace"))
+
+
+def without_literals(value: Any) -> Any:
+    """The plain value; what holds no literals is shared."""
+    if isinstance(value, Literal):
+        return value.value
+    if isinstance(value, dict):
+        plain = {key: without_literals(item) for key, item in value.items()}
+        return plain if any(plain[key] is not item for key, item in value.items()) else value
+    if isinstance(value, list):
+        items = [without_literals(item) for item in value]
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value

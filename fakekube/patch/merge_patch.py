@@ -1,0 +1,63 @@
+"""JSON merge patch as the real server understands it.
+
+RFC 7386 with one departure of evanphx/json-patch: a value that replaces something other than an object loses the
+nulls within its objects even where they stand in lists, one that replaces an object with a list keeps them.
+
+Invariant: neither the document nor the patch is changed; the result shares with both. Objects that both have are
+merged with sorted keys, as the real server prints them.
+
+Specified by: RFC 7386, gopkg.in/evanphx/json-patch.v4/merge.go, k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.errors.status import bad_request
+from fakekube.patch.errors import type_mismatch
+
+__all__ = ["apply", "decode"]
+
+
+def decode(patch: Any, *, strict: bool) -> Any:
+    """Checks that a parsed body can be a merge patch.
+
+    :param strict: fieldValidation is Warn or Strict: only an object will do. Without it a list will, too.
+    :raises StatusError: 400 if it cannot.
+    """
+    if strict and not isinstance(patch, dict | None):
+        wanted = "Go value of type map[string]interface {}"
+        raise bad_request(f"error decoding patch: {type_mismatch(patch, wanted)}")
+    if not isinstance(patch, dict | list):
+        raise bad_request("Invalid JSON Patch")
+    return patch
+
+
+def apply(document: dict[str, Any], patch: Any) -> Any:
+    """The document that the patch makes of `document`: an object, or the patch itself if that is a list."""
+    return _merge(document, patch) if isinstance(patch, dict) else _pruned(patch)
+
+
+def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(document)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+            continue
+        current = document.get(key)
+        if not isinstance(current, dict):
+            merged[key] = _pruned(value)
+        elif isinstance(value, dict):
+            merged[key] = _merge(current, value)
+        else:
+            merged[key] = value
+    return dict(sorted(merged.items()))
+
+
+def _pruned(value: Any) -> Any:
+    """The value without the nulls of its objects; nulls of lists stay."""
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in sorted(value.items()) if item is not None}
+    if isinstance(value, list):
+        return [_pruned(item) for item in value]
+    return value
