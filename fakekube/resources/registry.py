@@ -12,12 +12,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fakekube.errors import status
+from fakekube.resources.selectable import LABEL_ALIASES, FieldReader, problem_with_label
+
 if TYPE_CHECKING:
     from fakekube.resources.strategy import Strategy
     from fakekube.resources.subresources import Subresource
     from fakekube.schema.model import Type
 
-__all__ = ["GVK", "Registry", "Resource"]
+__all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
+
+METADATA_LABELS = ("metadata.name", "metadata.namespace")
+"""What every kind lets a field selector name."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,8 +59,10 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
-    field_labels: tuple[str, ...] = ("metadata.name", "metadata.namespace")
+    field_labels: tuple[str, ...] = METADATA_LABELS
     """What a field selector may name."""
+    field_readers: Mapping[str, FieldReader] = field(default_factory=dict)
+    """How the stored object is read for each of them."""
     storage_version_hash: str = ""
     custom: bool = False
     """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
@@ -77,6 +85,16 @@ class Resource:
     @cached_property
     def type(self) -> Type:
         return self.type_factory()
+
+    def field_label(self, label: str) -> str:
+        """The name by which the stored object knows a field label of this version.
+
+        Raises StatusError 400 for a label that the kind does not know.
+        """
+        if label not in self.field_labels:
+            converts = self.custom or self.field_labels != METADATA_LABELS
+            raise status.bad_request(problem_with_label(self.kind, label, converts=converts))
+        return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
 
     def key(self, namespace: str, name: str) -> str:
         """The key of an object within the bucket; sorts by namespace, then name."""

@@ -1,0 +1,251 @@
+"""What names and other short strings may look like: each check returns the texts of what is wrong, in order.
+
+A check takes a string and returns a list of details, empty if the string is fine; the caller makes field errors of
+them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is checked as the
+start of a name, so one dash at its end is as good as a letter.
+
+Specified by: k8s.io/apimachinery/pkg/util/validation, …/pkg/api/validate/content and …/pkg/api/validation (generic.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+__all__ = [
+    "LABEL_LENGTH", "SUBDOMAIN_LENGTH", "NameCheck", "c_identifier", "change_directory", "config_map_key",
+    "dns_1035_label", "dns_label", "dns_subdomain", "dns_subdomain_with_underscores", "environment_name",
+    "fits", "http_header_name", "in_range", "label_key", "label_value", "path_segment", "percent", "port_name",
+    "port_number", "regex_text", "relaxed_environment_name", "too_long_text", "wildcard_subdomain",
+]
+
+NameCheck = Callable[[str, bool], list[str]]
+"""(name, is it a prefix?) → what is wrong with it."""
+
+LABEL_LENGTH = 63
+SUBDOMAIN_LENGTH = 253
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_KEY})?"
+
+
+def too_long_text(maximum: int, unit: str = "characters") -> str:
+    return f"must be no more than {maximum} {unit}"
+
+
+def regex_text(description: str, regex: str, *examples: str) -> str:
+    """What a string must look like, in words, by example, and as a regular expression."""
+    if not examples:
+        return f"{description} (regex used for validation is '{regex}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{description} (e.g. {shown}regex used for validation is '{regex}')"
+
+
+def fits(value: str, maximum: int) -> bool:
+    """Is `value` at most `maximum` bytes long?"""
+    return len(value) <= maximum if value.isascii() else len(value.encode(errors="surrogatepass")) <= maximum
+
+
+def _form(
+    regex: str, description: str, *examples: str, maximum: int = 0, unit: str = "characters"
+) -> Callable[[str], list[str]]:
+    """A check of a length and a regular expression."""
+    matches = re.compile(regex).fullmatch
+    text = regex_text(description, regex, *examples)
+
+    def check(value: str) -> list[str]:
+        if (not maximum or len(value) <= maximum) and matches(value):
+            return []
+        errors = [] if not maximum or fits(value, maximum) else [too_long_text(maximum, unit)]
+        return errors if matches(value) else [*errors, text]
+
+    return check
+
+
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_subdomain = _form(_SUBDOMAIN, _SUBDOMAIN_TEXT, "example.com", maximum=SUBDOMAIN_LENGTH)
+_subdomain_bytes = _form(_SUBDOMAIN, _SUBDOMAIN_TEXT, "example.com", maximum=SUBDOMAIN_LENGTH, unit="bytes")
+_label = _form(
+    _LABEL,
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    "my-name", "123-abc", maximum=LABEL_LENGTH,
+)
+_label_1035 = _form(
+    _LABEL_1035,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character",
+    "my-name", "abc-123", maximum=LABEL_LENGTH,
+)
+
+#: A subdomain whose labels may have underscores, as the search paths of pods may.
+dns_subdomain_with_underscores = _form(
+    _UNDERSCORE_SUBDOMAIN,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    "example.com", maximum=SUBDOMAIN_LENGTH,
+)
+wildcard_subdomain = _form(
+    _WILDCARD,
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
+    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    "*.example.com", maximum=SUBDOMAIN_LENGTH,
+)
+label_value = _form(
+    _VALUE,
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character",
+    "MyValue", "my_value", "12345", maximum=LABEL_LENGTH, unit="bytes",
+)
+c_identifier = _form(
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'",
+    "my_name", "MY_NAME", "MyName",
+)
+percent = _form(
+    "[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%"
+)
+http_header_name = _form(
+    "[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
+)
+_config_map_key = _form(
+    "[-._a-zA-Z0-9]+", "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "key.name", "KEY_NAME", "key-name", maximum=SUBDOMAIN_LENGTH,
+)
+_environment_name = _form(
+    "[-._a-zA-Z][-._a-zA-Z0-9]*",
+    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
+    "and must not start with a digit",
+    "my.env-name", "MY_ENV.NAME", "MyEnvName1",
+)
+
+
+def _mask_trailing_dash(prefix: str) -> str:
+    """A prefix without the dash at its end, which whatever is appended makes legal."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1123 subdomain: the form of most names."""
+    return _subdomain(_mask_trailing_dash(name) if prefix else name)
+
+
+_subdomain_matches = re.compile(_SUBDOMAIN).fullmatch
+_label_matches = re.compile(_LABEL).fullmatch
+
+
+def dns_label(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1123 label: a subdomain without dots."""
+    if prefix:
+        name = _mask_trailing_dash(name)
+    errors = _label(name)
+    if errors and not _label_matches(name) and _subdomain_matches(name):
+        errors[-1] = "must not contain dots"
+    return errors
+
+
+def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1035 label: one that starts with a letter."""
+    return _label_1035(_mask_trailing_dash(name) if prefix else name)
+
+
+def path_segment(name: str, prefix: bool = False) -> list[str]:
+    """Anything that can be a segment of a path: names of RBAC objects, and the least that every name must be."""
+    if not prefix and name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in name]
+
+
+_KEY_TEXT = regex_text(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _KEY, "MyName", "my.name", "123-abc",
+)
+_key_matches = re.compile(_KEY).fullmatch
+
+
+def label_key(value: str) -> list[str]:
+    """A qualified name: an optional subdomain and a slash, then a name (keys of labels and annotations, finalizers …)."""
+    prefix, slash, name = value.rpartition("/")
+    if not slash and len(name) <= LABEL_LENGTH and _key_matches(name):
+        return []
+    if "/" in prefix:
+        optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_KEY_TEXT}{optional}"]
+    errors = []
+    if slash:
+        problems = _subdomain_bytes(prefix) if prefix else ["must be non-empty"]
+        errors += [f"prefix part {problem}" for problem in problems]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif not fits(name, LABEL_LENGTH):
+        errors.append(f"name part {too_long_text(LABEL_LENGTH, 'bytes')}")
+    if not _key_matches(name):
+        errors.append(f"name part {_KEY_TEXT}")
+    return errors
+
+
+def config_map_key(value: str) -> list[str]:
+    """A key of a ConfigMap's or Secret's data: a file name."""
+    return _config_map_key(value) + change_directory(value)
+
+
+def environment_name(value: str) -> list[str]:
+    """The name of an environment variable, as it had to be before the rule was relaxed."""
+    return _environment_name(value) + change_directory(value)
+
+
+_relaxed_matches = re.compile("[ -<>-~]*").fullmatch
+
+
+def relaxed_environment_name(value: str) -> list[str]:
+    """The name of an environment variable: any printable ASCII but the equals sign."""
+    if not value:
+        return ["environment variable name must be non-empty"]
+    if _relaxed_matches(value):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def change_directory(value: str) -> list[str]:
+    """A file name must not lead to a directory above."""
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+_port_name_matches = re.compile("[-a-z0-9]+").fullmatch
+_has_letter = re.compile("[a-z]").search
+
+
+def port_name(value: str) -> list[str]:
+    """The name of a port (RFC 6335, lower case only)."""
+    errors = []
+    if not fits(value, 15):
+        errors.append(too_long_text(15))
+    if not _port_name_matches(value):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _has_letter(value):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        errors.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+def in_range(value: int, minimum: int, maximum: int) -> list[str]:
+    return [] if minimum <= value <= maximum else [f"must be between {minimum} and {maximum}, inclusive"]
+
+
+def port_number(value: int) -> list[str]:
+    return in_range(value, 1, 65535)
