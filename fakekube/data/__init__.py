@@ -1,0 +1,181 @@
+"""The facts of each Kubernetes minor, as data: types, kinds, resources, groups, columns, and what a cluster starts with.
+
+Theory of operation: a folder a minor (`v1_36`), made by `generate.py`, read lazily file by file and never changed; what
+is not asked for is not parsed. Nothing here knows what the facts are for. A further minor is a further folder.
+
+The files, one entry a line:
+
+* `resources.json`, `groups.json`: what discovery serves, in its order (see `ResourceRow` and `GroupRow`).
+* `kinds.json`: by group version and kind, the Go name of the type, or an object with `type`, `labels` (what a field
+  selector may name) and `defaults` (constant defaults, by path, that hold for this kind only). An empty string is a
+  kind that the real server has heard of but that cannot be met.
+* `types/PACKAGE.json`: by name, a type: `alias` (the Go type behind a named scalar, list or map), `custom` (has a JSON
+  form of its own), `fields`, `map` (x-kubernetes-map-type), `unions`, `gvk`, `schema` (true: it is in OpenAPI; an object:
+  its schema, where that does not follow from the rest).
+* The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): `t` Go type, `*` is a pointer; `o` when
+  it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w` Protobuf number and wire (absent:
+  bytes); `s` and `k` patch strategy and merge key; `r` required; `d` constant default; of OpenAPI `l`, `m`, `g` list type, map keys and map type,
+  `e` enum, `x` the whole property where `shapes.property_schema` does not yield it.
+* `columns.json`: table columns by path of the collection.
+* `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+__all__ = ["Facts", "GroupRow", "KindRow", "ResourceRow", "minor"]
+
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class ResourceRow:
+    """A served resource or subresource (`deployments/status`), as discovery names it."""
+
+    group: str
+    version: str
+    name: str
+    kind: str
+    kind_group: str
+    """Group and version of the bodies; those of the resource unless it is a subresource that speaks another kind."""
+    kind_version: str
+    foreign: bool
+    """Discovery tells group and version of the kind (it differs from where the resource is, or is a scale)."""
+    verbs: tuple[str, ...]
+    namespaced: bool = False
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    storage_version_hash: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the collection, as `columns` and `bootstrap` name it."""
+        return f"/apis/{self.group}/{self.version}/{self.name}" if self.group else f"/api/{self.version}/{self.name}"
+
+
+@dataclass(slots=True, frozen=True)
+class GroupRow:
+    """An API group (never the core group) with its versions in the order of preference."""
+
+    name: str
+    versions: tuple[str, ...]
+    preferred: str
+
+
+@dataclass(slots=True, frozen=True)
+class KindRow:
+    """A kind of a group version."""
+
+    type: str
+    """The Go name of its type; empty for a kind that is registered but cannot be met."""
+    field_labels: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] | None = None
+    """Constant defaults of this kind only, by path (`.spec.enableServiceLinks`)."""
+
+
+class Facts:
+    """The facts of one minor."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._packages: dict[str, Row] = {}
+
+    def _read(self, name: str) -> Any:
+        return orjson.loads((self._folder / name).read_bytes())
+
+    @cached_property
+    def resources(self) -> Sequence[ResourceRow]:
+        """All served resources and subresources, in the order of discovery."""
+        return tuple(_resource(row) for row in self._read("resources.json"))
+
+    @cached_property
+    def groups(self) -> Sequence[GroupRow]:
+        """All groups but the core one, in the order of /apis."""
+        return tuple(GroupRow(row["name"], tuple(row["versions"]), row["preferred"]) for row in self._read("groups.json"))
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Mapping[str, Any]]:
+        kinds: Mapping[str, Mapping[str, Any]] = self._read("kinds.json")
+        return kinds
+
+    def kind(self, group: str, version: str, kind: str) -> KindRow | None:
+        """What is known of a kind; None if the real server's scheme does not know it."""
+        row = self._kinds.get(f"{group}/{version}" if group else version, {}).get(kind)
+        if row is None:
+            return None
+        if isinstance(row, str):
+            return KindRow(row)
+        return KindRow(row["type"], tuple(row.get("labels", ())), row.get("defaults"))
+
+    def kinds(self, group: str, version: str) -> Sequence[str]:
+        """The names of all kinds that the real server's scheme knows in a group version, sorted."""
+        return tuple(self._kinds.get(f"{group}/{version}" if group else version, ()))
+
+    @property
+    def group_versions(self) -> Sequence[str]:
+        """Every group version that the real server's scheme knows, served or not, sorted."""
+        return tuple(self._kinds)
+
+    def type(self, go_name: str) -> Row:
+        """The row of a named type. Raises KeyError for one that is not kept."""
+        package, _, base = go_name.rpartition(".")
+        rows = self._packages.get(package)
+        if rows is None:
+            try:
+                rows = self._read(f"types/{package.replace('/', '_')}.json")
+            except FileNotFoundError:
+                raise KeyError(go_name) from None
+            self._packages[package] = rows
+        row: Row = rows[base]
+        return row
+
+    def type_names(self) -> Sequence[str]:
+        """The Go names of all types (reads everything)."""
+        names = []
+        for file in sorted((self._folder / "types").iterdir()):
+            package = file.stem.replace("_", "/")
+            names += [f"{package}.{base}" for base in self._read(f"types/{file.name}")]
+        return tuple(names)
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Sequence[Row]]:
+        columns: Mapping[str, Sequence[Row]] = self._read("columns.json")
+        return columns
+
+    def columns(self, path: str) -> Sequence[Row]:
+        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be listed."""
+        return self._columns.get(path, ())
+
+    @cached_property
+    def bootstrap(self) -> Mapping[str, Sequence[Row]]:
+        """The objects that a fresh server has, by path of their collection. Without uid, revision and times."""
+        paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
+        files = sorted((self._folder / "bootstrap").iterdir())
+        return {paths[file.stem]: self._read(f"bootstrap/{file.name}") for file in files}
+
+
+def _resource(row: Row) -> ResourceRow:
+    group, _, version = row["in"].rpartition("/")
+    kind_group, _, kind_version = row.get("of", row["in"]).rpartition("/")
+    return ResourceRow(
+        group, version, row["name"], row["kind"], kind_group, kind_version, "of" in row, tuple(row["verbs"]),
+        row.get("namespaced", False), row.get("singular", ""), tuple(row.get("short", ())), tuple(row.get("categories", ())),
+        row.get("hash", ""),
+    )  # fmt: skip
+
+
+@cache
+def minor(version: str = "1.36") -> Facts:
+    """The facts of a minor ("1.36"). Raises LookupError for one that there is no data of."""
+    folder = Path(__file__).parent / f"v{version.replace('.', '_')}"
+    if not folder.is_dir():
+        raise LookupError(f"no data for Kubernetes {version}")
+    return Facts(folder)

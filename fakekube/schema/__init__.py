@@ -1,0 +1,1 @@
+"""Types, and the walks over them that are compiled once per type: decoding, defaulting, printing."""

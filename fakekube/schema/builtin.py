@@ -1,0 +1,147 @@
+"""Built-in types as the model has them, made from `data/` when they are first asked for.
+
+A `Type` is made once per minor and Go name (`[]string` and `map[string]k8s.io/….Quantity` are names too), so identity
+of types is identity of Go types as far as their name tells. What belongs to a field and not to a type (list type, map
+keys, map type and enum) makes a type of its own for that field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from typing import Any
+
+from fakekube import data
+from fakekube.schema.model import EMPTY, Field, ListType, MapType, Shape, Type
+
+__all__ = ["Builtins", "builtins", "kind_type", "type_of"]
+
+_META = "k8s.io/apimachinery/pkg/apis/meta/v1."
+_EXTENSIONS = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
+
+_SCALARS: Mapping[str, tuple[Shape, str]] = {
+    "string": (Shape.STRING, ""),
+    "bool": (Shape.BOOLEAN, ""),
+    "bytes": (Shape.BYTES, "byte"),
+    "int": (Shape.INTEGER, "int64"),
+    "int32": (Shape.INTEGER, "int32"),
+    "int64": (Shape.INTEGER, "int64"),
+    "float64": (Shape.NUMBER, "double"),
+}
+
+#: Types with a JSON form of their own.
+_CUSTOM: Mapping[str, Shape] = {
+    _META + "Time": Shape.TIME,
+    _META + "MicroTime": Shape.MICRO_TIME,
+    _META + "Duration": Shape.DURATION,
+    _META + "FieldsV1": Shape.FIELDS_V1,
+    "k8s.io/apimachinery/pkg/api/resource.Quantity": Shape.QUANTITY,
+    "k8s.io/apimachinery/pkg/util/intstr.IntOrString": Shape.INT_OR_STRING,
+    "k8s.io/apimachinery/pkg/runtime.RawExtension": Shape.RAW,
+} | {f"{_EXTENSIONS}{version}.JSON": Shape.ANY for version in ("v1", "v1beta1")}
+
+
+class Builtins:
+    """The types of one minor."""
+
+    def __init__(self, facts: data.Facts) -> None:
+        self.facts = facts
+        self._types: dict[str, Type] = {}
+
+    def type_of(self, go_name: str) -> Type:
+        """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises KeyError."""
+        known = self._types.get(go_name)
+        if known is None:
+            known = self._types[go_name] = self._make(go_name, EMPTY)
+        return known
+
+    def kind_type(self, group: str, version: str, kind: str) -> Type | None:
+        """The type of a kind; None if there is no such kind, or none that can be met."""
+        row = self.facts.kind(group, version, kind)
+        return self.type_of(row.type) if row is not None and row.type else None
+
+    def _make(self, go_name: str, row: Mapping[str, Any]) -> Type:
+        """`row` is that of the field, where it says something of the type."""
+        if go_name in _SCALARS:
+            shape, format_ = _SCALARS[go_name]
+            go = "[]uint8" if go_name == "bytes" else go_name
+            return Type(shape, go_name, go, format=format_, enum=tuple(row.get("e", ())))
+        if go_name.startswith("[]"):
+            return self._list(go_name, go_name[2:], "[]" + self.type_of(go_name[2:]).go, row)
+        if go_name.startswith("map["):
+            key, _, value = go_name[4:].partition("]")
+            return self._map(go_name, value, f"map[{self.type_of(key).go}]{self.type_of(value).go}", row)
+        return self._named(go_name, row)
+
+    def _list(self, name: str, item: str, go: str, row: Mapping[str, Any]) -> Type:
+        items = self._make(item, {"e": row["e"]}) if "e" in row else self.type_of(item)
+        return Type(
+            Shape.LIST, name, go, items=items, list_type=ListType(row.get("l", "atomic")), list_map_keys=tuple(row.get("m", ()))
+        )
+
+    def _map(self, name: str, value: str, go: str, row: Mapping[str, Any]) -> Type:
+        return Type(Shape.MAP, name, go, items=self.type_of(value), map_type=MapType(row.get("g", "granular")))
+
+    def _named(self, go_name: str, row: Mapping[str, Any]) -> Type:
+        package, _, base = go_name.rpartition(".")
+        go = f"{package.rpartition('/')[2]}.{base}"
+        if go_name in _CUSTOM:
+            return Type(_CUSTOM[go_name], go_name, go)
+        known = self.facts.type(go_name)
+        alias = known.get("alias")
+        if alias is None:
+            granularity = MapType(row.get("g") or known.get("map", "granular"))
+            return Type(Shape.STRUCT, go_name, go, resolve=partial(self._fields, go_name), map_type=granularity)
+        if alias.startswith("[]"):
+            return self._list(go_name, alias[2:], go, row)
+        if alias.startswith("map["):
+            return self._map(go_name, alias.partition("]")[2], go, row)
+        shape, format_ = _SCALARS[alias]
+        return Type(shape, go_name, go, format=format_, enum=tuple(row.get("e", ())))
+
+    def _fields(self, go_name: str) -> Mapping[str, Field]:
+        return {field.name: field for field in self._flat(go_name, ())}
+
+    def _flat(self, go_name: str, inlined: tuple[int, ...]) -> Iterator[Field]:
+        """The fields of a struct in order, those of inlined structs in their place."""
+        for name, row in self.facts.type(go_name).get("fields", {}).items():
+            type_name = row["t"].removeprefix("*")
+            if name.startswith("+"):
+                yield from self._flat(type_name, (*inlined, row["n"]) if "n" in row else inlined)
+            else:
+                yield self._field(name, type_name, row, inlined)
+
+    def _field(self, name: str, type_name: str, row: Mapping[str, Any], inlined: tuple[int, ...]) -> Field:
+        own = not row.keys().isdisjoint(("l", "m", "g", "e"))
+        omitted = row.get("o", "e")
+        return Field(
+            name=name,
+            type=self._make(type_name, row) if own else self.type_of(type_name),
+            omit_empty=omitted in ("e", "ez"),
+            omit_zero=omitted in ("z", "ez"),
+            pointer=row["t"].startswith("*"),
+            required="r" in row,
+            default=row.get("d"),
+            patch_strategy=tuple(row["s"].split(",")) if "s" in row else (),
+            patch_merge_key=row.get("k", ""),
+            number=row.get("n", 0),
+            wire=row.get("w", "bytes") if "n" in row else "",
+            inlined=inlined,
+            row=row,
+        )
+
+
+@cache
+def builtins(version: str = "1.36") -> Builtins:
+    """The types of a minor, made once per process."""
+    return Builtins(data.minor(version))
+
+
+def type_of(go_name: str) -> Type:
+    """See `Builtins.type_of`, of the newest minor."""
+    return builtins().type_of(go_name)
+
+
+def kind_type(group: str, version: str, kind: str) -> Type | None:
+    """See `Builtins.kind_type`, of the newest minor."""
+    return builtins().kind_type(group, version, kind)
