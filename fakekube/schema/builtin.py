@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from fakekube import data
-from fakekube.schema.model import EMPTY, Field, ListType, MapType, Shape, Type
+from fakekube.schema.model import Field, ListType, MapType, Shape, Type
 
 __all__ = ["Builtins", "builtins", "kind_type", "type_of"]
 
@@ -52,7 +52,7 @@ class Builtins:
         """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises KeyError."""
         known = self._types.get(go_name)
         if known is None:
-            known = self._types[go_name] = self._make(go_name, EMPTY)
+            known = self._types[go_name] = self._make(go_name, {})
         return known
 
     def kind_type(self, group: str, version: str, kind: str) -> Type | None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 __all__ = ["Field", "ListType", "MapType", "Shape", "Type"]
@@ -59,9 +58,6 @@ class MapType(Enum):
     ATOMIC = "atomic"
 
 
-EMPTY: Mapping[str, Any] = MappingProxyType({})
-
-
 @dataclass(slots=True, eq=False)
 class Field:
     """One field of a struct: its JSON name, and what Go and Protobuf say of it."""
@@ -86,7 +82,7 @@ class Field:
     """The wire kind of the Protobuf tag: varint, bytes, fixed64 …; repeated when the type is a list."""
     inlined: tuple[int, ...] = ()
     """Protobuf numbers of the messages around the field that JSON does not show (inlined structs), outermost first."""
-    row: Mapping[str, Any] = EMPTY
+    row: Mapping[str, Any] = field(default_factory=dict)
     """The row in `data/` that the field was made from."""
 
 
