@@ -1,7 +1,7 @@
 """IP addresses and CIDRs: what old fields tolerate, what new fields demand, and the warnings in between.
 
-Old fields read addresses as Go 1.16 did: leading zeros are ignored, IPv4 may be wrapped into IPv6. New fields take
-only the canonical form. Addresses are `ipaddress` objects; an IPv4-mapped one is unwrapped, as Go does.
+Old fields read addresses as Go 1.16 did: leading zeros are ignored, IPv4 may be wrapped into IPv6. New fields
+take only the canonical form. Addresses are `ipaddress` objects; an IPv4-mapped one is unwrapped, as Go does.
 
 Specified by: k8s.io/apimachinery/pkg/util/validation/ip.go and k8s.io/utils/net (parse.go).
 """
@@ -17,15 +17,15 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote, invalid
 
 __all__ = [
-    "Address", "Network", "cidr", "cidr_warnings", "ip", "ip_warnings", "is_ipv6", "legacy_cidr", "legacy_ip",
-    "interface_address", "parse_cidr", "parse_ip",
+    "Address", "Network", "cidr", "cidr_warnings", "interface_address", "ip", "ip_warnings", "is_ipv6",
+    "legacy_cidr", "legacy_ip", "parse_cidr", "parse_ip",
 ]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Network(NamedTuple):
-    """A parsed CIDR: the address as written, the network it lies in, the length of its prefix, of how many bits."""
+    """A parsed CIDR: the address as written, its network, the length of the prefix, of how many bits."""
 
     address: Address
     network: Address
@@ -156,7 +156,8 @@ def ip_warnings(path: str, text: str) -> list[str]:
     """What to tell about a tolerated address (which must parse)."""
     exact = _strict_ip(text)
     if exact is None or _is_mapped(exact):
-        return [f"{path}: non-standard IP address {go_quote(text)} is invalid: use {go_quote(str(parse_ip(text)))}"]
+        better = go_quote(str(parse_ip(text)))
+        return [f"{path}: non-standard IP address {go_quote(text)} is invalid: use {better}"]
     if exact.version == 6 and str(exact) != text:
         better = go_quote(str(exact))
         return [f"{path}: IPv6 address {go_quote(text)} should be in RFC 5952 canonical format ({better})"]
@@ -208,7 +209,8 @@ def cidr_warnings(path: str, text: str) -> list[str]:
     quoted, better = go_quote(text), go_quote(str(network))
     if network.address != network.network:
         single = go_quote(f"{network.address}/{network.bits}")
-        warnings.append(f"{path}: CIDR value {quoted} is ambiguous in this context (should be {better} or {single}?)")
+        hint = f"(should be {better} or {single}?)"
+        warnings.append(f"{path}: CIDR value {quoted} is ambiguous in this context {hint}")
     exact = _strict_cidr(text)
     if exact is None or _is_mapped(exact[0]):
         warnings.append(f"{path}: non-standard CIDR value {quoted} is invalid: use {better}")
@@ -221,9 +223,12 @@ def interface_address(path: str, text: str) -> list[FieldError]:
     """An address with the length of its network's prefix, in canonical form."""
     network = parse_cidr(text)
     if network is None:
-        return [invalid(path, text, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)")]
+        form = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        return [invalid(path, text, form)]
     length = network.length
     if network.address.version == 4 and length > 32:
         length -= 96
     canonical = f"{network.address}/{length}"
-    return [] if text == canonical else [invalid(path, text, f"must be in canonical form ({go_quote(canonical)})")]
+    if text == canonical:
+        return []
+    return [invalid(path, text, f"must be in canonical form ({go_quote(canonical)})")]

@@ -1,10 +1,10 @@
 """What names and other short strings may look like: each check returns the texts of what is wrong, in order.
 
-A check takes a string and returns a list of details, empty if the string is fine; the caller makes field errors of
-them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is checked as the
-start of a name, so one dash at its end is as good as a letter.
+A check takes a string and returns a list of details, empty if the string is fine; the caller makes field
+errors of them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is
+checked as the start of a name, so one dash at its end is as good as a letter.
 
-Specified by: k8s.io/apimachinery/pkg/util/validation, …/pkg/api/validate/content and …/pkg/api/validation (generic.go).
+Specified by: k8s.io/apimachinery/pkg/util/validation, …/api/validate/content, …/api/validation (generic.go).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Callable
 __all__ = [
     "LABEL_LENGTH", "SUBDOMAIN_LENGTH", "NameCheck", "c_identifier", "change_directory", "config_map_key",
     "dns_1035_label", "dns_label", "dns_subdomain", "dns_subdomain_with_underscores", "environment_name",
-    "fits", "http_header_name", "in_range", "label_key", "label_value", "path_segment", "percent", "port_name",
-    "port_number", "regex_text", "relaxed_environment_name", "too_long_text", "wildcard_subdomain",
+    "fits", "http_header_name", "in_range", "label_key", "label_value", "path_segment", "percent",
+    "port_name", "port_number", "regex_text", "relaxed_environment_name", "too_long_text",
+    "wildcard_subdomain",
 ]
 
 NameCheck = Callable[[str, bool], list[str]]
@@ -97,7 +98,8 @@ dns_subdomain_with_underscores = _form(
 wildcard_subdomain = _form(
     _WILDCARD,
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
-    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    "which must consist of lower case alphanumeric characters, '-' or '.' "
+    "and end with an alphanumeric character",
     "*.example.com", maximum=SUBDOMAIN_LENGTH,
 )
 label_value = _form(
@@ -160,21 +162,22 @@ def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """Anything that can be a segment of a path: names of RBAC objects, and the least that every name must be."""
+    """Anything that can be a segment of a path: the least that every name must be."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
 _KEY_TEXT = regex_text(
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    "must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character",
     _KEY, "MyName", "my.name", "123-abc",
 )
 _key_matches = re.compile(_KEY).fullmatch
 
 
 def label_key(value: str) -> list[str]:
-    """A qualified name: an optional subdomain and a slash, then a name (keys of labels and annotations, finalizers …)."""
+    """A qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
     prefix, slash, name = value.rpartition("/")
     if not slash and len(name) <= LABEL_LENGTH and _key_matches(name):
         return []
@@ -213,7 +216,9 @@ def relaxed_environment_name(value: str) -> list[str]:
         return ["environment variable name must be non-empty"]
     if _relaxed_matches(value):
         return []
-    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+    return [
+        "a valid environment variable name must consist only of printable ASCII characters other than '='",
+    ]
 
 
 def change_directory(value: str) -> list[str]:

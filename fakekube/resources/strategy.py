@@ -67,6 +67,8 @@ class Strategy:
     """The real server keeps a watch cache of this resource (all but events)."""
     orphans_by_default: ClassVar[bool] = False
     """Deletion without a policy orphans dependents (none of the served versions does)."""
+    standard_finalizers: ClassVar[bool] = True
+    """Finalizers without a domain must be standard ones (see metadata.py; not so in a few groups)."""
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
 
