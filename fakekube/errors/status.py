@@ -14,7 +14,7 @@ from typing import Any
 from fakekube.errors.field import FieldError, aggregate, go_quote
 
 __all__ = [
-    "StatusError", "already_exists", "bad_request", "conflict", "expired", "forbidden", "generic", "internal", "invalid",
+    "StatusError", "already_exists", "bad_request", "conflict", "expired", "forbidden", "generate_name_conflict", "generic", "internal", "invalid",
     "method_not_supported", "not_acceptable", "not_found", "qualified", "request_entity_too_large", "server_timeout",
     "service_unavailable", "timeout", "too_large_resource_version", "too_many_requests", "unauthorized",
     "unsupported_media_type",
@@ -71,6 +71,12 @@ def not_found(group: str, resource: str, name: str) -> StatusError:
 def already_exists(group: str, resource: str, name: str) -> StatusError:
     message = f"{qualified(group, resource)} {go_quote(name)} already exists"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
+
+
+def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
+    """409 when every generated name was taken."""
+    message = f"{qualified(group, resource)} {go_quote(name)} already exists, the server was not able to generate a unique name for the object"
+    return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
 
 
 def conflict(group: str, resource: str, name: str, problem: str) -> StatusError:

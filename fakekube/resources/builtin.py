@@ -6,10 +6,20 @@ without a row is served by the generic `Strategy`. The list of resources is made
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-__all__ = ["CONVERSIONS", "STRATEGIES", "SUBRESOURCES"]
+from fakekube import data
+from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
+from fakekube.resources.selectable import field_readers
+from fakekube.resources.strategy import Strategy
+from fakekube.resources.subresources import Action, Projection, StatusView, Subresource
+from fakekube.schema.builtin import Builtins, builtins
+from fakekube.schema.model import Type
+
+__all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
 
 #: (group, plural) → the Strategy class of the resource.
 STRATEGIES: dict[tuple[str, str], str] = {
@@ -18,19 +28,30 @@ STRATEGIES: dict[tuple[str, str], str] = {
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
-#: A /status without a row is a view through the kind's own strategy with its status and spec kept apart.
+#: A /status without a row is a `StatusView`.
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     # -- the other kinds
 }
 
-#: (group, version, plural) of a version that is not stored → ("module:to_storage", "module:from_storage").
+#: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
+ACTIONS: dict[tuple[str, str], str] = {
+}
+
+#: (group, plural) → where resources are stored under another group or version than their own: bucket, group, version.
+STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("events.k8s.io", "events"): ("events", "", "v1"),
+    ("autoscaling", "horizontalpodautoscalers"): ("horizontalpodautoscalers.autoscaling", "autoscaling", "v2"),
+}
+
+#: (group, version, plural) of what is not stored in its own shape → ("module:to_storage", "module:from_storage").
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
 }
 
-#: (group, plural) → (bucket, group, version) where resources share storage or store another than their only version.
-STORED_AS: dict[tuple[str, str], tuple[str, str]] = {
-    ("events.k8s.io", "events"): ("events", "v1"),
+#: Where the real server's storage keeps a resource, if not below its plural.
+_STORAGE_PREFIXES = {
+    "services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions", "replicationcontrollers": "controllers",
+    "ingresses.networking.k8s.io": "ingress", "podsecuritypolicies.policy": "podsecuritypolicy",
 }
 
 
@@ -38,3 +59,73 @@ def attribute(path: str) -> Any:
     """What a "module:attribute" of the tables names."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
+
+
+@cache
+def resources(version: str = "1.36") -> Sequence[Resource]:
+    """All built-in resources of a minor, in the order of discovery. Shared by all clusters: not to be changed."""
+    facts, types = data.minor(version), builtins(version)
+    rows = facts.resources
+    main = [row for row in rows if "/" not in row.name]
+    below: dict[tuple[str, str, str], list[data.ResourceRow]] = {}
+    for row in rows:
+        if "/" in row.name:
+            below.setdefault((row.group, row.version, row.name.partition("/")[0]), []).append(row)
+    return tuple(_resource(facts, types, row, below.get((row.group, row.version, row.name), [])) for row in main)
+
+
+def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: Sequence[data.ResourceRow]) -> Resource:
+    own_bucket = f"{row.name}.{row.group}" if row.group else row.name
+    bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
+    kind = facts.kind(row.group, row.version, row.kind)
+    to_storage, from_storage = CONVERSIONS.get((row.group, row.version, row.name), ("", ""))
+    action = ACTIONS.get((row.group, row.name))
+    return Resource(
+        group=row.group, version=row.version, plural=row.name, singular=row.singular, kind=row.kind,
+        namespaced=row.namespaced, verbs=frozenset(row.verbs), bucket=bucket, storage_version=version,
+        strategy_factory=partial(_strategy, row.group, row.name),
+        type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
+        storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
+        list_kind=f"{row.kind}List", short_names=row.short_names, categories=row.categories,
+        subresources={s.name: s for s in (_subresource(types, b) for b in below)},
+        field_labels=kind.field_labels if kind and kind.field_labels else METADATA_LABELS,
+        field_readers=field_readers(bucket), storage_version_hash=row.storage_version_hash,
+        storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
+        to_storage=attribute(to_storage) if to_storage else None,
+        from_storage=attribute(from_storage) if from_storage else None,
+        action=partial(_act, action) if action else None,
+    )
+
+
+def _type(types: Builtins, gvk: GVK) -> Type:
+    found = types.kind_type(gvk.group, gvk.version, gvk.kind)
+    if found is None:
+        raise LookupError(f"no type for {gvk}")
+    return found
+
+
+def _strategy(group: str, plural: str) -> Strategy:
+    path = STRATEGIES.get((group, plural))
+    strategy: Strategy = attribute(path)() if path else Strategy()
+    return strategy
+
+
+def _act(path: str, *arguments: Any) -> Any:
+    """Imports an action when it is first called."""
+    return attribute(path)(*arguments)
+
+
+def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
+    plural, _, name = row.name.partition("/")
+    gvk = GVK(row.kind_group, row.kind_version, row.kind)
+    return Subresource(
+        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row.group, plural, name)
+    )
+
+
+def _implementation(group: str, plural: str, name: str) -> Strategy | Projection | Action | None:
+    path = SUBRESOURCES.get((group, f"{plural}/{name}"))
+    if path is None:
+        return StatusView(_strategy(group, plural)) if name == "status" else None
+    found: Any = attribute(path)
+    return found() if isinstance(found, type) else found

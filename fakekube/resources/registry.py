@@ -17,7 +17,7 @@ from fakekube.resources.selectable import LABEL_ALIASES, FieldReader, problem_wi
 
 if TYPE_CHECKING:
     from fakekube.resources.strategy import Strategy
-    from fakekube.resources.subresources import Subresource
+    from fakekube.resources.subresources import Action, Subresource
     from fakekube.schema.model import Type
 
 __all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
@@ -55,6 +55,8 @@ class Resource:
     storage_version: str
     strategy_factory: Callable[[], Strategy]
     type_factory: Callable[[], Type]
+    storage_type_factory: Callable[[], Type] | None = None
+    """None if the type that is stored is the type that is served."""
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -64,6 +66,10 @@ class Resource:
     field_readers: Mapping[str, FieldReader] = field(default_factory=dict)
     """How the stored object is read for each of them."""
     storage_version_hash: str = ""
+    storage_prefix: str = ""
+    """Where the real server's storage keeps the objects; some error messages tell."""
+    action: Action | None = None
+    """What a POST does where nothing is stored (reviews, bindings)."""
     custom: bool = False
     """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
     to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
@@ -85,6 +91,10 @@ class Resource:
     @cached_property
     def type(self) -> Type:
         return self.type_factory()
+
+    @cached_property
+    def storage_type(self) -> Type:
+        return self.storage_type_factory() if self.storage_type_factory else self.type
 
     def field_label(self, label: str) -> str:
         """The name by which the stored object knows a field label of this version.

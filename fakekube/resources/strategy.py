@@ -72,6 +72,11 @@ class Strategy:
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
 
+    checks_metadata_update: ClassVar[bool] = True
+    """The kind's own update validation looks at the change of the metadata once more (a fault is then told twice)."""
+    checks_metadata_again: ClassVar[bool] = False
+    """The kind's own update validation also validates the metadata as of a new object."""
+
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         """What is wrong with a name (or, if `prefix`, a generateName): texts of the detail. Default: DNS subdomain."""
         from fakekube.resources import names
@@ -110,12 +115,17 @@ class Strategy:
         """Allocate and release what the change asks for."""
         return None
 
+    def releasable(self, obj: Object) -> bool:
+        """May an object that is being deleted, and whose metadata holds it no longer, go? (Namespaces have more.)"""
+        return True
+
     def after_delete(self, context: WriteContext, old: Object) -> None:
         """Release what a removed object held."""
 
-    def grace_period(self, context: WriteContext, old: Object, options: Object) -> int:
-        """Seconds that a graceful deletion of `old` takes (0: gone at once); only asked if `graceful`."""
-        return 0
+    def grace_period(self, context: WriteContext, old: Object, options: Object) -> int | None:
+        """Seconds that a graceful deletion of `old` takes (`options` may name gracePeriodSeconds), or None if it is not
+        to be graceful; only asked if `graceful`, and if no deletion is under way."""
+        return None
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         """Paths that writes of this strategy never own in managedFields."""

@@ -2,25 +2,29 @@
 
 Three forms, and every subresource is one of them:
 
-* a *view*: the object itself through another strategy (status, finalize, approval, ephemeralcontainers, resize);
+* a *view*: the object itself through another `Strategy` (status, finalize, approval, ephemeralcontainers, resize);
 * a *projection*: another kind computed from the object and written back into it (scale);
 * an *action*: a POST that does something and answers with an object (binding, eviction, token).
 
-What only a running cluster could answer (log, exec, proxy …) has no form: `connect` answers as a server without nodes.
+What only a running node could answer (log, exec, proxy …) has no form: those verbs answer as a server without nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fakekube.resources.registry import GVK
+from fakekube.resources.strategy import Strategy
 
 if TYPE_CHECKING:
-    from fakekube.resources.strategy import Object, Strategy, WriteContext
+    from fakekube.errors import FieldError
+    from fakekube.resources.registry import GVK
+    from fakekube.resources.strategy import Object, WriteContext
+    from fakekube.schema.model import Type
 
-__all__ = ["Action", "Projection", "Subresource"]
+__all__ = ["Action", "Projection", "StatusView", "Subresource"]
 
 Action = Callable[["WriteContext", str, "Object"], "Object"]
 """(context, name of the parent, decoded body) → the answer. Raises StatusError. Honours `context.dry_run`."""
@@ -31,21 +35,70 @@ class Projection:
     """Another kind as a window on the object."""
 
     read: Callable[[Object], Object]
-    """The projected object, complete with metadata, without kind and apiVersion."""
+    """The projected object, complete with metadata, without kind and apiVersion. May raise StatusError."""
     write: Callable[[Object, Object], Object]
     """(stored object, changed projection) → a new object that shares what did not change."""
-    validate: Callable[[Object], list[object]]
+    validate: Callable[[Object], list[FieldError]]
     """Field errors of the changed projection."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(eq=False)
 class Subresource:
-    """One path below an object. Exactly one of strategy, projection and action is set, or none (connect)."""
+    """One path below an object. Its implementation is imported when it is first used."""
 
     name: str
     gvk: GVK
     """Of the bodies sent and answered."""
     verbs: frozenset[str]
-    strategy: Strategy | None = None
-    projection: Projection | None = None
-    action: Action | None = None
+    type_factory: Callable[[], Type]
+    factory: Callable[[], Strategy | Projection | Action | None]
+
+    @cached_property
+    def type(self) -> Type:
+        """Of the bodies sent and answered."""
+        return self.type_factory()
+
+    @cached_property
+    def _implementation(self) -> Strategy | Projection | Action | None:
+        return self.factory()
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """If it is a view."""
+        found = self._implementation
+        return found if isinstance(found, Strategy) else None
+
+    @property
+    def projection(self) -> Projection | None:
+        found = self._implementation
+        return found if isinstance(found, Projection) else None
+
+    @property
+    def action(self) -> Action | None:
+        found = self._implementation
+        return None if found is None or isinstance(found, Strategy | Projection) else found
+
+
+class StatusView(Strategy):
+    """/status of a kind that has nothing of its own to say about it: the status may change, the rest stays.
+
+    Metadata changes as in a main write; validation is the kind's own of an update.
+    """
+
+    def __init__(self, main: Strategy) -> None:
+        self._main = main
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        for name in {**obj, **old}:
+            if name in ("metadata", "status"):
+                continue
+            if name in old:
+                obj[name] = old[name]
+            else:
+                del obj[name]
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self._main.validate_update(context, obj, old)
+
+    def reset_fields(self, version: str) -> list[tuple[str, ...]]:
+        return [("spec",)]

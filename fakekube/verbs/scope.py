@@ -1,0 +1,93 @@
+"""One request's view of the cluster: which resource, which part of it, under which names.
+
+Made once per request by `verbs.handle`; the verbs read it. `endpoint` says through what the object is seen: the main
+resource, or one of its subresources.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.resources.registry import GVK, Resource
+from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.subresources import Subresource
+from fakekube.schema.model import Type
+from fakekube.store import Bucket
+from fakekube.verbs.backend import Backend
+from fakekube.verbs.request import Request
+
+__all__ = ["Scope"]
+
+
+@dataclass(eq=False)
+class Scope:
+    """See the module."""
+
+    request: Request
+    backend: Backend
+    resource: Resource
+    subresource: Subresource | None
+    namespace: str
+    """Of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
+    name: str
+    """In the path; "" for collections."""
+    dry_run: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def bucket(self) -> Bucket:
+        return self.backend.store.bucket(self.resource.bucket)
+
+    @property
+    def key(self) -> str:
+        return self.resource.key(self.namespace, self.name)
+
+    @property
+    def prefix(self) -> str:
+        """Of the keys of the collection."""
+        return f"{self.namespace}/" if self.resource.namespaced and self.namespace else ""
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """Of the writes through this endpoint."""
+        if self.subresource is not None and self.subresource.strategy is not None:
+            return self.subresource.strategy
+        return self.resource.strategy
+
+    @property
+    def kind(self) -> GVK:
+        """Of the bodies of this endpoint."""
+        return self.subresource.gvk if self.subresource is not None else self.resource.gvk
+
+    @cached_property
+    def type(self) -> Type:
+        """Of the bodies of this endpoint."""
+        if self.subresource is not None and self.subresource.gvk != self.resource.gvk:
+            return self.subresource.type
+        return self.resource.type
+
+    @cached_property
+    def context(self) -> WriteContext:
+        """What strategies and admission learn of this request."""
+        user = self.request.user
+        return WriteContext(
+            resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
+            user=user.name, groups=user.groups, subresource=self.subresource.name if self.subresource else "",
+            dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
+        )
+
+    def not_found(self, name: str | None = None) -> StatusError:
+        return status.not_found(self.resource.group, self.resource.plural, self.name if name is None else name)
+
+    def conflict(self, problem: str, name: str | None = None) -> StatusError:
+        return status.conflict(self.resource.group, self.resource.plural, self.name if name is None else name, problem)
+
+    def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
+        """422 of the object in this request."""
+        name = obj.get("metadata", {}).get("name", "")
+        return status.invalid(self.resource.group, self.resource.kind, name, errors)

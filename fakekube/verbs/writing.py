@@ -1,0 +1,334 @@
+"""The write path below the verbs: create, compare-and-set, and what each kind does in between.
+
+`create` stores a new object; `update` reads, lets its caller build the new state from the old one, prepares and
+validates it, and commits if nobody was faster, else starts again. Nothing here runs under the store's lock but the
+stamping of the revision. An update that changes nothing commits nothing; one that takes the last finalizer off a dying
+object deletes it. A dry run does all of it but the commit.
+
+Invariants: what came out of the store is never changed; an object is committed in the printed form of its type
+(`schema.printing`), so that two equal objects have equal encodings.
+
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest/{create,update}.go, dryrun.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.codecs.document import Document
+from fakekube.errors import StatusError, status
+from fakekube.errors import field as fields
+from fakekube.resources import metadata as object_metadata
+from fakekube.resources import names
+from fakekube.resources.strategy import Object, Strategy, Undo
+from fakekube.schema import printing
+from fakekube.store import Conflict, Record
+from fakekube.verbs import systemfields
+from fakekube.verbs.scope import Scope
+
+__all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
+
+OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
+
+#: How often a generated name is drawn again after a collision.
+NAME_ATTEMPTS = 8
+
+#: Stands in the place of the revision until the store has assigned one.
+UNSTAMPED = "0"
+
+Build = Callable[[Object | None], Object]
+"""(stored object or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
+
+Check = Callable[[Object, Object | None], None]
+"""(new object, stored object or None): validating admission; raises StatusError."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What a write has left: the object (of a dry run: as it would be), and whether it was created or removed."""
+
+    document: Document
+    created: bool = False
+    deleted: bool = False
+
+
+def stamped(obj: Object, revision: int) -> Document:
+    """The object with its revision; everything else is shared."""
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+
+
+def same_object(new: Object, old: Object) -> bool:
+    """Would storing `new` change anything but the revision?"""
+    meta = {**new["metadata"], "resourceVersion": old["metadata"].get("resourceVersion", "")}
+    candidate = {**new, "metadata": meta}
+    return candidate == old and Document(candidate).json == Document(old).json  # 1, 1.0 and True are equal in Python
+
+
+# ---------------------------------------------------------------- create
+
+
+def create(scope: Scope, obj: Object, check: Check) -> Written:
+    """Store a new object, drawing a generated name again where it collides.
+
+    Raises StatusError: 409 if the name is taken, 422 if the object is invalid, and whatever `check` raises.
+    """
+    meta = obj["metadata"]
+    if not systemfields.needs_generated_name(meta):
+        return _create_named(scope, obj, check)
+    prefix = meta["generateName"]
+    for attempt in range(NAME_ATTEMPTS):
+        candidate = {**obj, "metadata": {**meta, "name": systemfields.generate_name(prefix)}}
+        try:
+            return _create_named(scope, candidate, check)
+        except StatusError as error:
+            if error.reason != "AlreadyExists" or attempt == NAME_ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
+    prepared, undo = _prepared_for_create(scope, obj, check)
+    name = prepared["metadata"]["name"]
+    key = scope.resource.key(scope.namespace, name)
+    try:
+        _refuse_revision(prepared)
+        if scope.dry_run:
+            if scope.bucket.get(key) is not None:
+                raise _taken(scope, key, name, obj)
+            prepared["metadata"].pop("resourceVersion", None)
+            return Written(Document(_printed(scope, prepared)), created=True)
+        final = _printed(scope, _with_placeholder(prepared))
+        try:
+            record = scope.bucket.commit(key, 0, lambda revision: stamped(final, revision))
+        except Conflict:
+            raise _taken(scope, key, name, obj) from None
+    except StatusError:
+        if undo:
+            undo()
+        raise
+    if scope.dry_run and undo:
+        undo()
+    return Written(record.value, created=True)
+
+
+def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> tuple[Object, Undo | None]:
+    """BeforeCreate and the checking admission."""
+    strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    systemfields.fill(meta, scope.backend.clock.now())
+    undo = strategy.begin_create(context, obj)
+    try:
+        systemfields.match_namespace(meta, scope.namespace)
+        if strategy.has_status:
+            obj.pop("status", None)
+        meta.pop("generation", None)
+        if strategy.generation:
+            meta["generation"] = 1
+        strategy.prepare_for_create(context, obj)
+        errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
+        errors += strategy.validate(context, obj)
+        if errors:
+            raise scope.invalid(obj, errors)
+        context.warnings.extend(strategy.warnings(context, obj, None))
+        strategy.canonicalize(obj)
+        check(obj, None)
+    except StatusError:
+        if undo:
+            undo()
+        raise
+    return obj, undo
+
+
+def _refuse_revision(obj: Object) -> None:
+    text = obj["metadata"].get("resourceVersion", "")
+    if revision_of(text):
+        raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
+
+
+def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
+    """409 for a name that is in use; it tells if the other object is on its way out."""
+    resource = scope.resource
+    error = status.already_exists(resource.group, resource.plural, name)
+    if obj["metadata"].get("generateName"):
+        error = status.generate_name_conflict(resource.group, resource.plural, name)
+    record = scope.bucket.get(key)
+    if record is not None and "deletionTimestamp" in record.value.object["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+# ---------------------------------------------------------------- update
+
+
+def update(
+    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None,
+) -> Written:
+    """Compare-and-set: build the new state from the stored one until it can be committed.
+
+    `uid`: of the object that the client means (a precondition). `create_absent`: an absent object is created from
+    `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
+    """
+    create_allowed = create_absent or scope.strategy.create_on_update
+    while True:
+        record = scope.bucket.get(scope.key)
+        if record is None and not create_allowed:
+            raise scope.not_found()
+        stored_uid = record.value.object["metadata"].get("uid", "") if record else ""
+        if uid and uid != stored_uid:
+            raise scope.conflict(_wrong_uid(scope, uid, stored_uid))
+        try:
+            if record is None:
+                obj = build(None)
+                revision_of(obj["metadata"].get("resourceVersion", ""))
+                obj["metadata"].pop("resourceVersion", None)
+                return _create_named(scope, obj, check_created or check)
+            return _update_once(scope, record, build, check)
+        except Conflict:
+            continue
+        except StatusError as error:
+            if record is None and error.reason == "AlreadyExists":
+                continue
+            raise
+
+
+def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
+    old = record.value.object
+    obj = build(old)
+    meta = obj["metadata"]
+    revision = revision_of(meta.get("resourceVersion", ""))
+    if revision == 0 and not scope.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
+    if revision not in (0, record.revision):
+        raise scope.conflict(OPTIMISTIC_LOCK)
+    undo = scope.strategy.begin_update(scope.context, obj, old)
+    try:
+        final = _prepared_for_update(scope, obj, old, check)
+        if _is_released(scope, final, old):
+            return _remove_released(scope, record, final)
+        if same_object(final, old):
+            return Written(record.value)
+        if scope.dry_run:
+            if undo:
+                undo()
+            return Written(stamped(final, record.revision))
+        committed = scope.bucket.commit(scope.key, record.revision, lambda assigned: stamped(final, assigned))
+    except (StatusError, Conflict):
+        if undo:
+            undo()
+        raise
+    return Written(committed.value)
+
+
+def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -> Object:
+    """BeforeUpdate and the checking admission; the object in its printed form."""
+    strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    systemfields.match_namespace(meta, scope.namespace)
+    _keep(meta, old["metadata"], "generation")
+    if strategy.has_status:
+        _keep(obj, old, "status")
+    strategy.prepare_for_update(context, obj, old)
+    if strategy.generation and spec_changed(scope, obj, old):
+        meta["generation"] = old["metadata"].get("generation", 0) + 1
+    systemfields.keep_on_update(meta, old["metadata"])
+    errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, names.path_segment)
+    errors += object_metadata.validate_object_meta_update(meta, old["metadata"])
+    errors += _kind_errors(scope, strategy, obj, old)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, old))
+    strategy.canonicalize(obj)
+    final = _keep_times(_printed(scope, _with_placeholder(obj)), old)
+    check(final, old)
+    return final
+
+
+def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
+    """What the kind's own update validation says, which looks at the metadata once more."""
+    meta, old_meta = obj["metadata"], old["metadata"]
+    errors = list(object_metadata.validate_object_meta_update(meta, old_meta)) if strategy.checks_metadata_update else []
+    if strategy.checks_metadata_again:
+        errors += object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
+    return errors + strategy.validate_update(scope.context, obj, old)
+
+
+def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
+    """Has anything changed that generation counts: all but metadata and status?"""
+    return any(
+        obj.get(name) != old.get(name)
+        for name in {**obj, **old}
+        if name not in ("metadata", "status", "apiVersion", "kind")
+    )
+
+
+def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _keep_times(new: Object, old: Object) -> Object:
+    """A write that changes nothing but the times of managedFields is none: then the old entries stay."""
+    entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if entries is None or old_entries is None or entries == old_entries:
+        return new
+    without, old_without = ([{**e, "time": None} for e in them] for them in (entries, old_entries))
+    if without != old_without:
+        return new
+    same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}
+    return same if same_object(same, old) else new
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def revision_of(text: str) -> int:
+    """The resourceVersion of an object; "" and "0" are none. Raises StatusError 500, as the real server does."""
+    if text in ("", "0"):
+        return 0
+    problem = "invalid syntax"
+    if text.isascii() and text.isdigit():
+        number = int(text)
+        if number < 2**64:
+            return number
+        problem = "value out of range"
+    raise status.generic(500, "", f"strconv.ParseUint: parsing {fields.go_quote(text)}: {problem}")
+
+
+def _with_placeholder(obj: Object) -> Object:
+    obj["metadata"]["resourceVersion"] = UNSTAMPED
+    return obj
+
+
+def _printed(scope: Scope, obj: Object) -> Object:
+    return printing.normalise(scope.resource.storage_type, obj)
+
+
+def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{storage_path(scope)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
+    )
+
+
+def storage_path(scope: Scope) -> str:
+    """Where the real server would keep the object, below /registry/."""
+    return f"{scope.resource.storage_prefix}/{scope.key}"
+
+
+def _is_released(scope: Scope, new: Object, old: Object) -> bool:
+    """Is the old object dying, without grace, and has the new one nothing that holds it?"""
+    old_meta = old["metadata"]
+    if new["metadata"].get("finalizers") or "deletionTimestamp" not in old_meta or old_meta.get("deletionGracePeriodSeconds"):
+        return False
+    return scope.resource.strategy.releasable(new)
+
+
+def _remove_released(scope: Scope, record: Record[Document], final: Object) -> Written:
+    """The answer shows the object as the update would have left it, with the revision it had."""
+    if not scope.dry_run:
+        scope.bucket.commit(scope.key, record.revision, None)
+        scope.resource.strategy.after_delete(scope.context, record.value.object)
+    return Written(stamped(final, record.revision), deleted=True)
