@@ -17,8 +17,18 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote, invalid
 
 __all__ = [
-    "Address", "Network", "cidr", "cidr_warnings", "interface_address", "ip", "ip_warnings", "is_ipv6",
-    "legacy_cidr", "legacy_ip", "parse_cidr", "parse_ip",
+    "Address",
+    "Network",
+    "cidr",
+    "cidr_warnings",
+    "interface_address",
+    "ip",
+    "ip_warnings",
+    "is_ipv6",
+    "legacy_cidr",
+    "legacy_ip",
+    "parse_cidr",
+    "parse_ip",
 ]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -21,8 +21,14 @@ from fakekube.resources import names
 from fakekube.resources.names import NameCheck
 
 __all__ = [
-    "standard_finalizer_errors", "validate_annotations", "validate_common_update", "validate_finalizer_name",
-    "validate_labels", "validate_managed_fields", "validate_object_meta", "validate_object_meta_update",
+    "standard_finalizer_errors",
+    "validate_annotations",
+    "validate_common_update",
+    "validate_finalizer_name",
+    "validate_labels",
+    "validate_managed_fields",
+    "validate_object_meta",
+    "validate_object_meta_update",
 ]
 
 Meta = Mapping[str, Any]
@@ -38,7 +44,12 @@ BANNED_OWNERS = frozenset({("v1", "Event")})
 
 #: What an update may not change, in the order of the checks.
 IMMUTABLE_FIELDS = (
-    "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
 )
 
 

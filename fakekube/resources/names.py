@@ -13,10 +13,29 @@ import re
 from collections.abc import Callable
 
 __all__ = [
-    "LABEL_LENGTH", "SUBDOMAIN_LENGTH", "NameCheck", "c_identifier", "change_directory", "config_map_key",
-    "dns_1035_label", "dns_label", "dns_subdomain", "dns_subdomain_with_underscores", "environment_name",
-    "fits", "http_header_name", "in_range", "label_key", "label_value", "path_segment", "percent",
-    "port_name", "port_number", "regex_text", "relaxed_environment_name", "too_long_text",
+    "LABEL_LENGTH",
+    "SUBDOMAIN_LENGTH",
+    "NameCheck",
+    "c_identifier",
+    "change_directory",
+    "config_map_key",
+    "dns_1035_label",
+    "dns_label",
+    "dns_subdomain",
+    "dns_subdomain_with_underscores",
+    "environment_name",
+    "fits",
+    "http_header_name",
+    "in_range",
+    "label_key",
+    "label_value",
+    "path_segment",
+    "percent",
+    "port_name",
+    "port_number",
+    "regex_text",
+    "relaxed_environment_name",
+    "too_long_text",
     "wildcard_subdomain",
 ]
 
@@ -79,13 +98,17 @@ _label = _form(
     _LABEL,
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     "and must start and end with an alphanumeric character",
-    "my-name", "123-abc", maximum=LABEL_LENGTH,
+    "my-name",
+    "123-abc",
+    maximum=LABEL_LENGTH,
 )
 _label_1035 = _form(
     _LABEL_1035,
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
     "start with an alphabetic character, and end with an alphanumeric character",
-    "my-name", "abc-123", maximum=LABEL_LENGTH,
+    "my-name",
+    "abc-123",
+    maximum=LABEL_LENGTH,
 )
 
 #: A subdomain whose labels may have underscores, as the search paths of pods may.
@@ -93,26 +116,34 @@ dns_subdomain_with_underscores = _form(
     _UNDERSCORE_SUBDOMAIN,
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
-    "example.com", maximum=SUBDOMAIN_LENGTH,
+    "example.com",
+    maximum=SUBDOMAIN_LENGTH,
 )
 wildcard_subdomain = _form(
     _WILDCARD,
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
     "which must consist of lower case alphanumeric characters, '-' or '.' "
     "and end with an alphanumeric character",
-    "*.example.com", maximum=SUBDOMAIN_LENGTH,
+    "*.example.com",
+    maximum=SUBDOMAIN_LENGTH,
 )
 label_value = _form(
     _VALUE,
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character",
-    "MyValue", "my_value", "12345", maximum=LABEL_LENGTH, unit="bytes",
+    "MyValue",
+    "my_value",
+    "12345",
+    maximum=LABEL_LENGTH,
+    unit="bytes",
 )
 c_identifier = _form(
     "[A-Za-z_][A-Za-z0-9_]*",
     "a valid C identifier must start with alphabetic character or '_', "
     "followed by a string of alphanumeric characters or '_'",
-    "my_name", "MY_NAME", "MyName",
+    "my_name",
+    "MY_NAME",
+    "MyName",
 )
 percent = _form(
     "[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%"
@@ -121,14 +152,20 @@ http_header_name = _form(
     "[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
 )
 _config_map_key = _form(
-    "[-._a-zA-Z0-9]+", "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-    "key.name", "KEY_NAME", "key-name", maximum=SUBDOMAIN_LENGTH,
+    "[-._a-zA-Z0-9]+",
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+    maximum=SUBDOMAIN_LENGTH,
 )
 _environment_name = _form(
     "[-._a-zA-Z][-._a-zA-Z0-9]*",
     "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
     "and must not start with a digit",
-    "my.env-name", "MY_ENV.NAME", "MyEnvName1",
+    "my.env-name",
+    "MY_ENV.NAME",
+    "MyEnvName1",
 )
 
 
@@ -171,7 +208,10 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
 _KEY_TEXT = regex_text(
     "must consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character",
-    _KEY, "MyName", "my.name", "123-abc",
+    _KEY,
+    "MyName",
+    "my.name",
+    "123-abc",
 )
 _key_matches = re.compile(_KEY).fullmatch
 
