@@ -1,0 +1,82 @@
+"""JSON values as Go's fmt prints them: several of the real server's messages show them so.
+
+Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the types that encoding into `any` makes:
+map[string]interface {}, []interface {}, string, bool, int64, float64 and nil.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.errors.field import go_quote
+
+__all__ = ["go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
+
+_TYPES: dict[type, str] = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+}
+
+
+def go_type(value: Any) -> str:
+    """The Go type of a value, as %T prints it."""
+    return _TYPES.get(type(value), "<nil>")
+
+
+def go_type_or_nil(value: Any) -> str:
+    """The Go type of a value, as %s prints a reflect.Type that may be nil."""
+    return "%!s(<nil>)" if value is None else go_type(value)
+
+
+def plain(value: Any) -> str:
+    """%v"""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(plain, value))}]"
+    return value if isinstance(value, str) else _scalar(value)
+
+
+def string_verb(value: Any) -> str:
+    """%s: what is no string is marked as a mistake."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{string_verb(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(string_verb, value))}]"
+    if isinstance(value, str):
+        return value
+    return "%!s(<nil>)" if value is None else f"%!s({go_type(value)}={_scalar(value)})"
+
+
+def go_syntax(value: Any) -> str:
+    """%#v"""
+    if isinstance(value, dict):
+        members = ", ".join(f"{go_quote(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    if isinstance(value, str):
+        return go_quote(value)
+    return "interface {}(nil)" if value is None else _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "<nil>"
+    return _float(value) if isinstance(value, float) else str(value)
+
+
+def _float(value: float) -> str:
+    """Shortest form that reads back; exponents below -4 and from 21 on, of two digits at least."""
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent or -5 < int(exponent) < 21:
+        return format(value, "f").rstrip("0").rstrip(".") if exponent else mantissa
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}"
