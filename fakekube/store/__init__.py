@@ -1,0 +1,38 @@
+"""A multi-version store of immutable values: revisions, history, compaction, watch cursors, forks.
+
+It stands at the end of the row of rooms and knows keys, values and revisions, nothing of Kubernetes: what
+etcd's mvcc and the watch cache in front of it are to a real API server. Theory of operation:
+
+* `timeline` owns the lock and the one global revision, and says which past can still be read.
+* `versions` holds the keys of one bucket: their heads, and an undo log that leads back to any readable
+  revision.
+* `history` holds the events of one bucket in order, and the two windows in which watches may start.
+* `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is one watcher's place.
+* `store` is the set of buckets: compaction, snapshots, forks.
+
+Invariants: a revision is given once and never again; a value is never changed; a reader sees one revision,
+whole; every event is seen by every cursor once and in order, or the cursor raises `Compacted`.
+"""
+
+from __future__ import annotations
+
+from fakekube.store.bucket import Bucket
+from fakekube.store.cursor import Cursor
+from fakekube.store.store import Snapshot, Store
+from fakekube.store.timeline import Retention
+from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, StoreError
+
+__all__ = [
+    "Bucket",
+    "Compacted",
+    "Conflict",
+    "Cursor",
+    "Event",
+    "FutureRevision",
+    "Page",
+    "Record",
+    "Retention",
+    "Snapshot",
+    "Store",
+    "StoreError",
+]

@@ -1,0 +1,149 @@
+"""A set of buckets under one revision: compaction, snapshots and forks.
+
+Forks and snapshots are copy-on-write by the bucket: taking one costs a flag for each bucket, and whoever
+writes a shared bucket first copies its dictionary of heads and its list of keys, never the values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fakekube.store.bucket import Bucket, Contents
+from fakekube.store.history import History
+from fakekube.store.timeline import Retention, Timeline
+from fakekube.store.versions import Versions
+
+__all__ = ["Snapshot", "Store"]
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Generic[V]):
+    """What a store held at one moment. A value: it can be restored many times, into any store."""
+
+    revision: int
+    contents: Mapping[str, Contents[V]]
+
+
+class Store(Generic[V]):
+    """A multi-version store. Thread-safe.
+
+    `now` gives seconds (monotonic) by which history ages; `retention` says how much of it is kept.
+    """
+
+    __slots__ = ("_buckets", "_floor", "_timeline")
+
+    def __init__(
+        self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None
+    ) -> None:
+        self._buckets: dict[str, Bucket[V]] = {}
+        self._floor = 0
+        """The oldest revision that cursors of a new bucket can go back to."""
+        self._timeline = Timeline(now, retention or Retention(), self._trim)
+
+    @property
+    def revision(self) -> int:
+        """The revision of the last write; 0 before the first."""
+        return self._timeline.revision
+
+    @property
+    def compacted(self) -> int:
+        """The oldest revision that can be read; 0 if nothing was compacted."""
+        with self._timeline.lock:
+            self._timeline.compact_if_due()
+            return self._timeline.compacted
+
+    @property
+    def retention(self) -> Retention:
+        """How much of the past is kept. May be set: counted from then on."""
+        return self._timeline.retention
+
+    @retention.setter
+    def retention(self, retention: Retention) -> None:
+        with self._timeline.lock:
+            self._timeline.retain(retention)
+
+    def bucket(self, name: str) -> Bucket[V]:
+        """The bucket of that name, made on first use."""
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            with self._timeline.lock:
+                bucket = self._bucket(name)
+        return bucket
+
+    def _bucket(self, name: str) -> Bucket[V]:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            contents: Contents[V] = Contents(Versions(), History(self._floor))
+            bucket = self._buckets[name] = Bucket(name, self._timeline, contents)
+        return bucket
+
+    def advance(self) -> int:
+        """Take a revision with no change in it, as other users of a real etcd would; returns it."""
+        with self._timeline.lock:
+            self._timeline.compact_if_due()
+            return self._timeline.take()
+
+    def wait(self, revision: int, timeout: float) -> bool:
+        """Block until `revision` is reached, at most `timeout` real seconds; was it?"""
+        return self.revision >= revision or self._timeline.wait(revision, timeout)
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget what only reads before `revision` (None: the present) need. An older floor stays.
+
+        Cached cursors keep their windows: see `Bucket.forget`. Raises FutureRevision.
+        """
+        with self._timeline.lock:
+            self._timeline.compact(self._timeline.revision if revision is None else revision)
+
+    def snapshot(self) -> Snapshot[V]:
+        """What the store holds now, at a cost that does not depend on how much that is."""
+        with self._timeline.lock:
+            return self._snapshot()
+
+    def _snapshot(self) -> Snapshot[V]:
+        contents = {name: bucket.share() for name, bucket in self._buckets.items()}
+        return Snapshot(self._timeline.revision, contents)
+
+    def restore(self, snapshot: Snapshot[V]) -> None:
+        """Hold again what a snapshot holds, the records at the revisions that they had.
+
+        No revision is used again: the store goes to a new one, later than any that was ever seen here, and
+        the past is compacted up to it. Cursors of both kinds raise Compacted, so no watcher believes in a
+        state that is no more (as when an etcd is restored with its revision bumped and marked compacted).
+        """
+        with self._timeline.lock:
+            # Two steps: an uncached cursor may start one revision before the floor: nobody must have seen it.
+            revision = max(self._timeline.revision, snapshot.revision) + 2
+            self._timeline.skip(revision)
+            self._timeline.compact(revision)
+            self._floor = revision
+            for name in snapshot.contents:
+                self._bucket(name)
+            buckets = list(self._buckets.values())
+            for bucket in buckets:
+                saved = snapshot.contents.get(bucket.name)
+                bucket.replace(saved.versions if saved else None, revision)
+        for bucket in buckets:
+            bucket.wake()
+
+    def fork(self, *, now: Callable[[], float] | None = None, retention: Retention | None = None) -> Store[V]:
+        """An independent twin with the same revision and history; its clock and retention may be others."""
+        timeline = self._timeline
+        twin: Store[V] = Store(now=now or timeline.now, retention=retention or timeline.retention)
+        with timeline.lock:
+            snapshot = self._snapshot()
+            twin._floor = self._floor
+            twin._timeline.begin(snapshot.revision, timeline.compacted)
+        twin._buckets = {
+            name: Bucket(name, twin._timeline, contents) for name, contents in snapshot.contents.items()
+        }
+        return twin
+
+    def _trim(self, revision: int) -> None:
+        for bucket in self._buckets.values():
+            bucket.trim(revision)

@@ -1,0 +1,80 @@
+"""What goes in and out of the store: records, events, pages, and the ways to be refused. All of it is
+immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+__all__ = ["Compacted", "Conflict", "Event", "FutureRevision", "Page", "Record", "StoreError"]
+
+V = TypeVar("V")
+
+
+class Record(NamedTuple, Generic[V]):
+    """One version of one key."""
+
+    key: str
+    value: V
+    created: int
+    """The revision at which the key came into being (the first one since it was last absent)."""
+    revision: int
+    """The revision of the write that made this version."""
+
+
+class Event(NamedTuple, Generic[V]):
+    """One write to one key. One object shared by all cursors."""
+
+    revision: int
+    key: str
+    record: Record[V] | None
+    """What the key holds since; None if it was deleted."""
+    previous: Record[V] | None
+    """What the key held before; None if it was absent."""
+    time: float
+    """When, in seconds of the store's `now`."""
+    encodings: dict[Any, Any]
+    """For readers: what they made of the event, kept for each other. The store does not look into it."""
+
+
+class Page(NamedTuple, Generic[V]):
+    """A run of records in the order of their keys, as they stood at one revision."""
+
+    records: Sequence[Record[V]]
+    more: bool
+    """Is there a record after the last one?"""
+    remaining: int
+    """How many there are after the last one."""
+    revision: int
+    """The revision that the page shows."""
+
+
+class StoreError(Exception):
+    """What the store refuses."""
+
+
+class Conflict(StoreError):
+    """A write expected another version than the one that is there."""
+
+    def __init__(self, current: Record[Any] | None) -> None:
+        super().__init__(f"found revision {current.revision}" if current else "found no record")
+        self.current = current
+        """What is there; None if the key is absent."""
+
+
+class Compacted(StoreError):
+    """The past that was asked for is forgotten."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"forgotten before revision {revision}")
+        self.revision = revision
+        """The oldest revision that could have been asked for."""
+
+
+class FutureRevision(StoreError):
+    """The revision that was asked for has not been reached."""
+
+    def __init__(self, current: int) -> None:
+        super().__init__(f"the newest revision is {current}")
+        self.current = current
