@@ -1,0 +1,58 @@
+"""create: POST to a collection, or to a subresource that acts.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.chain import Operation
+from fakekube.errors import status
+from fakekube.resources.strategy import Object
+from fakekube.verbs import admitting, answers, bodies, managers, options, systemfields, versions, writing
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a POST. Raises StatusError."""
+    subresource = scope.subresource
+    if subresource is None and scope.resource.action is None:
+        return _create(scope)
+    action = subresource.action if subresource is not None else scope.resource.action
+    if action is None:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "create")
+    return _act(scope, action)
+
+
+def _create(scope: Scope) -> Response:
+    representation = answers.negotiate(scope)
+    chosen = options.create_options(scope.request.query)
+    scope.dry_run = chosen.dry_run
+    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    meta = body.setdefault("metadata", {})
+    systemfields.wipe(meta)
+    systemfields.match_namespace(meta, scope.namespace)
+    systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    tracked = managers.updated(scope, {}, body, chosen.field_manager)
+    obj = versions.to_storage(scope.resource, tracked)
+    scope.name = meta.get("name", "")
+    admitting.admit(scope, Operation.CREATE, obj, None)
+    systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+    written = writing.create(scope, obj, admitting.checker(scope, Operation.CREATE))
+    return answers.object_response(scope, representation, 201, written.document)
+
+
+def _act(scope: Scope, action: object) -> Response:
+    representation = answers.negotiate(scope)
+    chosen = options.create_options(scope.request.query)
+    scope.dry_run = chosen.dry_run
+    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    meta = body.get("metadata")
+    if meta is not None:
+        systemfields.wipe(meta)
+        systemfields.match_namespace(meta, scope.namespace)
+    admitting.admit(scope, Operation.CREATE, body, None)
+    answer: Object = action(scope.context, scope.name, body)  # type: ignore[operator]
+    return answers.plain_response(scope, representation, 201, answer)

@@ -1,0 +1,202 @@
+"""Reading single objects and collections at the revision that the options ask for.
+
+How a list is read follows from resourceVersion, resourceVersionMatch, limit and continue (`_view` is that table);
+selectors are applied on the way, and a page ends when it is full, wherever it stands in the collection.
+
+Two things differ between resources with a watch cache and those without (events): with a cache a list from revision
+"0" ignores the limit, and a read waits a while for a revision that is still to come.
+
+Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
+k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fakekube.codecs.document import Document
+from fakekube.errors import status
+from fakekube.store import Compacted, FutureRevision, Record
+from fakekube.verbs import continuation
+from fakekube.verbs.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
+from fakekube.verbs.scope import Scope
+
+__all__ = ["Listing", "get", "list_objects", "matcher"]
+
+TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
+TOO_OLD_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+    "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between "
+    "the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(slots=True)
+class Listing:
+    """A page of a collection: documents in key order, and the list metadata."""
+
+    documents: list[Document]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(slots=True)
+class View:
+    """What state a list shows: an exact revision or the present, from which key on, how many."""
+
+    revision: int | None = None
+    start: str = ""
+    limit: int = 0
+
+
+# ---------------------------------------------------------------- single objects
+
+
+def get(scope: Scope, resource_version: str) -> Record[Document]:
+    """The present object; a resourceVersion is the least that it must have been seen at.
+
+    Raises StatusError: 404, 500 for a revision that is no number, 504 for one that does not come.
+    """
+    if resource_version:
+        try:
+            wanted = parse_resource_version(resource_version)
+        except ValueError as problem:
+            raise status.generic(500, "", str(problem)) from None
+        wait_for_revision(scope, wanted)
+    record = scope.bucket.get(scope.key)
+    if record is None:
+        raise scope.not_found()
+    return record
+
+
+def wait_for_revision(scope: Scope, wanted: int) -> None:
+    """Let the store reach a revision: a moment of real time, since a held clock must not hang a client.
+
+    Raises StatusError 504 when it has not after the wait of the watch cache (at once where there is no cache).
+    """
+    store = scope.backend.store
+    if wanted <= store.revision:
+        return
+    if not scope.resource.strategy.cached:
+        raise status.too_large_resource_version(wanted, store.revision, retry_after=0)
+    if not store.wait(wanted, scope.backend.settings.too_large_resource_version_wait):
+        raise status.too_large_resource_version(wanted, store.revision)
+
+
+# ---------------------------------------------------------------- collections
+
+
+def matcher(scope: Scope, options: ListOptions) -> Callable[[dict[str, object]], bool] | None:
+    """Does a stored object match the selectors? None if there are none."""
+    labels, fields = options.labels, options.fields
+    if not options.selects:
+        return None
+    readers = scope.resource.field_readers
+    if fields.empty:
+        return lambda obj: labels.matches(obj["metadata"].get("labels"))
+
+    def matches(obj: dict[str, object]) -> bool:
+        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: readers[name](obj))
+
+    return matches
+
+
+def list_objects(scope: Scope, options: ListOptions) -> Listing:
+    """A page of the collection.
+
+    Raises StatusError: 400 for revisions and tokens that are none, 410 for what is no longer in the history, 504 for a
+    revision that is still to come.
+    """
+    view = _view(scope, options)
+    try:
+        return _page(scope, options, view)
+    except Compacted:
+        if options.token:
+            start = view.start.removeprefix(scope.prefix)
+            again = continuation.encode(start, continuation.INCONSISTENT, leading_slash=False)
+            raise status.expired_token(TOO_OLD_TOKEN, again) from None
+        raise status.expired(TOO_OLD_LIST) from None
+    except FutureRevision as future:
+        retry_after = 1 if scope.resource.strategy.cached else 0
+        assert view.revision is not None
+        raise status.too_large_resource_version(view.revision, future.current, retry_after) from None
+
+
+def _view(scope: Scope, options: ListOptions) -> View:
+    """The table of resourceVersion, resourceVersionMatch, limit and continue."""
+    limit = max(options.limit, 0)
+    if options.token:
+        if options.resource_version not in ("", "0"):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        place = continuation.decode(options.token)
+        revision = None if place.revision < 0 else place.revision
+        return View(revision, scope.prefix + place.start, limit)
+    try:
+        wanted = parse_resource_version(options.resource_version)
+    except ValueError as problem:
+        raise status.bad_request(f"invalid resource version: {problem}") from None
+    exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)
+    if exact:
+        return View(wanted, scope.prefix, limit)
+    wait_for_revision(scope, wanted)
+    if options.resource_version == "0" and scope.resource.strategy.cached:
+        limit = 0
+    return View(None, scope.prefix, limit)
+
+
+def _page(scope: Scope, options: ListOptions, view: View) -> Listing:
+    matches = matcher(scope, options)
+    if matches is None:
+        return _whole_page(scope, view)
+    return _selected_page(scope, options, view, matches)
+
+
+def _whole_page(scope: Scope, view: View) -> Listing:
+    page = scope.bucket.page(scope.prefix, start=view.start, limit=view.limit, revision=view.revision)
+    listing = Listing([record.value for record in page.records], page.revision)
+    if page.more:
+        listing.token = _token_after(scope, page.records[-1].key, page.revision)
+        listing.remaining = page.remaining
+    return listing
+
+
+#: Records looked at in one step of a selected list, so that a page that is full early costs little.
+_STEP = 500
+
+
+def _selected_page(
+    scope: Scope, options: ListOptions, view: View, matches: Callable[[dict[str, object]], bool],
+) -> Listing:
+    name = options.fields.exact("metadata.name")
+    if name is not None and (scope.namespace or not scope.resource.namespaced):
+        return _single(scope, view, name, matches)
+    start, revision, step = view.start, view.revision, _STEP if view.limit else 0
+    documents: list[Document] = []
+    while True:
+        page = scope.bucket.page(scope.prefix, start=start, limit=step, revision=revision)
+        revision = page.revision  # all steps show one state
+        for position, record in enumerate(page.records):
+            if matches(record.value.object):
+                documents.append(record.value)
+                if view.limit and len(documents) >= view.limit:
+                    more = page.more or position + 1 < len(page.records)
+                    return Listing(documents, revision, _token_after(scope, record.key, revision) if more else "")
+        if not page.more:
+            return Listing(documents, revision)
+        start = page.records[-1].key + "\0"
+
+
+def _single(scope: Scope, view: View, name: str, matches: Callable[[dict[str, object]], bool]) -> Listing:
+    """A selector on the name is a look-up."""
+    key = scope.resource.key(scope.namespace, name)
+    page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
+    found = [r.value for r in page.records if r.key == key and matches(r.value.object)]
+    return Listing(found, page.revision)
+
+
+def _token_after(scope: Scope, key: str, revision: int) -> str:
+    relative = key.removeprefix(scope.prefix) + "\0"
+    return continuation.encode(relative, revision, leading_slash=scope.resource.strategy.cached)

@@ -1,0 +1,52 @@
+"""update: PUT of an object, or of what a subresource shows of it.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.chain import Operation
+from fakekube.errors import status
+from fakekube.resources.strategy import Object
+from fakekube.verbs import admitting, answers, bodies, managers, options, projecting, systemfields, versions, writing
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a PUT. Raises StatusError."""
+    representation = answers.negotiate(scope)
+    data = scope.request.read_body()
+    chosen = options.update_options(scope.request.query)
+    scope.dry_run = chosen.dry_run
+    body = bodies.decode(scope, data, chosen.field_validation)
+    meta = body.setdefault("metadata", {})
+    systemfields.match_namespace(meta, scope.namespace)
+    _check_name(scope, meta.get("name", ""))
+    systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    if scope.subresource is not None and scope.subresource.projection is not None:
+        return projecting.update(scope, representation, chosen.field_manager, lambda _shown: body)
+
+    def build(old: Object | None) -> Object:
+        live = {} if old is None else versions.from_storage(scope.resource, old)
+        fresh = {**body, "metadata": dict(body["metadata"])}  # a second attempt starts from what the client sent
+        obj = versions.to_storage(scope.resource, managers.updated(scope, live, versions.copied(fresh), chosen.field_manager))
+        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
+        systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        return obj
+
+    written = writing.update(
+        scope, build, admitting.checker(scope, Operation.UPDATE), uid=meta.get("uid", ""),
+        check_created=admitting.creation_checker(scope),
+    )
+    return answers.object_response(scope, representation, 201 if written.created else 200, written.document)
+
+
+def _check_name(scope: Scope, name: str) -> None:
+    if not name:
+        problem = f"the name of the object ({scope.name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(problem)
+    if name != scope.name:
+        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
