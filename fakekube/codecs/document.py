@@ -1,0 +1,51 @@
+"""A stored object together with its encodings, each made once.
+
+The values in the store are Documents. An object never changes once a Document holds it, so that an encoding
+is valid for as long as the Document lives: a list is a join of kept bytes, an event to a thousand watchers
+is encoded once.
+
+What is kept is the *part*: the bytes that stand in a list's items. For JSON of built-in kinds these have
+neither `kind` nor `apiVersion`; the answer to a get is the same bytes with both put in front
+(`codecs.formats`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from fakekube.codecs import json
+
+__all__ = ["Document", "Object"]
+
+Object = dict[str, Any]
+V = TypeVar("V")
+
+
+class Document:
+    """An object that is never changed, and what was made of it."""
+
+    __slots__ = ("_made", "object")
+
+    def __init__(self, obj: Object) -> None:
+        self.object = obj
+        self._made: dict[Hashable, Any] = {}
+
+    def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
+        """What `make` makes of the object, made once per key.
+
+        Threads that ask for the same at the same time may each make it; all get equal values, one is kept.
+        """
+        try:
+            return self._made[key]  # type: ignore[no-any-return]
+        except KeyError:
+            return self._made.setdefault(key, make(self.object))  # type: ignore[no-any-return]
+
+    @property
+    def json(self) -> bytes:
+        """The object as compact JSON, as it stands in the items of a list; no newline at the end."""
+        return self.encoded("json", json.dumps)
+
+    def __repr__(self) -> str:
+        metadata = self.object.get("metadata") or {}
+        return f"<Document {metadata.get('namespace', '')}/{metadata.get('name', '')}>"

@@ -1,0 +1,152 @@
+"""How each format writes objects, lists and watch events, from parts that are made once and kept.
+
+A *part* is what stands for an object in a list: of JSON, CBOR and Protobuf the bytes, of YAML and indented
+JSON (whose layout depends on the place) the object itself. From parts
+
+* `object` makes the answer that is one object: `kind` and `apiVersion` come in front of what a built-in
+  kind has at rest; custom resources carry both already;
+* `list` makes a collection, by joining;
+* `event` makes one frame of a watch.
+
+So that an answer is the same bytes as the real server's: compact JSON ends with a newline, indented JSON
+does not.
+
+Specified by: the serializers of k8s.io/apimachinery/pkg/runtime/serializer; RawExtension and WatchEvent of
+meta/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from fakekube.codecs import framing, json
+from fakekube.codecs.document import Document, Object
+
+if TYPE_CHECKING:
+    from fakekube.codecs.negotiation import MediaType
+    from fakekube.schema.model import Type
+
+__all__ = ["Format", "Kind", "format_of"]
+
+
+@dataclass(eq=False)
+class Kind:
+    """What an encoder must know of the objects that it writes.
+
+    Make one per served kind and keep it: parts are kept under its name, so two Kinds of one name must agree.
+    """
+
+    api_version: str
+    kind: str
+    type: Type | None = None
+    """None if objects have no Protobuf form."""
+    custom: bool = False
+    """Objects carry kind and apiVersion at rest (custom resources, metadata only); their keys are sorted."""
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.api_version}/{self.kind}"
+
+    @cached_property
+    def json_head(self) -> bytes:
+        """`{"kind":"Pod","apiVersion":"v1"`"""
+        return json.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1]
+
+    def whole(self, obj: Object) -> Object:
+        """The object with its kind and apiVersion."""
+        return obj if self.custom else {"kind": self.kind, "apiVersion": self.api_version, **obj}
+
+
+class Format(Protocol):
+    """See the module. Implementations have no state."""
+
+    def part(self, document: Document, kind: Kind) -> Any:
+        """What stands for the object in a list; kept with it."""
+
+    def object(self, part: Any, kind: Kind) -> bytes:
+        """An answer that is this one object."""
+
+    def list(self, parts: Sequence[Any], kind: Kind, metadata: Object) -> bytes:
+        """An answer that is a collection; `kind` is that of the list, `metadata` its ListMeta."""
+
+    def event(self, event_type: str, part: Any, kind: Kind) -> bytes:
+        """One frame of a watch: event_type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+
+
+class JSON:
+    """Compact JSON."""
+
+    def part(self, document: Document, kind: Kind) -> bytes:
+        return document.json
+
+    def object(self, part: bytes, kind: Kind) -> bytes:
+        return self._whole(part, kind) + b"\n"
+
+    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
+        items, meta = b",".join(parts), json.dumps(metadata)
+        if not kind.custom:
+            return b'%b,"metadata":%b,"items":[%b]}\n' % (kind.json_head, meta, items)
+        version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
+        return b'{"apiVersion":%b,"items":[%b],"kind":%b,"metadata":%b}\n' % (version, items, name, meta)
+
+    def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
+        whole = self._whole(part, kind)
+        return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), whole))
+
+    def _whole(self, part: bytes, kind: Kind) -> bytes:
+        if kind.custom:
+            return part
+        return kind.json_head + b"," + part[1:] if len(part) > 2 else kind.json_head + b"}"
+
+
+class _Written:
+    """A format whose layout depends on the place: every answer is written afresh."""
+
+    def part(self, document: Document, kind: Kind) -> Object:
+        return document.object
+
+    def object(self, part: Object, kind: Kind) -> bytes:
+        return self.dumps(kind.whole(part))
+
+    def list(self, parts: Sequence[Object], kind: Kind, metadata: Object) -> bytes:
+        listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        listing["items"] = list(parts)
+        return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
+
+    def dumps(self, obj: Object) -> bytes:
+        raise NotImplementedError
+
+
+class PrettyJSON(_Written):
+    """Indented JSON. Watches are never indented."""
+
+    def dumps(self, obj: Object) -> bytes:
+        return json.dumps_pretty(obj)
+
+    def event(self, event_type: str, part: Object, kind: Kind) -> bytes:
+        return framing.json_frame(json.dumps({"type": event_type, "object": kind.whole(part)}))
+
+
+class YAML(_Written):
+    """YAML, all keys sorted. It cannot be watched (negotiation refuses it)."""
+
+    def dumps(self, obj: Object) -> bytes:
+        from fakekube.codecs import yaml
+
+        return yaml.dumps(obj)
+
+    def event(self, event_type: str, part: Object, kind: Kind) -> bytes:
+        return framing.yaml_frame(self.dumps({"type": event_type, "object": kind.whole(part)}))
+
+
+_JSON: Final = JSON()
+_PRETTY: Final = PrettyJSON()
+_FORMATS: Final[dict[str, Format]] = {"json": _JSON, "yaml": YAML()}
+
+
+def format_of(chosen: MediaType) -> Format:
+    """The format that a negotiation has chosen."""
+    return _PRETTY if chosen.pretty else _FORMATS[chosen.format]
