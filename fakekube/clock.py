@@ -1,0 +1,275 @@
+"""Time as a parameter: the one clock of a cluster, real by default, that a test may hold and move.
+
+A clock tells two times: `now`, the time of day that goes into objects, and `monotonic`, the seconds by which
+everything waits. Both stand still while the clock is held, and both move by the same amount when it is
+advanced; `monotonic` never goes back. A released clock runs on from where it stands.
+
+Timers of a held clock fire inside `advance`, in the caller's thread, in the order of their times, each at its
+own time: what they start in turn fires too, if it falls into the same move. Timers of a running clock fire in
+one daemon thread that all clocks of the process share; it is there only while a timer is pending. Whoever
+waits by other means (a server with the deadlines of its streams) subscribes to be told that the clock was
+held, moved or released.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+__all__ = ["Clock", "Timer"]
+
+
+class _Reading(NamedTuple):
+    """How to tell the time: as offsets to the real clocks while running, as it is while held."""
+
+    held: bool
+    monotonic: float
+    now: datetime
+    offset: timedelta
+
+
+_REAL = _Reading(False, 0.0, datetime.min.replace(tzinfo=UTC), timedelta())
+
+
+class Timer:
+    """A callback that waits for its time; made by `Clock.call_at`."""
+
+    __slots__ = ("_clock", "callback", "due")
+
+    def __init__(self, clock: Clock, due: float, callback: Callable[[], None]) -> None:
+        self._clock = clock
+        self.due = due
+        """When, in seconds of the clock's `monotonic`."""
+        self.callback = callback
+
+    def cancel(self) -> None:
+        """Never fire; of no effect if it has fired."""
+        self._clock.cancel(self)
+
+
+_due = attrgetter("due")
+
+
+class Clock:
+    """A clock that can be held and moved. Thread-safe, and cheap to make: it has no thread of its own."""
+
+    __slots__ = ("_closed", "_lock", "_moving", "_reading", "_subscribers", "_timers")
+
+    def __init__(self) -> None:
+        self._reading = _REAL
+        self._lock = threading.Lock()
+        self._moving = threading.RLock()
+        self._timers: list[Timer] = []
+        self._subscribers: tuple[Callable[[], None], ...] = ()
+        self._closed = False
+
+    # ------------------------------------------------------------ telling the time
+
+    def now(self) -> datetime:
+        """The time of day, aware, in UTC."""
+        reading = self._reading
+        return reading.now if reading.held else datetime.now(UTC) + reading.offset
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment; never fewer than before."""
+        reading = self._reading
+        return reading.monotonic if reading.held else time.monotonic() + reading.monotonic
+
+    @property
+    def held(self) -> bool:
+        """Does the clock stand still?"""
+        return self._reading.held
+
+    # ------------------------------------------------------------ moving it
+
+    def hold(self) -> None:
+        """Stand still, from now on, until `release`; only `advance` moves a held clock."""
+        with self._moving:
+            self._stop()
+        self._tell()
+
+    def advance(self, **amount: float) -> None:
+        """Move on by the arguments of a `timedelta` (`hours=1`, `milliseconds=50`) at once.
+
+        Timers that become due fire before this returns; if one raises, the clock stands at its time and the
+        exception comes out here. A running clock runs on from its new time. Raises ValueError for a move
+        back.
+        """
+        move = timedelta(**amount)
+        if move < timedelta():
+            raise ValueError("a clock cannot be moved back")
+        with self._moving:
+            held = self.held
+            self._stop()
+            try:
+                self._move(move)
+            finally:
+                if not held:
+                    self._run()
+        self._tell()
+
+    def release(self) -> None:
+        """Run on from where the clock stands."""
+        with self._moving:
+            self._run()
+        self._tell()
+
+    def fork(self) -> Clock:
+        """An independent clock that shows the same time and is held if this one is; timers stay here."""
+        twin = Clock()
+        twin._reading = self._reading
+        return twin
+
+    def _stop(self) -> None:
+        if not self.held:
+            self._reading = _Reading(True, self.monotonic(), self.now(), timedelta())
+            self._set_alarm()
+
+    def _run(self) -> None:
+        monotonic, now = self.monotonic(), self.now()
+        if self.held:
+            self._reading = _Reading(
+                False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC)
+            )
+            self._set_alarm()
+
+    def _move(self, move: timedelta) -> None:
+        start = self._reading
+        target = start._replace(monotonic=start.monotonic + move.total_seconds(), now=start.now + move)
+        while (timer := self._pop_due(target.monotonic)) is not None:
+            step = timedelta(seconds=max(0.0, timer.due - start.monotonic))
+            self._show(start._replace(monotonic=max(start.monotonic, timer.due), now=start.now + step))
+            timer.callback()
+        self._show(target)
+
+    def _show(self, reading: _Reading) -> None:
+        """Stand at a time, unless a callback has moved the clock further."""
+        if reading.monotonic > self._reading.monotonic:
+            self._reading = reading
+
+    # ------------------------------------------------------------ timers
+
+    def call_at(self, monotonic: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` once, when `monotonic()` has reached that; soon, but not from here, if it has.
+
+        Unless the clock is held it runs in a thread that others need too: it must be quick. On a closed clock
+        it never fires.
+        """
+        timer = Timer(self, monotonic, callback)
+        with self._lock:
+            if not self._closed:
+                insort(self._timers, timer, key=_due)
+        self._set_alarm()
+        return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """See `Timer.cancel`."""
+        with self._lock:
+            place = bisect_left(self._timers, timer.due, key=_due)
+            while place < len(self._timers) and self._timers[place].due == timer.due:
+                if self._timers[place] is timer:
+                    del self._timers[place]
+                    break
+                place += 1
+        self._set_alarm()
+
+    def ring(self) -> None:
+        """Fire what is due, for the alarm; what fails is reported as of a failed thread, the rest still
+        fires.
+        """
+        while not self.held and (timer := self._pop_due(self.monotonic())) is not None:
+            try:
+                timer.callback()
+            except Exception as error:
+                hook: Any = threading.ExceptHookArgs((type(error), error, error.__traceback__, None))
+                threading.excepthook(hook)
+        self._set_alarm()
+
+    def _pop_due(self, monotonic: float) -> Timer | None:
+        with self._lock:
+            return self._timers.pop(0) if self._timers and self._timers[0].due <= monotonic else None
+
+    def _set_alarm(self) -> None:
+        with self._lock:
+            reading = self._reading
+            wanted = not reading.held and self._timers
+            _alarm.set(self, self._timers[0].due - reading.monotonic if wanted else None)
+
+    # ------------------------------------------------------------ jumps
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after every hold, advance and release, from the thread that did it. It must not
+        raise.
+        """
+        with self._lock:
+            self._subscribers = (*self._subscribers, callback)
+
+    def unsubscribe(self, callback: Callable[[], None]) -> None:
+        """End a subscription; unknown ones are ignored."""
+        with self._lock:
+            subscribers = list(self._subscribers)
+            if callback in subscribers:
+                subscribers.remove(callback)
+            self._subscribers = tuple(subscribers)
+
+    def _tell(self) -> None:
+        for callback in self._subscribers:
+            callback()
+
+    def close(self) -> None:
+        """Cancel all timers, for good. The clock still tells the time."""
+        with self._lock:
+            self._closed = True
+            self._timers.clear()
+            self._subscribers = ()
+        self._set_alarm()
+
+
+class _Alarm:
+    """The thread that wakes running clocks when their first timer is due."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._times: dict[Clock, float] = {}
+        self._thread: threading.Thread | None = None
+
+    def set(self, clock: Clock, when: float | None) -> None:
+        """Ring a clock at a time of the real monotonic clock (None: not at all)."""
+        if when is None and clock not in self._times:
+            return
+        with self._changed:
+            if when is None:
+                self._times.pop(clock, None)
+            else:
+                self._times[clock] = when
+                if self._thread is None or not self._thread.is_alive():  # a forked process has no threads
+                    self._thread = threading.Thread(target=self._serve, name="fakekube-timers", daemon=True)
+                    self._thread.start()
+            self._changed.notify()
+
+    def _serve(self) -> None:
+        while (clock := self._next()) is not None:
+            clock.ring()
+
+    def _next(self) -> Clock | None:
+        """Wait for the next clock that is due; None, and an end of the thread, if there is nothing to wait
+        for.
+        """
+        with self._changed:
+            while self._times:
+                clock = min(self._times, key=self._times.__getitem__)
+                wait = self._times[clock] - time.monotonic()
+                if wait <= 0:
+                    del self._times[clock]
+                    return clock
+                self._changed.wait(min(wait, threading.TIMEOUT_MAX))
+            self._thread = None
+            return None
+
+
+_alarm = _Alarm()
