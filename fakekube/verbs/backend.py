@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from fakekube.resources.registry import Registry
     from fakekube.resources.services import Services
     from fakekube.store import Store
+    from fakekube.verbs.request import Request
 
-__all__ = ["Backend", "Settings"]
+__all__ = ["DEFAULT_GATES", "Backend", "Settings"]
+
+#: Feature gates that change what is served here, and are on by default in the emulated minor.
+DEFAULT_GATES: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -30,6 +34,14 @@ class Settings:
     bookmark_period: float = 60.0
     """How often a watch that allows bookmarks gets one."""
 
+    def enabled(self, gate: str) -> bool:
+        """Is a feature gate on? Gates that nobody has set are as in the emulated minor."""
+        return self.feature_gates.get(gate, gate in DEFAULT_GATES)
+
+
+def _allow(request: Request) -> None:
+    """Without an authorizer everybody may."""
+
 
 @dataclass(slots=True)
 class Backend:
@@ -41,3 +53,5 @@ class Backend:
     services: Services
     admission: Chain
     settings: Settings = field(default_factory=Settings)
+    authorize_creation: Callable[[Request], None] = _allow
+    """Raises StatusError 403 if the user of a PUT or apply that creates may not create."""

@@ -8,20 +8,27 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
+from fakekube.codecs.negotiation import Offer
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.resources.registry import GVK, Resource
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.subresources import Subresource
+from fakekube.schema import defaults
 from fakekube.schema.model import Type
 from fakekube.store import Bucket
 from fakekube.verbs.backend import Backend
 from fakekube.verbs.request import Request
 
 __all__ = ["Scope"]
+
+
+@lru_cache(maxsize=8)
+def _offer(cbor: bool, custom: bool) -> Offer:
+    return Offer(cbor=cbor, custom=custom)
 
 
 @dataclass(eq=False)
@@ -36,12 +43,36 @@ class Scope:
     """Of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
     name: str
     """In the path; "" for collections."""
+    is_watch_path: bool = False
+    """The deprecated /watch/ prefix."""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def bucket(self) -> Bucket:
         return self.backend.store.bucket(self.resource.bucket)
+
+    @cached_property
+    def offer(self) -> Offer:
+        """The representations that this endpoint reads and writes."""
+        return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom)
+
+    @cached_property
+    def main(self) -> Scope:
+        """The same request, as one to the main resource."""
+        main = replace(self, subresource=None)
+        main.context.subresource = self.subresource.name if self.subresource else ""
+        return main
+
+    def for_namespace(self, namespace: str) -> Scope:
+        """The same request, as one for the objects of one namespace."""
+        return replace(self, namespace=namespace, name="")
+
+    def default(self, obj: Object) -> None:
+        """Fill in what a client may leave out, constants first."""
+        defaults.apply(self.kind.group, self.kind.version, self.kind.kind, obj)
+        if self.subresource is None or self.kind == self.resource.gvk:
+            self.resource.strategy.default(obj)
 
     @property
     def key(self) -> str:

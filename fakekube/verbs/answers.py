@@ -1,0 +1,173 @@
+"""From documents to the bytes of an answer, in the representation that was negotiated.
+
+Objects, lists and watch events go the same way: the stored document, seen in the version of the request, possibly
+transformed (Table, metadata only), in parts that are encoded once and kept with the document, joined.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from fakekube.codecs import formats, negotiation
+from fakekube.codecs.document import Document
+from fakekube.codecs.formats import Kind
+from fakekube.codecs.negotiation import MediaType
+from fakekube.errors import StatusError
+from fakekube.resources.registry import Resource
+from fakekube.resources.strategy import Object
+from fakekube.schema import printing
+from fakekube.store import Event, Record
+from fakekube.verbs import transforming
+from fakekube.verbs.reading import Listing
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["EventEncoder", "list_response", "negotiate", "negotiate_stream", "object_response", "plain_response"]
+
+STATUS = Kind("v1", "Status", custom=True)
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def negotiate(scope: Scope) -> MediaType:
+    """The representation of an answer. Raises StatusError 406."""
+    headers, query = scope.request.headers, scope.request.query
+    pretty = negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
+    return scope.offer.output(headers.get("accept", ""), pretty=pretty)
+
+
+def negotiate_stream(scope: Scope) -> MediaType:
+    """The representation of a watch's events. Raises StatusError 406."""
+    return scope.offer.stream(scope.request.headers.get("accept", ""))
+
+
+@lru_cache(maxsize=1024)
+def kind_of(resource: Resource) -> Kind:
+    """What encoders must know of the objects of a resource."""
+    return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
+
+
+@lru_cache(maxsize=1024)
+def list_kind_of(resource: Resource) -> Kind:
+    return Kind(resource.api_version, resource.list_kind, None, resource.custom)
+
+
+def served(resource: Resource, document: Document) -> Document:
+    """A stored document as this version of the resource shows it; made once."""
+    if resource.from_storage is None:
+        return document
+    convert = resource.from_storage
+    found: Document = document.encoded(("served", resource.api_version), lambda obj: Document(convert(obj)))
+    return found
+
+
+# ---------------------------------------------------------------- whole answers
+
+
+def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
+    """An answer that is one object of the scope's resource."""
+    shown = served(scope.resource, document)
+    if chosen.target is not None:
+        return transforming.object_response(scope, chosen, code, shown)
+    form, kind = formats.format_of(chosen), kind_of(scope.resource)
+    return _response(chosen, code, form.object(form.part(shown, kind), kind))
+
+
+def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
+    """An answer that is a collection."""
+    resource = scope.resource
+    documents = listing.documents
+    if resource.from_storage is not None:
+        documents = [served(resource, document) for document in documents]
+    if chosen.target is not None:
+        return transforming.list_response(scope, chosen, listing, documents)
+    form, kind = formats.format_of(chosen), kind_of(resource)
+    parts = [form.part(document, kind) for document in documents]
+    return _response(chosen, 200, form.list(parts, list_kind_of(resource), list_metadata(listing)))
+
+
+def list_metadata(listing: Listing) -> Object:
+    """The ListMeta of a page."""
+    metadata: Object = {"resourceVersion": str(listing.revision)}
+    if listing.token:
+        metadata["continue"] = listing.token
+    if listing.remaining is not None:
+        metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind | None = None) -> Response:
+    """An answer that is not an object of the resource: a Status (which carries its kind), a scale, a review."""
+    kind = kind or STATUS
+    if chosen.target is not None:
+        return transforming.plain_response(scope, chosen, code, kind.whole(obj))
+    form = formats.format_of(chosen)
+    return _response(chosen, code, form.object(form.part(Document(obj), kind), kind))
+
+
+def _response(chosen: MediaType, code: int, body: bytes) -> Response:
+    return Response(code, [("Content-Type", chosen.media_type)], body)
+
+
+# ---------------------------------------------------------------- watch events
+
+
+class EventEncoder:
+    """Makes the frames of a watch in one representation; those of one event are made once for all watchers."""
+
+    def __init__(self, scope: Scope, chosen: MediaType) -> None:
+        self._scope = scope
+        self._resource = scope.resource
+        self._chosen = chosen
+        self._form = formats.format_of(chosen)
+        self._transform = transforming.event_transform(scope, chosen) if chosen.target is not None else None
+        self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
+        shares = self._transform is None or self._transform.shares
+        self._key = (scope.resource.api_version, chosen) if shares else None
+
+    def added(self, record: Record[Document]) -> bytes:
+        """An object of the initial state."""
+        return self._write("ADDED", record.value)
+
+    def event(self, event_type: str, event: Event[Document]) -> bytes:
+        """A change as one kind of watcher sees it."""
+        if self._key is None:
+            return self._write(event_type, self._document(event_type, event))
+        key = (event_type, self._key)
+        frame: bytes | None = event.encodings.get(key)
+        if frame is None:
+            frame = event.encodings[key] = self._write(event_type, self._document(event_type, event))
+        return frame
+
+    def _document(self, event_type: str, event: Event[Document]) -> Document:
+        """A DELETED shows the last state that there was, at the revision of the change."""
+        if event_type != "DELETED":
+            assert event.record is not None
+            return event.record.value
+        assert event.previous is not None
+        obj = event.previous.value.object
+        return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.revision)}})
+
+    def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+        """An object with nothing but a revision (and what its kind cannot leave out)."""
+        metadata: Object = {"resourceVersion": str(revision)}
+        if initial_end:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        resource = self._resource
+        obj: dict[str, Any] = {"metadata": metadata}
+        if resource.custom:
+            obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(sorted(metadata.items()))}
+            return self._write("BOOKMARK", Document(obj), convert=False)
+        return self._write("BOOKMARK", Document(printing.normalise(resource.type, obj)), convert=False)
+
+    def error(self, error: StatusError) -> bytes:
+        """An ERROR event with a Status, never transformed."""
+        return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
+
+    def _write(self, event_type: str, document: Document, *, convert: bool = True) -> bytes:
+        shown = served(self._resource, document) if convert else document
+        if self._transform is not None:
+            shown = self._transform(shown)
+        return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)

@@ -1,0 +1,197 @@
+"""From the bytes of a body to an object of the kind that the endpoint takes.
+
+In the order of the real server: the format by Content-Type, the document, its kind and apiVersion (what is missing is
+taken from the endpoint), the decoding by the schema of that kind, and only then the question whether this kind is one
+the endpoint takes. What strict decoding finds is a warning, an error or nothing, as fieldValidation says.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (transformDecodeError), create.go, delete.go;
+k8s.io/apimachinery/pkg/runtime/serializer/json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube import data as facts
+from fakekube.codecs import formats
+from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.errors import StatusError, status
+from fakekube.resources.registry import GVK
+from fakekube.resources.strategy import Object
+from fakekube.schema import decode as schema_decode
+from fakekube.schema import defaults
+from fakekube.schema.builtin import builtins
+from fakekube.verbs.scope import Scope
+
+__all__ = ["decode", "decode_delete_options", "decode_value"]
+
+_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_SUMMARY_LENGTH = 30
+_SCHEME = "pkg/runtime/scheme.go:111"
+
+
+@dataclass(slots=True)
+class _Problem(Exception):
+    """What is wrong with a body, and the kind it claims to be if that is known."""
+
+    message: str
+    kind: GVK | None = None
+
+
+def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
+    """The object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
+
+    Raises StatusError 400 or 415. Strict findings go to the request's warnings if `field_validation` is Warn.
+    """
+    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    try:
+        value, duplicates = _parse(form, body, scope.kind, custom=scope.resource.custom)
+        return decode_value(scope, value, duplicates, field_validation, body)
+    except _Problem as problem:
+        raise status.bad_request(_explained(problem, scope.kind, body)) from None
+
+
+def decode_value(
+    scope: Scope, value: Any, duplicates: Sequence[str], field_validation: str, body: bytes = b"",
+) -> Object:
+    """The same for a document that was parsed already, or made by a patch (then `body` is for error messages)."""
+    try:
+        kind = _kind_of(value, scope.kind, body)
+        if scope.resource.custom and scope.subresource_type_is_own:
+            return scope.resource.decoder(scope, value, duplicates, field_validation, kind)
+        obj, strict = _typed(kind, scope.kind, value or {}, duplicates, wants_strict=field_validation != "Ignore")
+    except _Problem as problem:
+        raise status.bad_request(_explained(problem, scope.kind, body)) from None
+    report(scope, kind, strict, field_validation)
+    if kind != scope.kind:
+        raise _wrong_version(kind, scope.kind)
+    scope.default(obj)
+    return obj
+
+
+def report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
+    """Tell what strict decoding found. Raises StatusError 400 if that is asked for."""
+    if not strict or field_validation == "Ignore":
+        return
+    if field_validation == "Strict":
+        problem = _Problem(f"strict decoding error: {', '.join(strict)}", kind)
+        raise status.bad_request(_explained(problem, scope.kind, b""))
+    scope.request.warnings.extend(strict)
+
+
+def decode_delete_options(scope: Scope, body: bytes) -> Object:
+    """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
+    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    expected = GVK("meta.k8s.io", "v1", "DeleteOptions")
+    try:
+        value, duplicates = _parse(form, body, expected, custom=False)
+        kind = _kind_of(value, expected, body)
+        if kind.kind != "DeleteOptions":
+            raise _Problem(_unregistered(kind))
+        obj, _ = _typed(kind, expected, value or {}, duplicates, wants_strict=False)
+    except _Problem as problem:
+        raise status.bad_request(problem.message) from None
+    return obj
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> tuple[Any, Sequence[str]]:
+    try:
+        return formats.loads(form, body, expected, merge=not custom)
+    except CodecError as error:
+        raise _Problem(str(error)) from None
+
+
+def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's."""
+    if value is None:
+        return expected
+    if not isinstance(value, dict):
+        raise _Problem(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_name(value)} into Go value of type {_HEAD}")
+    texts = []
+    for name in ("apiVersion", "kind"):
+        text = value.get(name)
+        if text is not None and not isinstance(text, str):
+            what = f"json: cannot unmarshal {_go_name(text)} into Go struct field .{name} of type string"
+            raise _Problem(f"couldn't get version/kind; json parse error: {what}")
+        texts.append(text or "")
+    api_version, kind = texts
+    group, version = _group_version(api_version)
+    if not group and not version:
+        group, version = expected.group, expected.version
+    elif not version:
+        if group == expected.group:
+            version = expected.version
+        else:
+            raise _Problem(f"Object 'apiVersion' is missing in '{_shown(body)}'", GVK(group, version, kind or expected.kind))
+    return GVK(group, version, kind or expected.kind)
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    if api_version in ("", "/"):
+        return "", ""
+    slashes = api_version.count("/")
+    if slashes > 1:
+        raise _Problem(f"unexpected GroupVersion string: {api_version}")
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _typed(
+    kind: GVK, expected: GVK, value: dict[str, Any], duplicates: Sequence[str], *, wants_strict: bool,
+) -> tuple[Object, list[str]]:
+    """Decode by the schema of the kind that the document claims."""
+    found = builtins().kind_type(kind.group, kind.version, kind.kind)
+    if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
+        raise _Problem(_unregistered(kind), kind)
+    strict = schema_decode.Strict(duplicates) if wants_strict else None
+    try:
+        obj = schema_decode.decode(found, value, strict) if found is not None else {}
+    except schema_decode.DecodeError as error:
+        raise _Problem(str(error), kind) from None
+    if (kind.kind, kind.group) != (expected.kind, expected.group) and kind.kind != "DeleteOptions":
+        package = _INTERNAL_PACKAGES.get(expected.group) or expected.group.partition(".")[0]
+        problem = f"converting ({kind.version}.{kind.kind}) to ({package}.{expected.kind}): unknown conversion"
+        raise _Problem(problem, kind)
+    return obj, strict.messages if strict is not None else []
+
+
+#: API group → Go package of its internal types, where that is not the first word of the group's name.
+_INTERNAL_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal", "rbac.authorization.k8s.io": "rbac",
+                      "flowcontrol.apiserver.k8s.io": "flowcontrol", "events.k8s.io": "core"}
+
+
+def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
+    got, wanted = kind.api_version, expected.api_version
+    return status.bad_request(f"the API version in the data ({got}) does not match the expected API version ({wanted})")
+
+
+def _unregistered(kind: GVK) -> str:
+    return f'no kind "{kind.kind}" is registered for version "{kind.api_version}" in scheme "{_SCHEME}"'
+
+
+def _explained(problem: _Problem, expected: GVK, body: bytes) -> str:
+    if problem.kind is not None:
+        kind = problem.kind
+        return f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {problem.message}'
+    return f"the object provided is unrecognized (must be of type {expected.kind}): {problem.message} ({_summary(body)})"
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    head, more = body[:_SUMMARY_LENGTH], " ..." if len(body) > _SUMMARY_LENGTH else ""
+    return (_shown(head) if body[:1] == b"{" else head.hex()) + more
+
+
+def _shown(body: bytes) -> str:
+    return body.decode("utf-8", "replace")
+
+
+def _go_name(value: Any) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return names.get(type(value), "number")

@@ -1,0 +1,25 @@
+"""get: one object, or what a subresource shows of it.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import status
+from fakekube.verbs import answers, projecting, reading
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a GET of one object. Raises StatusError."""
+    representation = answers.negotiate(scope)
+    subresource = scope.subresource
+    if subresource is not None and subresource.strategy is None and subresource.projection is None:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "get")
+    record = reading.get(scope, scope.request.query.get("resourceVersion") or "")
+    if subresource is not None and subresource.projection is not None:
+        return projecting.show(scope, representation, 200, record.value)
+    return answers.object_response(scope, representation, 200, record.value)

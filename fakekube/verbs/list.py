@@ -1,0 +1,28 @@
+"""list and watch: both are a GET of a collection.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), watch.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import status
+from fakekube.verbs import answers, options, reading
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+from fakekube.verbs.watch import open_watch
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a GET of a collection, or a watch. Raises StatusError."""
+    representation = answers.negotiate(scope)
+    forced = scope.request.info.verb == "watch" and "watch" not in scope.request.query
+    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced or scope.is_watch_path)
+    if not chosen.watch:
+        return answers.list_response(scope, representation, reading.list_objects(scope, chosen))
+    if "watch" not in scope.resource.verbs:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
+    stream_form = answers.negotiate_stream(scope)
+    stream = open_watch(scope, chosen, answers.EventEncoder(scope, stream_form))
+    return Response(200, [("Content-Type", stream_form.media_type)], stream)

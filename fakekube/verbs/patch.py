@@ -1,0 +1,51 @@
+"""patch: every patch type, on objects and on what subresources show of them.
+
+A patch is a function from the present object, in the version of the request, to the patched one; the result is decoded
+by its schema and written as an update. A conflict with another writer means patching anew; only a patch that names a
+resourceVersion can fail with 409. An apply to an absent object creates it.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.chain import Operation
+from fakekube.codecs import negotiation
+from fakekube.resources.strategy import Object
+from fakekube.verbs import admitting, answers, options, projecting, systemfields, versions, writing
+from fakekube.verbs.patching import Patch, patch_for
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a PATCH. Raises StatusError."""
+    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=scope.offer.cbor)
+    content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
+    representation = answers.negotiate(scope)
+    body = scope.request.read_body()
+    chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
+    scope.dry_run = chosen.dry_run
+    patch = patch_for(scope, content_type, body, chosen)
+    if scope.subresource is not None and scope.subresource.projection is not None:
+        return projecting.patch(scope, representation, patch)
+    return _patch_object(scope, representation, patch)
+
+
+def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
+    def build(old: Object | None) -> Object:
+        scope.request.warnings[:] = warnings_before
+        live = None if old is None else versions.from_storage(scope.resource, old)
+        obj = versions.to_storage(scope.resource, patch(live))
+        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
+        systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        return obj
+
+    warnings_before = list(scope.request.warnings)
+    written = writing.update(
+        scope, build, admitting.checker(scope, Operation.UPDATE), create_absent=patch.creates,
+        check_created=admitting.creation_checker(scope),
+    )
+    return answers.object_response(scope, representation, 201 if written.created else 200, written.document)

@@ -1,0 +1,70 @@
+"""Reading and writing an object through a projection (scale): another kind, computed from it and written back.
+
+Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and its likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from fakekube.admission.chain import Operation
+from fakekube.codecs.document import Document
+from fakekube.codecs.formats import Kind
+from fakekube.codecs.negotiation import MediaType
+from fakekube.errors import status
+from fakekube.resources.strategy import Object
+from fakekube.resources.subresources import Projection, Subresource
+from fakekube.schema import printing
+from fakekube.verbs import admitting, answers, managers, versions, writing
+from fakekube.verbs.request import Response
+from fakekube.verbs.scope import Scope
+
+__all__ = ["show", "update"]
+
+
+@lru_cache(maxsize=256)
+def kind_of(subresource: Subresource) -> Kind:
+    return Kind(subresource.gvk.api_version, subresource.gvk.kind, subresource.type)
+
+
+def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
+    """The projection of a stored object."""
+    return answers.plain_response(scope, chosen, code, shown(scope, document.object), kind_of(_subresource(scope)))
+
+
+def shown(scope: Scope, obj: Object) -> Object:
+    """The projection in its printed form. Raises StatusError where the object has nothing to project."""
+    return printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+
+
+def update(scope: Scope, chosen: MediaType, field_manager: str, change: Callable[[Object], Object]) -> Response:
+    """Write a changed projection back: `change` gets what is shown now and returns what it should be."""
+    projection = _projection(scope)
+
+    def build(old: Object | None) -> Object:
+        assert old is not None
+        before = shown(scope, old)
+        changed = change(before)
+        admitting.admit(scope, Operation.UPDATE, changed, before)
+        errors = projection.validate(changed)
+        if errors:
+            kind = scope.kind
+            raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
+        written = versions.copied(projection.write(old, changed))
+        written["metadata"]["resourceVersion"] = changed["metadata"].get("resourceVersion", "")
+        return managers.updated(scope, old, written, field_manager)
+
+    written = writing.update(scope.main, build, admitting.unchecked)
+    return show(scope, chosen, 200, written.document)
+
+
+def _subresource(scope: Scope) -> Subresource:
+    assert scope.subresource is not None
+    return scope.subresource
+
+
+def _projection(scope: Scope) -> Projection:
+    projection = _subresource(scope).projection
+    assert projection is not None
+    return projection
