@@ -1,0 +1,26 @@
+"""Label and field selectors: parsed once (and remembered), matched fast.
+
+A text that is no selector raises `SelectorError` with the words that the real server puts into its 400.
+Selectors are immutable values; `str` gives their canonical text, which parses to an equal selector.
+"""
+
+from __future__ import annotations
+
+from fakekube.selectors.errors import SelectorError
+from fakekube.selectors.fields import FieldRequirement, FieldSelector, field_equals, parse_fields
+from fakekube.selectors.labels import LabelRequirement, LabelSelector, Operator
+from fakekube.selectors.parsing import parse_labels
+from fakekube.selectors.structured import from_label_selector
+
+__all__ = [
+    "FieldRequirement",
+    "FieldSelector",
+    "LabelRequirement",
+    "LabelSelector",
+    "Operator",
+    "SelectorError",
+    "field_equals",
+    "from_label_selector",
+    "parse_fields",
+    "parse_labels",
+]

@@ -1,0 +1,52 @@
+"""Label selectors as objects hold them: a metav1.LabelSelector with matchLabels and matchExpressions.
+
+Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors.field import go_quote
+from fakekube.selectors.errors import SelectorError
+from fakekube.selectors.labels import (
+    EVERYTHING,
+    NOTHING,
+    LabelRequirement,
+    LabelSelector,
+    Operator,
+    requirement,
+)
+
+__all__ = ["from_label_selector"]
+
+_OPERATORS = {
+    "In": Operator.IN,
+    "NotIn": Operator.NOT_IN,
+    "Exists": Operator.EXISTS,
+    "DoesNotExist": Operator.DOES_NOT_EXIST,
+}
+
+
+def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
+    """The selector that an object's field stands for: absent it matches nothing, empty everything.
+
+    Raises SelectorError.
+    """
+    if selector is None:
+        return NOTHING
+    labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    if not labels and not expressions:
+        return EVERYTHING
+    equal = [requirement(key, Operator.EQUALS, (value,)) for key, value in sorted(labels.items())]
+    return LabelSelector((*equal, *map(_from_expression, expressions)))
+
+
+def _from_expression(expression: Mapping[str, Any]) -> LabelRequirement:
+    name = expression.get("operator", "")
+    operator = _OPERATORS.get(name)
+    if operator is None:
+        raise SelectorError(f"{go_quote(name)} is not a valid label selector operator")
+    return requirement(expression.get("key", ""), operator, expression.get("values") or ())
