@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube import data as facts
-from fakekube.codecs import formats
+from fakekube.codecs import cbor, json, protobuf, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors import StatusError, status
 from fakekube.resources.registry import GVK
@@ -25,7 +25,7 @@ from fakekube.schema import defaults
 from fakekube.schema.builtin import builtins
 from fakekube.verbs.scope import Scope
 
-__all__ = ["decode", "decode_delete_options", "decode_value"]
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "decode_value", "go_name"]
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
@@ -33,7 +33,7 @@ _SCHEME = "pkg/runtime/scheme.go:111"
 
 
 @dataclass(slots=True)
-class _Problem(Exception):
+class Problem(Exception):
     """What is wrong with a body, and the kind it claims to be if that is known."""
 
     message: str
@@ -49,7 +49,7 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
     try:
         value, duplicates = _parse(form, body, scope.kind, custom=scope.resource.custom)
         return decode_value(scope, value, duplicates, field_validation, body)
-    except _Problem as problem:
+    except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
 
 
@@ -62,7 +62,7 @@ def decode_value(
         if scope.resource.custom and scope.subresource_type_is_own:
             return scope.resource.decoder(scope, value, duplicates, field_validation, kind)
         obj, strict = _typed(kind, scope.kind, value or {}, duplicates, wants_strict=field_validation != "Ignore")
-    except _Problem as problem:
+    except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
     report(scope, kind, strict, field_validation)
     if kind != scope.kind:
@@ -71,12 +71,18 @@ def decode_value(
     return obj
 
 
+def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """What a patch has made of an object, and what strict decoding finds in it. Raises Problem."""
+    kind = _kind_of(value, scope.kind, b"")
+    return _typed(kind, scope.kind, value or {}, (), wants_strict=wants_strict)
+
+
 def report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
     """Tell what strict decoding found. Raises StatusError 400 if that is asked for."""
     if not strict or field_validation == "Ignore":
         return
     if field_validation == "Strict":
-        problem = _Problem(f"strict decoding error: {', '.join(strict)}", kind)
+        problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
         raise status.bad_request(_explained(problem, scope.kind, b""))
     scope.request.warnings.extend(strict)
 
@@ -89,9 +95,9 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
         value, duplicates = _parse(form, body, expected, custom=False)
         kind = _kind_of(value, expected, body)
         if kind.kind != "DeleteOptions":
-            raise _Problem(_unregistered(kind))
+            raise Problem(_unregistered(kind))
         obj, _ = _typed(kind, expected, value or {}, duplicates, wants_strict=False)
-    except _Problem as problem:
+    except Problem as problem:
         raise status.bad_request(problem.message) from None
     return obj
 
@@ -101,9 +107,16 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
 
 def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> tuple[Any, Sequence[str]]:
     try:
-        return formats.loads(form, body, expected, merge=not custom)
+        if form == "json":
+            return json.loads(body, merge=not custom)
+        if form == "yaml":
+            return yaml.loads(body)
+        if form == "cbor":
+            return cbor.loads(body), ()
+        return protobuf.loads(body, expected.api_version, expected.kind), ()
     except CodecError as error:
-        raise _Problem(str(error)) from None
+        prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
+        raise Problem(f"{prefix}{error}") from None
 
 
 def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
@@ -111,13 +124,13 @@ def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
     if value is None:
         return expected
     if not isinstance(value, dict):
-        raise _Problem(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_name(value)} into Go value of type {_HEAD}")
+        raise Problem(f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}")
     texts = []
     for name in ("apiVersion", "kind"):
         text = value.get(name)
         if text is not None and not isinstance(text, str):
-            what = f"json: cannot unmarshal {_go_name(text)} into Go struct field .{name} of type string"
-            raise _Problem(f"couldn't get version/kind; json parse error: {what}")
+            what = f"json: cannot unmarshal {go_name(text)} into Go struct field .{name} of type string"
+            raise Problem(f"couldn't get version/kind; json parse error: {what}")
         texts.append(text or "")
     api_version, kind = texts
     group, version = _group_version(api_version)
@@ -127,7 +140,7 @@ def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
         if group == expected.group:
             version = expected.version
         else:
-            raise _Problem(f"Object 'apiVersion' is missing in '{_shown(body)}'", GVK(group, version, kind or expected.kind))
+            raise Problem(f"Object 'apiVersion' is missing in '{_shown(body)}'", GVK(group, version, kind or expected.kind))
     return GVK(group, version, kind or expected.kind)
 
 
@@ -136,7 +149,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
         return "", ""
     slashes = api_version.count("/")
     if slashes > 1:
-        raise _Problem(f"unexpected GroupVersion string: {api_version}")
+        raise Problem(f"unexpected GroupVersion string: {api_version}")
     group, _, version = api_version.rpartition("/")
     return group, version
 
@@ -147,16 +160,16 @@ def _typed(
     """Decode by the schema of the kind that the document claims."""
     found = builtins().kind_type(kind.group, kind.version, kind.kind)
     if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
-        raise _Problem(_unregistered(kind), kind)
+        raise Problem(_unregistered(kind), kind)
     strict = schema_decode.Strict(duplicates) if wants_strict else None
     try:
         obj = schema_decode.decode(found, value, strict) if found is not None else {}
     except schema_decode.DecodeError as error:
-        raise _Problem(str(error), kind) from None
+        raise Problem(str(error), kind) from None
     if (kind.kind, kind.group) != (expected.kind, expected.group) and kind.kind != "DeleteOptions":
         package = _INTERNAL_PACKAGES.get(expected.group) or expected.group.partition(".")[0]
         problem = f"converting ({kind.version}.{kind.kind}) to ({package}.{expected.kind}): unknown conversion"
-        raise _Problem(problem, kind)
+        raise Problem(problem, kind)
     return obj, strict.messages if strict is not None else []
 
 
@@ -174,7 +187,7 @@ def _unregistered(kind: GVK) -> str:
     return f'no kind "{kind.kind}" is registered for version "{kind.api_version}" in scheme "{_SCHEME}"'
 
 
-def _explained(problem: _Problem, expected: GVK, body: bytes) -> str:
+def _explained(problem: Problem, expected: GVK, body: bytes) -> str:
     if problem.kind is not None:
         kind = problem.kind
         return f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {problem.message}'
@@ -192,6 +205,7 @@ def _shown(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _go_name(value: Any) -> str:
+def go_name(value: Any) -> str:
+    """What Go's decoder calls a JSON value."""
     names = {dict: "object", list: "array", str: "string", bool: "bool"}
     return names.get(type(value), "number")

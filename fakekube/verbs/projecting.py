@@ -17,10 +17,11 @@ from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Projection, Subresource
 from fakekube.schema import printing
 from fakekube.verbs import admitting, answers, managers, versions, writing
+from fakekube.verbs.patching import Patch
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
-__all__ = ["show", "update"]
+__all__ = ["patch", "show", "update"]
 
 
 @lru_cache(maxsize=256)

@@ -67,7 +67,7 @@ def _shape(request: Request, resource: Resource) -> Shape:
     in_namespace = bool(info.namespace) and info.resource != "namespaces"
     if in_namespace and not resource.namespaced:
         raise no_such_resource()
-    if info.is_watch_path:
+    if _is_watch_path(request):
         if len(info.parts) > 2:
             raise no_such_resource()
         return Shape.WATCH
@@ -82,6 +82,15 @@ def _shape(request: Request, resource: Resource) -> Shape:
     if len(info.parts) > 3 and info.subresource not in _PASSES_ON:
         raise no_such_resource()
     return Shape.SUBRESOURCE
+
+
+def _is_watch_path(request: Request) -> bool:
+    """The deprecated form: `watch` stands between version and resource."""
+    info = request.info
+    if info.verb != "watch" or "/watch/" not in info.path:
+        return False
+    segments = info.path.strip("/").split("/")
+    return segments[2 if info.api_prefix == "api" else 3] == "watch"
 
 
 def _serves(verb: str, served: frozenset[str]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from fakekube.errors import status
 
 __all__ = [
-    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_namespace", "needs_generated_name", "timestamp", "wipe",
+    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace", "needs_generated_name", "timestamp", "wipe",
 ]
 
 #: No vowels and no look-alikes, so that no words arise (k8s.io/apimachinery/pkg/util/rand).
@@ -67,6 +67,16 @@ def match_namespace(metadata: dict[str, Any], namespace: str) -> None:
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
+
+
+def match_name(metadata: Mapping[str, Any], name: str) -> None:
+    """Raises StatusError 400 if an object is not called as the path says."""
+    own = metadata.get("name", "")
+    if not own:
+        problem = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(problem)
+    if own != name:
+        raise status.bad_request(f"the name of the object ({own}) does not match the name on the URL ({name})")
 
 
 def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:

@@ -6,7 +6,6 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 from __future__ import annotations
 
 from fakekube.admission.chain import Operation
-from fakekube.errors import status
 from fakekube.resources.strategy import Object
 from fakekube.verbs import admitting, answers, bodies, managers, options, projecting, systemfields, versions, writing
 from fakekube.verbs.request import Response
@@ -24,7 +23,7 @@ def handle(scope: Scope) -> Response:
     body = bodies.decode(scope, data, chosen.field_validation)
     meta = body.setdefault("metadata", {})
     systemfields.match_namespace(meta, scope.namespace)
-    _check_name(scope, meta.get("name", ""))
+    systemfields.match_name(meta, scope.name)
     systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projecting.update(scope, representation, chosen.field_manager, lambda _shown: body)
@@ -42,11 +41,3 @@ def handle(scope: Scope) -> Response:
         check_created=admitting.creation_checker(scope),
     )
     return answers.object_response(scope, representation, 201 if written.created else 200, written.document)
-
-
-def _check_name(scope: Scope, name: str) -> None:
-    if not name:
-        problem = f"the name of the object ({scope.name} based on URL) was undeterminable: name must be provided"
-        raise status.bad_request(problem)
-    if name != scope.name:
-        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")

@@ -1,0 +1,192 @@
+"""The patch types as functions from the present object to the patched one.
+
+`patch_for` reads a patch once; what it returns may be called several times, each time with the object as it is then,
+in the version of the request. The object that comes back is a tree of its own, with managedFields brought up to date.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.codecs import cbor, json, yaml
+from fakekube.codecs.errors import DecodeError
+from fakekube.errors import field, status
+from fakekube.patch import json_patch, merge_patch, strategic
+from fakekube.resources.strategy import Object
+from fakekube.verbs import bodies, managers, systemfields
+from fakekube.verbs.options import WriteOptions
+from fakekube.verbs.scope import Scope
+
+__all__ = ["Patch", "patch_for"]
+
+
+@dataclass(slots=True, frozen=True)
+class Patch:
+    """A patch that was read."""
+
+    change: Callable[[Object | None], Object]
+    """(live object in the request's version, or None) → the patched one. Raises StatusError."""
+    creates: bool = False
+    """An absent object is created."""
+
+    def __call__(self, live: Object | None) -> Object:
+        return self.change(live)
+
+
+def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
+    """Make the patch that a body describes."""
+    return _READERS[content_type](scope, body, options)
+
+
+# ---------------------------------------------------------------- patches of the JSON text
+
+
+def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
+    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates)
+    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
+
+
+def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
+    document = merge_patch.decode(value, strict=strict)
+    return _json_patch(scope, options, duplicates, lambda whole: merge_patch.apply(whole, document))
+
+
+def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any]) -> Patch:
+    """A patch that works on the text of an object: its result is read as a body is."""
+    strict = options.field_validation != "Ignore"
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        patched = edit(whole(scope, live))
+        try:
+            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+        except bodies.Problem as problem:
+            raise _refused(patched, problem.message) from None
+        _report(scope, [*findings, *unknown] if strict else [], options, patched)
+        return _finished(scope, live, obj, options)
+
+    return Patch(change)
+
+
+def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+    value, duplicates = _parsed(body, "", merge=False)
+    document = strategic.decode(value)
+    strict = options.field_validation != "Ignore"
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        patched = strategic.apply(scope.type, whole(scope, live), document)
+        obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+        findings = [*duplicates, *unknown] if strict else []
+        if findings and options.field_validation == "Strict":
+            raise strategic.misfit(scope.type, patched, document, f"strict decoding error: {', '.join(findings)}")
+        scope.request.warnings.extend(findings)
+        return _finished(scope, live, obj, options)
+
+    return Patch(change)
+
+
+# ---------------------------------------------------------------- apply
+
+
+def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+    try:
+        value, duplicates = yaml.loads(body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from None
+    return _apply(scope, value, duplicates, options)
+
+
+def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+    try:
+        value = cbor.loads(body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from None
+    return _apply(scope, value, (), options)
+
+
+def _apply(scope: Scope, value: Any, duplicates: Sequence[str], options: WriteOptions) -> Patch:
+    if value is not None and not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: {problem}")
+
+    def change(live: Object | None) -> Object:
+        obj = managers.applied(scope, live, value or {}, options.field_manager, force=bool(options.force))
+        if duplicates and options.field_validation == "Strict":
+            raise status.bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
+        if duplicates and options.field_validation == "Warn":
+            scope.request.warnings.extend(duplicates)
+        if live is None and obj["metadata"].get("uid"):
+            uid = obj["metadata"]["uid"]
+            raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        return _named(scope, obj)
+
+    return Patch(change, creates=scope.subresource is None)
+
+
+# ---------------------------------------------------------------- shared steps
+
+
+def _parsed(body: bytes, prefix: str, *, merge: bool = True) -> tuple[Any, list[str]]:
+    try:
+        return json.loads(body, merge=merge)
+    except DecodeError as error:
+        raise status.bad_request(f"{prefix}{error}") from None
+
+
+def _present(scope: Scope, live: Object | None) -> Object:
+    if live is None:
+        raise scope.not_found()
+    return live
+
+
+def whole(scope: Scope, live: Object) -> Object:
+    """The object with kind and apiVersion, as patches see it."""
+    if scope.resource.custom and scope.kind == scope.resource.gvk:
+        return live
+    return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
+
+
+def _report(scope: Scope, findings: Sequence[str], options: WriteOptions, patched: Any) -> None:
+    if not findings:
+        return
+    if options.field_validation == "Strict":
+        raise _refused(patched, f"strict decoding error: {', '.join(findings)}")
+    scope.request.warnings.extend(findings)
+
+
+def _refused(patched: Any, problem: str) -> status.StatusError:
+    """422 that shows the patched document."""
+    text = json.dumps(patched).decode()
+    return status.invalid("", "", "", [field.invalid("patch", text, problem)])
+
+
+def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
+    scope.default(obj)
+    obj.setdefault("metadata", {})
+    return _named(scope, managers.updated(scope, live, obj, options.field_manager))
+
+
+def _named(scope: Scope, obj: Object) -> Object:
+    """The object must stay what the path names."""
+    meta = obj.setdefault("metadata", {})
+    systemfields.match_namespace(meta, scope.namespace)
+    systemfields.match_name(meta, scope.name)
+    return obj
+
+
+_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Patch]] = {
+    "application/json-patch+json": _read_json_patch,
+    "application/merge-patch+json": _read_merge_patch,
+    "application/strategic-merge-patch+json": _read_strategic,
+    "application/apply-patch+yaml": _read_apply_yaml,
+    "application/apply-patch+cbor": _read_apply_cbor,
+}
