@@ -21,7 +21,7 @@ from fakekube.selectors.labels import LabelRequirement, LabelSelector, Operator,
 
 __all__ = ["parse_labels"]
 
-#: Operators, the longest first, and words. A NUL ends a token and is skipped; where a token should start, it ends all.
+#: Operators, the longest first, and words. A NUL ends a token; where a token should start, it ends the text.
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>\0]+)\0?")
 
 _SPECIAL = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">"})
