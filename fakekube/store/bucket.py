@@ -67,21 +67,14 @@ class Bucket(Generic[V]):
             return self._contents.versions.at(key, revision)
 
     def page(
-        self,
-        prefix: str = "",
-        *,
-        start: str = "",
-        after: str | None = None,
-        limit: int = 0,
-        revision: int | None = None,
+        self, prefix: str = "", *, start: str = "", limit: int = 0, revision: int | None = None
     ) -> Page[V]:
-        """The records whose keys begin with `prefix`, in order, from the key `start` on or after the key
-        `after`.
+        """The records whose keys begin with `prefix` and are not before `start`, in the order of their keys.
 
-        At most `limit` (0: all), as they stand now or stood at a revision. Raises Compacted or
-        FutureRevision.
+        At most `limit` (0: all), as they stand now or stood at a revision. The next page starts at the last
+        key with a NUL after it. Raises Compacted or FutureRevision.
         """
-        span = (max(prefix, start, "" if after is None else after + "\0"), _end_of(prefix))
+        span = (max(prefix, start), _end_of(prefix))
         with self._timeline.lock:
             if revision is None:
                 return self._page_now(span, limit)
