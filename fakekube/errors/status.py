@@ -14,7 +14,7 @@ from typing import Any
 from fakekube.errors.field import FieldError, aggregate, go_quote
 
 __all__ = [
-    "StatusError", "already_exists", "bad_request", "conflict", "expired", "forbidden", "generate_name_conflict", "generic", "internal", "invalid",
+    "StatusError", "already_exists", "bad_request", "conflict", "expired", "expired_token", "forbidden", "generate_name_conflict", "generic", "internal", "invalid",
     "method_not_supported", "not_acceptable", "not_found", "qualified", "request_entity_too_large", "server_timeout",
     "service_unavailable", "timeout", "too_large_resource_version", "too_many_requests", "unauthorized",
     "unsupported_media_type",
@@ -25,7 +25,7 @@ class StatusError(Exception):
     """An error with the parts of a Status.
 
     `details` keeps the order name, group, kind, uid, causes, retryAfterSeconds; `retry_after` (seconds) is also sent
-    as the header of that name. `text` answers as plain text instead of a Status where the real server does so.
+    as the header of that name; `continue_token` is the way on that a 410 of a list offers.
     """
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
@@ -34,6 +34,7 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = None if details is None else dict(details)
+        self.continue_token = ""
 
     @property
     def retry_after(self) -> int | None:
@@ -42,7 +43,8 @@ class StatusError(Exception):
 
     def status(self) -> dict[str, Any]:
         """The Status object, in the field order of meta/v1."""
-        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        metadata = {"continue": self.continue_token} if self.continue_token else {}
+        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         if self.message:
             body["message"] = self.message
         if self.reason:
@@ -137,6 +139,13 @@ def request_entity_too_large(message: str) -> StatusError:
 def expired(message: str) -> StatusError:
     """410: the revision or token asked for is no longer in the window of history."""
     return StatusError(410, "Expired", message)
+
+
+def expired_token(message: str, inconsistent_token: str) -> StatusError:
+    """410 of a continue token, with one that goes on in the present."""
+    error = expired(message)
+    error.continue_token = inconsistent_token
+    return error
 
 
 def internal(problem: str) -> StatusError:

@@ -7,7 +7,7 @@ clusters; each cluster has a `Registry` of its own on top, to which definitions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -112,24 +112,41 @@ class Resource:
 
 
 class Registry:
-    """The resources of one cluster: the built-in ones, and those that definitions add."""
+    """The resources of one cluster: the built-in ones, and those that definitions add.
+
+    Reads need no lock: every change puts new tables in the place of the old ones.
+    """
 
     def __init__(self, builtins: Sequence[Resource]) -> None:
-        self._by_path: dict[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in builtins}
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
+        self._set({(r.group, r.version, r.plural): r for r in builtins})
+
+    def _set(self, by_path: dict[tuple[str, str, str], Resource]) -> None:
+        by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
+        for resource in by_path.values():
+            key = (resource.group, resource.plural)
+            by_resource[key] = (*by_resource.get(key, ()), resource)
+        self._by_path, self._by_resource = by_path, by_resource
 
     def get(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource at a path, or None if it is not served."""
         return self._by_path.get((group, version, plural))
 
-    def add(self, resource: Resource) -> None:
-        self._by_path[resource.group, resource.version, resource.plural] = resource
-
-    def remove(self, group: str, version: str, plural: str) -> None:
-        self._by_path.pop((group, version, plural), None)
+    def replace(self, removed: Iterable[tuple[str, str, str]], added: Iterable[Resource]) -> None:
+        """Serve other versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
+        gone = set(removed)
+        kept = {path: resource for path, resource in self._by_path.items() if path not in gone}
+        self._set({**kept, **{(r.group, r.version, r.plural): r for r in added}})
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(list(self._by_path.values()))
+        return iter(self._by_path.values())
+
+    def any_version(self, group: str, plural: str) -> Resource | None:
+        """One of the served versions of a resource: enough where only its storage matters."""
+        found = self._by_resource.get((group, plural))
+        return found[0] if found else None
 
     def versions(self, group: str, plural: str) -> list[Resource]:
         """All served versions of a resource."""
-        return [r for r in self._by_path.values() if r.group == group and r.plural == plural]
+        return list(self._by_resource.get((group, plural), ()))

@@ -1,0 +1,108 @@
+"""What the cluster offers to strategies and admission (`resources.services.Services`), on top of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from fakekube.codecs.document import Document
+from fakekube.errors import status
+from fakekube.resources.registry import Registry, Resource
+from fakekube.resources.strategy import Object
+from fakekube.schema import printing
+from fakekube.store import Bucket, Conflict, Store
+from fakekube.verbs.backend import Settings
+from fakekube.verbs.writing import stamped
+
+__all__ = ["AccessControl", "ClusterServices"]
+
+
+class AccessControl(Protocol):
+    """What `auth/` knows."""
+
+    issuer: str
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any] | None: ...
+
+    def sign(self, claims: dict[str, Any]) -> str: ...
+
+
+class ClusterServices:
+    """See `resources.services.Services` for what each method promises."""
+
+    def __init__(self, store: Store[Document], registry: Registry, settings: Settings, access: AccessControl) -> None:
+        self._store = store
+        self._registry = registry
+        self._settings = settings
+        self._access = access
+
+    def _resource(self, group: str, plural: str) -> Resource:
+        found = self._registry.any_version(group, plural)
+        if found is None:
+            raise LookupError(f"{plural}.{group} is not served")
+        return found
+
+    def _bucket(self, group: str, plural: str) -> Bucket[Document]:
+        return self._store.bucket(self._resource(group, plural).bucket)
+
+    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        resource = self._resource(group, plural)
+        record = self._store.bucket(resource.bucket).get(resource.key(namespace, name))
+        return record.value.object if record else None
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
+        page = self._bucket(group, plural).page(f"{namespace}/" if namespace else "")
+        return (record.value.object for record in page.records)
+
+    def update(self, group: str, plural: str, namespace: str, name: str, change: Callable[[Object], Object]) -> Object:
+        resource = self._resource(group, plural)
+        bucket, key = self._store.bucket(resource.bucket), resource.key(namespace, name)
+        while True:
+            record = bucket.get(key)
+            if record is None:
+                raise status.not_found(group, plural, name)
+            old = record.value.object
+            new = change(old)
+            if new is old:
+                return old
+            final = printing.normalise(resource.storage_type, new)
+            try:
+                return bucket.commit(key, record.revision, lambda revision, obj=final: stamped(obj, revision)).value.object
+            except Conflict:
+                continue
+
+    def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
+        resource = self._resource(group, plural)
+        name = obj["metadata"]["name"]
+        placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
+        final = printing.normalise(resource.storage_type, placed)
+        bucket = self._store.bucket(resource.bucket)
+        try:
+            return bucket.commit(resource.key(namespace, name), 0, lambda revision: stamped(final, revision)).value.object
+        except Conflict:
+            raise status.already_exists(group, plural, name) from None
+
+    def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
+        resource = self._resource(group, plural)
+        try:
+            self._store.bucket(resource.bucket).commit(resource.key(namespace, name), None, None)
+        except Conflict:
+            return
+
+    def enabled(self, gate: str) -> bool:
+        return self._settings.enabled(gate)
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
+        return self._access.authorize(user, groups, attributes)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any] | None:
+        return self._access.authenticate(token, audiences)
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        return self._access.sign(claims)
+
+    @property
+    def issuer(self) -> str:
+        return self._access.issuer
