@@ -1,0 +1,256 @@
+"""Quantities (`500m`, `1Gi`, `1e3`): read, compared, added and printed exactly as the real server does.
+
+A quantity is a whole number of some power of ten, and the format in which it was written. It prints in its canonical
+form: no fraction, the largest suffix that leaves the number whole. The real server has two roads through its parser,
+and the faster one keeps the text as it was written where a shallow look finds it canonical; so `1.500`, `+5` and `1e03`
+print as they came. It also forgets suffixes beyond `E` (`1000E` prints `1`). Both show in answers, so both are here.
+
+Invariant: a `Quantity` is immutable, and its amount is exact (where the real server saturates or rounds, at nano scale
+and at 2^63-1 for binary suffixes, so does this). One limit is ours, so that no text can hang a server: quantities of
+more than 1,000 digits are refused, and beyond ten to the 3,000th amounts are not told apart.
+
+Specified by: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache, total_ordering
+from typing import Final
+
+__all__ = ["Format", "Quantity", "QuantityError", "canonical", "parse", "rounded_up_to_milli"]
+
+FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
+SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
+
+_MAX_INT64: Final = 2**63 - 1
+_FAST_DIGITS: Final = 18
+_MAX_DIGITS: Final = 1_000
+_MAX_POWER: Final = 3_000
+_NANO: Final = -9
+_MILLI: Final = -3
+
+_SYNTAX = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_DECIMAL_EXPONENTS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_EXPONENTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()}
+_BINARY_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _BINARY_EXPONENTS.items()}
+
+
+class QuantityError(ValueError):
+    """A text is no quantity; the words are the real server's."""
+
+
+class Format(Enum):
+    """How a quantity was written, and is printed."""
+
+    DECIMAL_SI = "DecimalSI"
+    BINARY_SI = "BinarySI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+@total_ordering
+@dataclass(slots=True, frozen=True, eq=False)
+class Quantity:
+    """`unscaled` times ten to the `scale`. Compares by amount, whatever the format."""
+
+    unscaled: int
+    scale: int = 0
+    format: Format = Format.DECIMAL_SI
+    text: str = ""
+    """How it was written, where the real server prints it so again."""
+
+    @property
+    def amount(self) -> Fraction:
+        """The exact value."""
+        return Fraction(self.unscaled * _ten(self.scale), _ten(-self.scale))
+
+    @property
+    def sign(self) -> int:
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared(other) == 0 if isinstance(other, Quantity) else NotImplemented
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self._compared(other) < 0
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
+
+    def _compared(self, other: Quantity) -> int:
+        scale = min(self.scale, other.scale)
+        return self.unscaled * _ten(self.scale - scale) - other.unscaled * _ten(other.scale - scale)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """The sum, in the format of the first that is not zero."""
+        scale = min(self.scale, other.scale)
+        total = self.unscaled * _ten(self.scale - scale) + other.unscaled * _ten(other.scale - scale)
+        return Quantity(total, scale, self.format if self.unscaled else other.format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return self + -other
+
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.unscaled, self.scale, self.format)
+
+    def __mul__(self, factor: int) -> Quantity:
+        return Quantity(self.unscaled * factor, self.scale, self.format)
+
+    def rounded_up(self, scale: int) -> Quantity:
+        """Away from zero to a whole number of ten to the `scale` (-3: milli); itself if it is that already."""
+        if self.scale >= scale:
+            return self
+        return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
+
+    def value(self) -> int:
+        """The amount, rounded away from zero to a whole number."""
+        return self.rounded_up(0).unscaled * _ten(self.scale)
+
+    def milli_value(self) -> int:
+        """The amount in thousandths, rounded away from zero to a whole number."""
+        return (self * 1000).value()
+
+    def __str__(self) -> str:
+        if self.text:
+            return self.text
+        if not self.unscaled:
+            return "0"
+        if self.format is Format.BINARY_SI and abs(self.amount) >= 1024:
+            whole = self.value()
+            if whole == self.amount:
+                return _binary_text(whole)
+        return _decimal_text(self.unscaled, self.scale, self.format)
+
+
+def _ten(power: int) -> int:
+    """Ten to the power; one for negative powers, bounded for those that no real amount has."""
+    return int(10 ** min(max(power, 0), _MAX_POWER))
+
+
+def _divided_away(number: int, divisor: int) -> int:
+    """Division that rounds away from zero."""
+    quotient, remainder = divmod(abs(number), divisor)
+    quotient += remainder > 0
+    return quotient if number >= 0 else -quotient
+
+
+def _decimal_text(unscaled: int, scale: int, format_: Format) -> str:
+    while unscaled % 10 == 0:
+        unscaled //= 10
+        scale += 1
+    unscaled *= 10 ** (scale % 3)
+    scale -= scale % 3
+    if format_ is Format.DECIMAL_EXPONENT:
+        return f"{unscaled}e{scale}" if scale else str(unscaled)
+    return f"{unscaled}{_DECIMAL_SUFFIXES.get(scale, '')}"
+
+
+def _binary_text(whole: int) -> str:
+    exponent = 0
+    while whole % 1024 == 0:
+        whole //= 1024
+        exponent += 10
+    return f"{whole}{_BINARY_SUFFIXES.get(exponent, '')}"
+
+
+def parse(text: str) -> Quantity:
+    """Read a quantity.
+
+    Raises:
+        QuantityError: in the real server's words.
+    """
+    if not text:
+        raise QuantityError(FORMAT_WRONG)
+    if text == "0":
+        return Quantity(0, 0, Format.DECIMAL_SI, "0")
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        raise QuantityError(FORMAT_WRONG)
+    sign, zeros, whole, fraction, suffix = match.groups()
+    exponent, format_ = _interpret(suffix)
+    if zeros and not whole and fraction is None and not suffix:
+        return Quantity(0, 0, format_)
+    whole, fraction = whole or "0", fraction or ""
+    if len(whole) + len(fraction) > _MAX_DIGITS:
+        raise QuantityError(NUMERIC_WRONG)
+    quick = _quick(text, sign, whole, fraction, exponent, format_)
+    if quick is not None:
+        return quick
+    if not (zeros or match[3] or fraction):
+        raise QuantityError(NUMERIC_WRONG)
+    return _exact(sign, whole, fraction, exponent, format_)
+
+
+def _interpret(suffix: str) -> tuple[int, Format]:
+    """The exponent that a suffix stands for (of ten, or of two for binary ones) and its format."""
+    if suffix in _DECIMAL_EXPONENTS:
+        return _DECIMAL_EXPONENTS[suffix], Format.DECIMAL_SI
+    if suffix in _BINARY_EXPONENTS:
+        return _BINARY_EXPONENTS[suffix], Format.BINARY_SI
+    if suffix[0] in "eE" and re.fullmatch(r"[-+]?[0-9]+", suffix[1:]):
+        exponent = int(suffix[1:])
+        if abs(exponent) <= _MAX_INT64:
+            return (exponent + 2**31) % 2**32 - 2**31, Format.DECIMAL_EXPONENT
+    raise QuantityError(SUFFIX_WRONG)
+
+
+def _quick(text: str, sign: str, whole: str, fraction: str, exponent: int, format_: Format) -> Quantity | None:
+    """The real server's fast road: few digits, at most nano scale. None if the value does not fit it."""
+    digits = whole + fraction
+    if format_ is Format.BINARY_SI:
+        if fraction or 15 - len(whole) - exponent * 3 // 10 - 1 < 0:
+            return None
+        scale, factor = 0, 1 << exponent
+    else:
+        scale, factor = exponent - len(fraction), 1
+        if len(digits) > _FAST_DIGITS or scale < _NANO:
+            return None
+    value = int(digits)
+    result = value * factor
+    if result > _MAX_INT64:
+        return None
+    if sign == "-":
+        result = -result
+    if format_ is Format.BINARY_SI:
+        as_written = value & 7 != 0
+    else:
+        as_written = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    return Quantity(result, scale, format_, text if as_written else "")
+
+
+def _exact(sign: str, whole: str, fraction: str, exponent: int, format_: Format) -> Quantity:
+    """The real server's slow road: any number of digits, rounded up at nano, saturating if binary."""
+    unscaled, scale = int(whole + fraction), -len(fraction)
+    if format_ is Format.BINARY_SI:
+        unscaled <<= exponent
+    else:
+        scale += exponent
+    quantity = Quantity(unscaled, scale, format_).rounded_up(_NANO)
+    if format_ is Format.BINARY_SI:
+        largest = Quantity(_MAX_INT64, 0, format_)
+        if quantity > largest:
+            quantity = largest
+        if 0 < quantity.amount < 1:
+            quantity = Quantity(quantity.unscaled, quantity.scale, Format.DECIMAL_SI)
+    return -quantity if sign == "-" else quantity
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """What the real server prints for a quantity that was written so.
+
+    Raises:
+        QuantityError: in the real server's words.
+    """
+    return str(parse(text))
+
+
+@lru_cache(maxsize=4096)
+def rounded_up_to_milli(text: str) -> str:
+    """The printed form of a printed quantity, rounded up to thousandths as defaulting does with resource lists."""
+    return str(parse(text).rounded_up(_MILLI))
