@@ -112,8 +112,8 @@ class _Written:
         return self.dumps(kind.whole(part))
 
     def list(self, parts: Sequence[Object], kind: Kind, metadata: Object) -> bytes:
-        listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        listing["items"] = list(parts)
+        listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        listing["items"] = [*parts]
         return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
 
     def dumps(self, obj: Object) -> bytes:
