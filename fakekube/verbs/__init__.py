@@ -1,17 +1,17 @@
 """What can be done with a resource: get, list, watch, create, update, patch, delete, deletecollection, connect.
 
-`handle` is the way in. It resolves the request to a verb and a `Scope` (`routing`), and the verb's module answers. Below
-the verbs stand `reading`, `writing` and `removing`, which speak to the store.
+`handle` is the way in, for requests that `api/` has found a route for. It makes the `Scope`, and the verb's module answers.
+Below the verbs stand `reading`, `writing` and `removing`, which speak to the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from fakekube.errors import StatusError
 from fakekube.verbs import connect, create, delete, get, list, patch, update
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.request import Request, Response
-from fakekube.verbs.routing import resolve
 from fakekube.verbs.scope import Scope
 
 __all__ = ["Backend", "Settings", "handle"]
@@ -23,8 +23,17 @@ _HANDLERS: dict[str, Callable[[Scope], Response]] = {
 
 
 def handle(request: Request, backend: Backend) -> Response:
-    """Serve a request about a resource. Raises StatusError for everything that is not served."""
-    verb, scope = resolve(request, backend)
-    if scope.subresource is not None and connect.is_connection(scope.subresource):
+    """Serve a request about a resource that `backend` has.
+
+    Raises StatusError for everything that is wrong with it.
+    """
+    info = request.info
+    resource = backend.registry.get(info.group, info.version, info.resource)
+    if resource is None:  # it went while the request was on its way
+        raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+    subresource = resource.subresources[info.subresource] if info.subresource else None
+    namespace = info.namespace if resource.namespaced else ""
+    scope = Scope(request, backend, resource, subresource, namespace, info.name)
+    if subresource is not None and connect.is_connection(subresource):
         return connect.handle(scope)
-    return _HANDLERS[verb](scope)
+    return _HANDLERS[info.verb](scope)

@@ -17,8 +17,8 @@ __all__ = ["handle"]
 def handle(scope: Scope) -> Response:
     """Answer a GET of a collection, or a watch. Raises StatusError."""
     representation = answers.negotiate(scope)
-    forced = scope.request.info.verb == "watch" and "watch" not in scope.request.query
-    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced or scope.is_watch_path)
+    forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is one whatever the query says
+    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
     if not chosen.watch:
         return answers.list_response(scope, representation, reading.list_objects(scope, chosen))
     if "watch" not in scope.resource.verbs:

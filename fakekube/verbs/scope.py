@@ -43,8 +43,6 @@ class Scope:
     """Of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
     name: str
     """In the path; "" for collections."""
-    is_watch_path: bool = False
-    """The deprecated /watch/ prefix."""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
