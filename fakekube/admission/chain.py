@@ -72,6 +72,13 @@ class Chain:
         self._plugins = tuple(plugins)
         self._applying: dict[tuple[str, str, str, Operation], Sequence[Plugin]] = {}
 
+    @classmethod
+    def of_profile(cls, profile: str) -> Chain:
+        """The chain of a plain kube-apiserver (`apiserver`: as envtest runs it; `cluster`: with every default plugin)."""
+        from fakekube.admission.profiles import plugins
+
+        return cls(plugins(profile))
+
     def admit(self, attributes: Attributes) -> None:
         """Run the changing half. Raises StatusError."""
         for plugin in self._for(attributes):

@@ -1,0 +1,53 @@
+"""NamespaceLifecycle: no content without a namespace, no new content in a dying one, and three namespaces never die.
+
+Deletions always pass, so that a namespace can be emptied. Access reviews pass, too: their answer must not tell
+whether a namespace exists.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.refusals import forbidden
+from fakekube.errors import status
+
+__all__ = ["NamespaceLifecycle"]
+
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+NAMESPACES = ("", "namespaces")
+ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
+
+
+class NamespaceLifecycle(Plugin):
+    """See the module."""
+
+    name = "NamespaceLifecycle"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})
+    subresources = True
+
+    def admit(self, attributes: Attributes) -> None:
+        resource = (attributes.resource.group, attributes.resource.plural)
+        if resource == NAMESPACES:
+            if attributes.operation is Operation.DELETE and attributes.name in IMMORTAL:
+                raise status.forbidden("", "namespaces", attributes.name, "this namespace may not be deleted")
+            return
+        if not attributes.namespace or attributes.operation is Operation.DELETE or resource == ACCESS_REVIEWS:
+            return
+        namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
+        if namespace is None:
+            raise status.not_found("", "namespaces", attributes.namespace)
+        if attributes.operation is Operation.CREATE and namespace.get("status", {}).get("phase") == "Terminating":
+            self._refuse(attributes)
+
+    @staticmethod
+    def _refuse(attributes: Attributes) -> None:
+        namespace = attributes.namespace
+        problem = f"unable to create new content in namespace {namespace} because it is being terminated"
+        error = forbidden(attributes, problem)
+        cause = {
+            "reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        error.details = {**(error.details or {}), "causes": [cause]}
+        raise error

@@ -1,0 +1,28 @@
+"""Which plugins a server runs, in which order: the default-on ones of a kube-apiserver.
+
+The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster` has it.
+
+Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOffAdmissionPlugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.admission.chain import Plugin
+from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
+
+__all__ = ["plugins"]
+
+#: In the order in which they run.
+_ORDERED: Sequence[type[Plugin]] = (
+    NamespaceLifecycle,
+)
+
+_NOT_IN: dict[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
+
+
+def plugins(profile: str) -> Sequence[Plugin]:
+    """The plugins of a profile, in their order."""
+    off = _NOT_IN.get(profile, frozenset())
+    return [plugin() for plugin in _ORDERED if plugin.name not in off]
