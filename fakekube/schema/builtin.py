@@ -40,6 +40,13 @@ _CUSTOM: Mapping[str, Shape] = {
     "k8s.io/apimachinery/pkg/runtime.RawExtension": Shape.RAW,
 } | {f"{_EXTENSIONS}{version}.JSON": Shape.ANY for version in ("v1", "v1beta1")}
 
+#: Unions of a struct with something simpler, by base name: the alternative ("%s" is the package).
+_UNIONS: Mapping[str, str] = {
+    "JSONSchemaPropsOrArray": "[]%s.JSONSchemaProps",
+    "JSONSchemaPropsOrBool": "bool",
+    "JSONSchemaPropsOrStringArray": "[]string",
+}
+
 
 class Builtins:
     """The types of one minor."""
@@ -87,6 +94,9 @@ class Builtins:
         go = f"{package.rpartition('/')[2]}.{base}"
         if go_name in _CUSTOM:
             return Type(_CUSTOM[go_name], go_name, go)
+        if base in _UNIONS:
+            struct, alternative = self.type_of(f"{package}.JSONSchemaProps"), _UNIONS[base].replace("%s", package)
+            return Type(Shape.UNION, go_name, go, items=struct, alternative=self.type_of(alternative))
         known = self.facts.type(go_name)
         alias = known.get("alias")
         if alias is None:
@@ -100,18 +110,21 @@ class Builtins:
         return Type(shape, go_name, go, format=format_, enum=tuple(row.get("e", ())))
 
     def _fields(self, go_name: str) -> Mapping[str, Field]:
-        return {field.name: field for field in self._flat(go_name, ())}
+        return {field.name: field for field in self._flat(go_name, (), ())}
 
-    def _flat(self, go_name: str, inlined: tuple[int, ...]) -> Iterator[Field]:
+    def _flat(self, go_name: str, inlined: tuple[int, ...], embedded: tuple[str, ...]) -> Iterator[Field]:
         """The fields of a struct in order, those of inlined structs in their place."""
         for name, row in self.facts.type(go_name).get("fields", {}).items():
             type_name = row["t"].removeprefix("*")
             if name.startswith("+"):
-                yield from self._flat(type_name, (*inlined, row["n"]) if "n" in row else inlined)
+                numbers = (*inlined, row["n"]) if "n" in row else inlined
+                yield from self._flat(type_name, numbers, (*embedded, type_name.rpartition(".")[2]))
             else:
-                yield self._field(name, type_name, row, inlined)
+                yield self._field(name, type_name, row, inlined, embedded)
 
-    def _field(self, name: str, type_name: str, row: Mapping[str, Any], inlined: tuple[int, ...]) -> Field:
+    def _field(
+        self, name: str, type_name: str, row: Mapping[str, Any], inlined: tuple[int, ...], embedded: tuple[str, ...]
+    ) -> Field:
         own = not row.keys().isdisjoint(("l", "m", "g", "e"))
         omitted = row.get("o", "e")
         return Field(
@@ -127,6 +140,7 @@ class Builtins:
             number=row.get("n", 0),
             wire=row.get("w", "bytes") if "n" in row else "",
             inlined=inlined,
+            embedded=embedded,
             row=row,
         )
 

@@ -37,6 +37,8 @@ class Shape(Enum):
     QUANTITY = "quantity"
     INT_OR_STRING = "int-or-string"
     FIELDS_V1 = "fields-v1"
+    UNION = "union"
+    """A struct (`items`), or what stands in `alternative`: JSONSchemaPropsOrBool and its like."""
     RAW = "raw"
     """An embedded object of any kind (runtime.RawExtension)."""
     ANY = "any"
@@ -82,6 +84,8 @@ class Field:
     """The wire kind of the Protobuf tag: varint, bytes, fixed64 …; repeated when the type is a list."""
     inlined: tuple[int, ...] = ()
     """Protobuf numbers of the messages around the field that JSON does not show (inlined structs), outermost first."""
+    embedded: tuple[str, ...] = ()
+    """Names of the inlined structs around the field, outermost first: Go's messages show them in paths."""
     row: Mapping[str, Any] = field(default_factory=dict)
     """The row in `data/` that the field was made from."""
 
@@ -98,7 +102,9 @@ class Type:
     resolve: Callable[[], Mapping[str, Field]] | None = None
     """Makes the fields of a struct on first use."""
     items: Type | None = None
-    """Of the items of a list, or of the values of a map."""
+    """Of the items of a list, or of the values of a map; of a union the struct."""
+    alternative: Type | None = None
+    """Of a union what may stand there instead of the struct."""
     list_type: ListType = ListType.ATOMIC
     list_map_keys: tuple[str, ...] = ()
     map_type: MapType = MapType.GRANULAR
@@ -114,6 +120,9 @@ class Type:
     embedded_resource: bool = False
     keywords: Mapping[str, Any] = field(default_factory=dict)
     """minimum, maxLength, pattern, allOf, x-kubernetes-validations …: what validation compiles."""
+
+    compiled: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What the walks over types have compiled for this one, by the name of the walk."""
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:

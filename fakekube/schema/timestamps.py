@@ -120,8 +120,11 @@ class _Parser:
         """Nanoseconds. Without one in the layout, a fraction of any length is taken after the seconds."""
         if self.layout == _RFC3339_MICRO:
             digits = self.rest[1:7]
-            if len(digits) < 6 or self.rest[0] not in ".," or not _decimal(digits):
+            unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
+            if len(digits) < 6 or self.rest[0] not in ".," or not _decimal(unsigned):
                 raise self._cannot_parse(self.rest, ".000000")
+            if int(digits) < 0:
+                raise self._out_of_range("fractional second")
             self.rest = self.rest[7:]
             return int(digits) * 1000
         match = _FRACTION.match(self.rest)

@@ -1,0 +1,167 @@
+"""The form in which an object is stored and printed, restored after something changed it.
+
+Decoding gives trees in printed form; defaulting and strategies add keys at the end of a dict, leave empty lists behind
+and set zero values. `normalise` brings a tree back: fields in the order of the type, what `omitempty` leaves out left
+out, what Go always prints present, keys of maps sorted, and empty lists and maps of fields without `omitempty` null.
+The last is what a round trip through the storage of the real server does: Protobuf cannot tell empty from absent.
+
+Invariant: normalise(normalise(x)) == normalise(x); a subtree that is in its form already is returned as it is, so a
+normalised tree may share parts with its argument.
+
+Specified by: Go's encoding/json and the generated Protobuf code of the API types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, Final
+
+from fakekube.schema.model import Field, Shape, Type
+from fakekube.schema.zero import always_printed, zero
+
+__all__ = ["normalise"]
+
+Normaliser = Callable[[Any], Any]
+
+
+class _Omit(Enum):
+    """When a field is left out."""
+
+    EMPTY = auto()
+    NULL = auto()
+    NEVER = auto()
+
+
+def normalise(type_: Type, tree: Any) -> Any:
+    """A tree of a built-in type in its printed form. `tree` itself is not changed.
+
+    Raises:
+        KeyError: there is a field that the type does not have.
+    """
+    return _normaliser(type_)(tree)
+
+
+def _normaliser(type_: Type) -> Normaliser:
+    known: Normaliser | None = type_.compiled.get("normalise")
+    if known is None:
+        known = type_.compiled["normalise"] = _COMPILERS.get(type_.shape, _as_it_is)(type_)
+    return known
+
+
+def _as_it_is(_: Type) -> Normaliser:
+    return lambda value: value
+
+
+def _struct(type_: Type) -> Normaliser:
+    always = always_printed(type_)
+    ranks = {name: rank for rank, name in enumerate(type_.fields)}
+    rank_of = ranks.__getitem__
+    table: dict[str, tuple[int, Normaliser | None, bool, bool]] = {}
+
+    def entry(name: str) -> tuple[int, Normaliser | None, bool, bool]:
+        field = type_.fields[name]
+        nested = _normaliser(field.type) if field.type.shape in _COMPILERS else None
+        omit = _omission(field)
+        table[name] = made = (ranks[name], nested, omit is _Omit.EMPTY, omit is _Omit.NULL)
+        return made
+
+    def normalise_struct(value: Any) -> Any:
+        if value is None:
+            return None
+        tree = {}
+        last = -1
+        ordered = True
+        for name, item in value.items():
+            rank, nested, omit_empty, omit_null = table.get(name) or entry(name)
+            if not item and (omit_empty or (omit_null and item is None)):
+                continue
+            if nested is not None:
+                item = nested(item)
+            tree[name] = item
+            if rank < last:
+                ordered = False
+            last = rank
+        for name, make in always:
+            if tree.get(name) is None:
+                ordered = ordered and name in tree
+                tree[name] = make()
+        return tree if ordered else {name: tree[name] for name in sorted(tree, key=rank_of)}
+
+    return normalise_struct
+
+
+def _omission(field: Field) -> _Omit:
+    """When Go leaves a field out."""
+    shape = field.type.shape
+    if field.omit_zero or field.pointer or shape in _NULLABLE:
+        return _Omit.NULL if field.omit_empty or field.omit_zero else _Omit.NEVER
+    if shape in _OMITTED_EMPTY and field.omit_empty:
+        return _Omit.EMPTY
+    return _Omit.NEVER
+
+
+def _list(type_: Type) -> Normaliser:
+    items = type_.items
+    assert items is not None
+    nested = _normaliser(items) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
+    struct: Normaliser | None = None
+
+    def normalise_list(value: Any) -> Any:
+        nonlocal struct
+        if not value:
+            return None
+        if items.shape is Shape.STRUCT:
+            if struct is None:
+                struct = _normaliser(items)
+            return [struct(item) if item is not None else zero(items) for item in value]
+        return [nested(item) for item in value] if nested is not None else value
+
+    return normalise_list
+
+
+def _map(type_: Type) -> Normaliser:
+    items = type_.items
+    assert items is not None
+    nested: Normaliser | None = None
+
+    def normalise_map(value: Any) -> Any:
+        nonlocal nested
+        if not value:
+            return None
+        if items.shape in _COMPILERS:
+            if nested is None:
+                nested = _normaliser(items)
+            value = {key: [] if item == [] else nested(item) for key, item in value.items()}
+        keys = list(value)
+        return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
+
+    return normalise_map
+
+
+def _union(type_: Type) -> Normaliser:
+    struct, alternative = type_.items, type_.alternative
+    assert struct is not None
+    assert alternative is not None
+
+    def normalise_union(value: Any) -> Any:
+        if type(value) is dict:
+            return _normaliser(struct)(value)
+        return _normaliser(alternative)(value) if type(value) is list else value
+
+    return normalise_union
+
+
+#: Shapes whose nil is null: left out when omitted only if they are null, since empty is not nil.
+_NULLABLE: Final = frozenset({Shape.ANY, Shape.FIELDS_V1})
+
+_OMITTED_EMPTY: Final = frozenset({
+    Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER, Shape.LIST, Shape.MAP, Shape.BYTES,
+})  # fmt: skip
+
+_COMPILERS: Final[dict[Shape, Callable[[Type], Normaliser]]] = {
+    Shape.STRUCT: _struct,
+    Shape.LIST: _list,
+    Shape.MAP: _map,
+    Shape.UNION: _union,
+}
