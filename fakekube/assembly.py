@@ -1,0 +1,99 @@
+"""The one place where the rooms are put together.
+
+A process builds one base state per minor (the objects of a fresh server) and forks it for every cluster, so that a
+cluster costs about a millisecond. `Machinery` is what runs behind one cluster: store, verbs, access control and the
+WSGI application; `cluster.Cluster` wraps it into what a test author sees.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from fakekube import data
+from fakekube.admission import chain_of
+from fakekube.api import Application
+from fakekube.auth.access import Access
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.resources import builtin
+from fakekube.resources.registry import Registry
+from fakekube.schema import printing
+from fakekube.store import Retention, Store
+from fakekube.verbs.backend import Backend, Settings
+from fakekube.verbs.services import ClusterServices
+from fakekube.verbs.systemfields import timestamp
+from fakekube.verbs.writing import stamped
+
+__all__ = ["Machinery", "build", "fork"]
+
+#: A fresh server has seen some revisions already; watches from before are too old.
+FIRST_REVISION = 200
+
+
+@dataclass(slots=True)
+class Machinery:
+    """Everything behind one cluster."""
+
+    backend: Backend
+    access: Access
+    application: Application
+
+
+def build(
+    *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
+) -> Machinery:
+    """A cluster's machinery: on a fork of the base state, or on a store that is given."""
+    if store is None:
+        store = base(settings.version).fork(now=clock.monotonic, retention=retention)
+    registry = Registry(builtin.resources(settings.version))
+    access = Access(store.bucket, clock)
+    services = ClusterServices(store, registry, settings, access)
+    access.connect(services)
+    backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
+    return Machinery(backend, access, Application(backend, access))
+
+
+# ---------------------------------------------------------------- the base state
+
+_building = threading.Lock()
+
+
+def base(version: str) -> Store[Document]:
+    """The state of a fresh server. Not to be written to: forked."""
+    with _building:
+        return _base(version)
+
+
+@cache
+def _base(version: str) -> Store[Document]:
+    store: Store[Document] = Store()
+    now = timestamp(datetime.now(UTC))
+    resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
+    for path, objects in data.minor(version).bootstrap.items():
+        resource = resources[path]
+        if "create" not in resource.verbs:
+            continue
+        bucket = store.bucket(resource.bucket)
+        for obj in objects:
+            meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
+            entries = [{**entry, "time": now} for entry in meta.get("managedFields", ())]
+            if entries:
+                meta["managedFields"] = entries
+            final = printing.normalise(resource.storage_type, {**obj, "metadata": meta})
+            key = resource.key(meta.get("namespace", ""), meta["name"])
+            bucket.commit(key, 0, lambda revision, obj=final: stamped(obj, revision))
+    while store.revision < FIRST_REVISION:
+        store.advance()
+    for resource in resources.values():
+        store.bucket(resource.bucket).forget()
+    return store
+
+
+def _path(group: str, version: str, plural: str) -> str:
+    return f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
