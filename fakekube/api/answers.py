@@ -1,0 +1,96 @@
+"""Answers that no verb makes: errors as Status, objects without storage, and plain text.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http (Error).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from fakekube.codecs import formats, json, negotiation
+from fakekube.codecs.document import Document
+from fakekube.codecs.formats import Kind
+from fakekube.codecs.negotiation import MediaType
+from fakekube.errors import StatusError
+from fakekube.errors.field import go_quote
+from fakekube.schema.builtin import type_of
+from fakekube.verbs.request import Query, Request, Response
+
+__all__ = [
+    "NO_SNIFFING", "encoded", "error_response", "go_quote", "http_error", "indented_json", "method_not_allowed", "negotiated",
+    "not_found", "page_not_found", "plain_text", "wants_pretty",
+]
+
+NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_TEXT: Final = "text/plain; charset=utf-8"
+_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
+Headers = Mapping[str, str]
+
+
+def not_found() -> StatusError:
+    """404 of the router: no such path below an API that is served."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def method_not_allowed() -> StatusError:
+    """405 of the router: the path is served, but not for this method."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, {})
+
+
+def page_not_found() -> Response:
+    """404 in text: nobody serves this path."""
+    return http_error(404, "404 page not found")
+
+
+def http_error(code: int, text: str) -> Response:
+    """An error in text, as net/http writes it."""
+    return plain_text(f"{text}\n", code, NO_SNIFFING)
+
+
+def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Response:
+    """An answer in text."""
+    return Response(code, [("Content-Type", _TEXT), *headers], text.encode())
+
+
+def indented_json(value: Any, code: int = 200) -> Response:
+    """JSON that is indented whatever the client likes (WriteRawJSON)."""
+    return Response(code, [("Content-Type", negotiation.JSON)], json.dumps_pretty(value))
+
+
+def wants_pretty(headers: Headers, query: Query) -> bool:
+    """Does the client want indented JSON?"""
+    return negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
+
+
+def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False) -> Response:
+    """An error in the form that the client accepts."""
+    accept = headers.get("accept", "")
+    chosen = negotiation.error_output(accept, cbor=cbor, pretty=wants_pretty(headers, query))
+    response = Response(error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen))
+    if error.retry_after:
+        response.headers.append(("Retry-After", str(error.retry_after)))
+    return response
+
+
+def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
+    """An object that carries its kind, in the form that the client accepts. Raises StatusError 406."""
+    offer = negotiation.Offer(cbor=cbor, transforms=False)
+    accept = request.headers.get("accept", "")
+    chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
+    return Response(200, [("Content-Type", chosen.media_type)], encoded(obj, go_type, chosen))
+
+
+def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
+    """The bytes of an object that carries its kind."""
+    form = formats.format_of(chosen)
+    kind = _kind(obj.get("apiVersion", ""), obj["kind"], go_type if chosen.format == "protobuf" else "")
+    return form.object(form.part(Document(obj), kind), kind)
+
+
+@cache
+def _kind(api_version: str, kind: str, go_type: str) -> Kind:
+    return Kind(api_version, kind, type_of(go_type) if go_type else None, custom=True)

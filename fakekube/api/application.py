@@ -1,0 +1,188 @@
+"""The WSGI application: one request's way in, through the filters in the real server's order, and its answer's way out.
+
+    audit id → panics → what is it about → cache control → warnings → who asks → as whom → may he → routes
+
+Each filter may end the way with an answer; which headers that answer has depends on how far the request came. Nothing
+that a client sends makes this raise: what no room foresaw is logged and answered with a 500.
+
+Specified by: k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain) and handler.go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from http import HTTPStatus
+from random import getrandbits
+from typing import Any, Final
+
+from fakekube import data, verbs
+from fakekube.api import answers
+from fakekube.api.compression import THRESHOLD, compress
+from fakekube.api.discovery import DiscoveryEndpoints, Documents
+from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
+from fakekube.api.flows import Flows
+from fakekube.api.metrics import Labels, Metrics, labels_of
+from fakekube.api.openapi import OpenAPIEndpoints
+from fakekube.api.request_info import UnknownTargetError, request_info
+from fakekube.api.routing import ResourceRouter
+from fakekube.api.site import Site
+from fakekube.api.warnings import warning_headers
+from fakekube.auth.access import Access
+from fakekube.auth.authorization import sanitised
+from fakekube.errors import StatusError
+from fakekube.verbs.backend import Backend
+from fakekube.verbs.request import Query, Request, RequestInfo, Response
+
+__all__ = ["Application"]
+
+StartResponse = Callable[..., Any]
+
+_log = logging.getLogger(__name__)
+
+_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+_NO_QUERY: Final = Query()
+_REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+#: In the names of all headers together, joined: is any of them about impersonation?
+_IMPERSONATION: Final = "HTTP_IMPERSONATE_"
+_CBOR_GATE: Final = "CBORServingAndStorage"
+
+
+class Application:
+    """A cluster's API as a WSGI application, for any WSGI server.
+
+    The body of a watch is a `streams.Stream`: a server that knows it takes frames from it, others iterate.
+
+    Args:
+        backend: of the cluster.
+        access: who may do what there.
+    """
+
+    def __init__(self, backend: Backend, access: Access) -> None:
+        version, cbor = backend.settings.version, backend.settings.enabled(_CBOR_GATE)
+        self._backend = backend
+        self._access = access
+        self._cbor = cbor
+        self._router = ResourceRouter(backend.registry, cbor=cbor)
+        self._flows = Flows(backend.services, backend.store.bucket)
+        self.metrics = Metrics(partial(_stored_objects, backend), version)
+        documents = Documents(backend.registry, [group.name for group in data.minor(version).groups])
+        discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
+        self._site = Site(
+            documents, discovery, OpenAPIEndpoints(), self.metrics, access.signer, backend.clock, version,
+        )
+
+    def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        started = time.perf_counter()
+        exchange = _Exchange(environ)
+        try:
+            response = self._respond(exchange)
+        except Exception:
+            _log.exception("%s %s", exchange.method, exchange.path)
+            response = _panic(exchange, cbor=self._cbor)
+        headers = exchange.headers + response.headers
+        body = response.body
+        if isinstance(body, bytes):
+            if len(body) > THRESHOLD:
+                compress(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
+                headers, body = exchange.headers + response.headers, response.body
+            headers.append(("Content-Length", str(len(body))))
+        self._count(exchange, response, time.perf_counter() - started)
+        start_response(_REASONS.get(response.status) or f"{response.status} Unknown", _last_of_each(headers))
+        if isinstance(body, bytes):
+            return () if exchange.method == "HEAD" or not body else (body,)
+        return body
+
+    def _respond(self, exchange: _Exchange) -> Response:
+        """The answer of a request; `exchange` learns on the way what goes with it."""
+        environ, headers = exchange.environ, exchange.request_headers
+        raw_query = environ.get("QUERY_STRING")
+        query = exchange.query = Query(raw_query) if raw_query else _NO_QUERY
+        try:
+            info = exchange.info = request_info(exchange.method, exchange.path, query)
+        except UnknownTargetError:
+            return _unknown_target(environ)
+        exchange.headers.append(_NOT_CACHED)
+        request: Request | None = None
+        try:
+            user = self._access.authenticator.user_of(environ)
+            exchange.headers_of_refusal = (answers.NO_SNIFFING,)
+            if _IMPERSONATION in " ".join(environ):
+                user = self._access.impersonated(headers, info, user)
+            exchange.headers += self._flows.headers(info, user)
+            self._access.require(info, user)
+            exchange.headers_of_refusal = ()
+            request = Request(exchange.method, exchange.path, query, headers, info, user, body_reader(environ))
+            response = self._route(request)
+        except StatusError as error:
+            response = answers.error_response(error, headers, query, cbor=self._cbor)
+            response.headers += exchange.headers_of_refusal
+        if request is not None and request.warnings:
+            exchange.headers += warning_headers(request.warnings)
+        return response
+
+    def _route(self, request: Request) -> Response:
+        """Raises StatusError."""
+        if not request.info.is_resource_request:
+            return self._site.respond(request)
+        if not self._router.admit(request):
+            return answers.page_not_found()
+        return verbs.handle(request, self._backend)
+
+    def _count(self, exchange: _Exchange, response: Response, seconds: float) -> None:
+        if exchange.info is not None:
+            labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
+            self.metrics.answered(labels, response.status, seconds)
+
+
+class _Exchange:
+    """What is known of a request so far, and the headers that its answer will have whatever it is."""
+
+    __slots__ = ("environ", "headers", "headers_of_refusal", "info", "method", "path", "query", "request_headers")
+
+    def __init__(self, environ: Environment) -> None:
+        self.environ = environ
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path = path_of(environ)
+        self.query = _NO_QUERY
+        self.info: RequestInfo | None = None
+        self.request_headers = Headers(environ)
+        self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or _audit_id())]
+        self.headers_of_refusal: tuple[tuple[str, str], ...] = ()
+
+
+def _audit_id() -> str:
+    """A random UUID; nobody has to be unable to guess it."""
+    digits = f"{getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
+
+
+def _last_of_each(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A handler's Cache-Control takes the place of the filter's."""
+    if sum(name == "Cache-Control" for name, _ in headers) > 1:
+        headers.remove(_NOT_CACHED)
+    return headers
+
+
+def _unknown_target(environ: Environment) -> Response:
+    uri = request_uri(environ)
+    problem = f"failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
+    return answers.http_error(500, sanitised(f"Internal Server Error: {answers.go_quote(uri)}: {problem}"))
+
+
+def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
+    message = 'an error on the server ("") has prevented the request from succeeding'
+    error = StatusError(500, "InternalError", message, {})
+    return answers.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+
+
+def _stored_objects(backend: Backend) -> Iterator[tuple[str, str, int]]:
+    """Group, resource and number of what is stored; resources that share storage count once."""
+    seen: set[str] = set()
+    for resource in backend.registry:
+        if "list" in resource.verbs and resource.bucket not in seen:
+            seen.add(resource.bucket)
+            yield resource.group, resource.plural, backend.store.bucket(resource.bucket).count()

@@ -1,0 +1,40 @@
+"""Large answers are compressed for clients that say they take gzip.
+
+Only objects are (what has a serializer's media type), and only from 128 KiB on; watches never are.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from fakekube.codecs import negotiation
+from fakekube.verbs.request import Response
+
+__all__ = ["THRESHOLD", "compress"]
+
+#: Answers of more bytes are compressed.
+THRESHOLD: Final = 128 * 1024
+_LEVEL: Final = 1
+#: Tells zlib to write a gzip header.
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
+
+
+def compress(response: Response, accept_encoding: str) -> None:
+    """Compress the body in place, if it is large and the client takes gzip."""
+    body = response.body
+    if not isinstance(body, bytes) or len(body) <= THRESHOLD or not _takes_gzip(accept_encoding):
+        return
+    media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
+    if media_type.partition(";")[0] not in _COMPRESSED:
+        return
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    response.body = compressor.compress(body) + compressor.flush()
+    response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+
+
+def _takes_gzip(accept_encoding: str) -> bool:
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))

@@ -1,0 +1,156 @@
+"""/statusz, /flagz and /debug: what operators look at, as far as a fake has it.
+
+There are no profiles of a Go process here, no flags and no queues, so these say so in the forms of the real server.
+
+Specified by: k8s.io/component-base/zpages, k8s.io/apiserver/pkg/server/routes (profiling.go, flags.go),
+k8s.io/apiserver/pkg/util/flowcontrol (apf_controller_debug.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from fakekube.api import answers
+from fakekube.api.version import git_version
+from fakekube.clock import Clock
+from fakekube.codecs import negotiation
+from fakekube.codecs.negotiation import MediaType, Offer, Target
+from fakekube.errors import StatusError, status
+from fakekube.verbs.request import Request, Response
+
+__all__ = ["PREFIXES", "endpoints"]
+
+_GROUP: Final = "config.k8s.io"
+_VERSIONS: Final = ("v1alpha1", "v1beta1")
+_HTML: Final = "text/html; charset=utf-8"
+_PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
+_PRIORITY_LEVELS: Final = (
+    "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, DispatchedRequests, "
+    "RejectedRequests, TimedoutRequests, CancelledRequests\n"
+)
+
+Handler = Callable[[Request], Response]
+
+
+def endpoints(clock: Clock, version: str) -> dict[str, Handler]:
+    """The paths that are matched whole."""
+    started = clock.now()
+    return {
+        "/statusz": partial(_statusz, clock, started, version),
+        "/flagz": _flagz,
+        "/debug/pprof": _redirect_to_profiles,
+        "/debug/flags": _flags,
+        "/debug/flags/v": _verbosity,
+        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(_PRIORITY_LEVELS),
+    }
+
+
+def _profiles(request: Request) -> Response:
+    if request.info.path != "/debug/pprof/":
+        response = answers.http_error(404, "Unknown profile")
+        response.headers.append(("X-Go-Pprof", "1"))
+        return response
+    page = "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n</body>\n</html>\n"
+    return Response(200, [("Content-Type", _HTML), answers.NO_SNIFFING], page.encode())
+
+
+def _flags(_request: Request) -> Response:
+    page = (
+        "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n<table>\n"
+        "<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n"
+    )
+    return Response(200, [("Content-Type", _HTML)], page.encode())
+
+
+#: What is served below a path.
+PREFIXES: Final[dict[str, Handler]] = {"/debug/pprof/": _profiles, "/debug/flags/": _flags}
+
+
+def _redirect_to_profiles(_request: Request) -> Response:
+    location = "/debug/pprof/"
+    body = f'<a href="{location}">Found</a>.\n\n'.encode()
+    return Response(302, [("Content-Type", _HTML), ("Location", location)], body)
+
+
+def _verbosity(request: Request) -> Response:
+    """The level of logs can be set; nothing depends on it."""
+    code, text = 200, ""
+    if request.method != "PUT":
+        code, text = 406, "unsupported http method"
+    else:
+        level = request.read_body().decode("utf-8", "replace")
+        if level.isascii() and level.isdigit():
+            text = f"successfully set klog.logging.verbosity to {level}"
+        else:
+            code, text = 400, f'strconv.ParseUint: parsing "{level}": invalid syntax'
+    response = answers.plain_text(f"{text}\n", code)
+    response.headers[:] = [("Content-Type", "text/plain"), answers.NO_SNIFFING]
+    return response
+
+
+# ---------------------------------------------------------------- z-pages
+
+
+@dataclass(slots=True, frozen=True)
+class _PageOffer(Offer):
+    """The structured form of a page, for those who name it."""
+
+    kind: str = ""
+
+    def _allows(self, media_type: str, target: Target | None) -> bool:
+        if target is None or media_type == negotiation.PROTOBUF:
+            return False
+        return target.group == _GROUP and target.kind == self.kind and target.version in _VERSIONS
+
+
+def _wants_text(accept: str) -> bool:
+    ranges = (part.partition(";")[0].strip() for part in accept.split(","))
+    return not accept or any(media_range in ("*/*", "text/*", "text/plain") for media_range in ranges)
+
+
+def _structured(kind: str, request: Request) -> MediaType | None:
+    """The structured form, if it is asked for; None for text. Raises StatusError 406."""
+    accept = request.headers.get("accept", "")
+    if _wants_text(accept):
+        return None
+    try:
+        return _PageOffer(kind=kind).output(accept, pretty=answers.wants_pretty(request.headers, request.query))
+    except StatusError:
+        accepted = "application/json, application/yaml, text/plain"
+        raise status.not_acceptable(f"only the following media types are accepted: {accepted}") from None
+
+
+def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
+    assert chosen.target is not None
+    document = {"kind": kind, "apiVersion": chosen.target.api_version, "metadata": {"name": "apiserver"}, **content}
+    return Response(200, [("Content-Type", chosen.media_type)], answers.encoded(document, "", chosen))
+
+
+def _text_page(name: str, lines: list[str]) -> Response:
+    return answers.plain_text("\n".join([f"\napiserver {name}", "", *lines, ""]))
+
+
+def _statusz(clock: Clock, started: datetime, version: str, request: Request) -> Response:
+    chosen = _structured("Statusz", request)
+    seconds = int((clock.now() - started).total_seconds())
+    binary = git_version(version).removeprefix("v")
+    if chosen is None:
+        hours, minutes = divmod(seconds // 60, 60)
+        return _text_page("statusz", [
+            f"Started: {started.astimezone(UTC).strftime('%a %b %d %H:%M:%S UTC %Y')}",
+            f"Up: {hours} hr {minutes} min {seconds % 60} sec",
+            f"Binary version: {binary}", f"Emulation version: {version}", f"Paths: {' '.join(_PATHS)}",
+        ])
+    return _page("Statusz", {
+        "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"), "uptimeSeconds": seconds, "goVersion": "",
+        "binaryVersion": binary, "emulationVersion": version, "paths": list(_PATHS),
+    }, chosen)
+
+
+def _flagz(request: Request) -> Response:
+    chosen = _structured("Flagz", request)
+    return _text_page("flagz", []) if chosen is None else _page("Flagz", {"flags": {}}, chosen)

@@ -1,0 +1,139 @@
+"""The paths of discovery: /api, /apis and what is directly below.
+
+Three servers answer here in the real one, and it shows: /apis and /apis/GROUP take every method, /api and the group
+versions only GET; below a built-in group an unknown version is a Status, elsewhere it is text.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go, aggregated/wrapper.go, etag.go),
+k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakekube.api import answers
+from fakekube.api.discovery.documents import Documents, Snapshot
+from fakekube.api.request_info import split_path
+from fakekube.codecs import negotiation
+from fakekube.codecs.negotiation import MediaType, Offer, Target
+from fakekube.errors import StatusError
+from fakekube.verbs.request import Request, Response
+
+__all__ = ["DiscoveryEndpoints"]
+
+_META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+_AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+_AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"
+_AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};as={_AGGREGATED.kind}"
+
+
+@dataclass(slots=True, frozen=True)
+class _AggregatedOffer(Offer):
+    """Only the aggregated form."""
+
+    def _allows(self, media_type: str, target: Target | None) -> bool:
+        return target == _AGGREGATED
+
+
+class DiscoveryEndpoints:
+    """Answers for the paths of discovery.
+
+    Args:
+        documents: of the cluster.
+        is_builtin: whether the router knows a group.
+        cbor: the feature gate CBORServingAndStorage is on.
+    """
+
+    def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False) -> None:
+        self._documents = documents
+        self._is_builtin = is_builtin
+        self._cbor = cbor
+        self._offer = Offer(cbor=cbor, transforms=False)
+        self._aggregated_offer = _AggregatedOffer(cbor=cbor)
+
+    def respond(self, request: Request) -> Response | None:
+        """The answer for a path that starts with /api or /apis; None if nobody serves it. Raises StatusError."""
+        path = request.info.path
+        parts = split_path(path)
+        if path in ("/apis", "/apis/"):
+            return self._groups(request)
+        if parts[0] == "api":
+            return self._core(request, parts)
+        if len(parts) < 2 or not parts[1]:
+            return None
+        group = parts[1]
+        return self._group(request, group) if len(parts) == 2 else self._version(request, group, parts[2])
+
+    def _core(self, request: Request, parts: list[str]) -> Response:
+        if len(parts) == 1:
+            self._judge(request)
+            return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
+        document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
+        if document is None:
+            raise answers.not_found()
+        self._judge(request)
+        return self._negotiated(document, "APIResourceList", request)
+
+    def _groups(self, request: Request) -> Response:
+        current = self._documents.current()
+        return self._aggregated(request, current.group_names) or self._negotiated(
+            current.groups, "APIGroupList", request
+        )
+
+    def _group(self, request: Request, group: str) -> Response | None:
+        document = self._documents.current().group(group)
+        return None if document is None else self._negotiated(document, "APIGroup", request)
+
+    def _version(self, request: Request, group: str, version: str) -> Response | None:
+        document = self._documents.current().resources(group, version)
+        if self._is_builtin(group):
+            if document is None:
+                raise answers.not_found()
+            self._judge(request)
+        return None if document is None else self._negotiated(document, "APIResourceList", request)
+
+    def _judge(self, request: Request) -> None:
+        """As the router does. Raises StatusError 405 or 406."""
+        if request.method != "GET":
+            raise answers.method_not_allowed()
+        negotiation.route(request.headers.get("accept", ""), self._offer.media_types)
+
+    # ------------------------------------------------------------ encodings
+
+    def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
+        return answers.negotiated(document, _META + kind, request, cbor=self._cbor)
+
+    def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
+        """The aggregated form of these groups, if the client prefers it."""
+        headers = request.headers
+        try:
+            pretty = answers.wants_pretty(headers, request.query)
+            chosen = self._aggregated_offer.output(headers.get("accept") or "*/*", pretty=pretty)
+        except StatusError:
+            return None
+        body, etag = _aggregated_answer(self._documents.current(), groups, chosen)
+        caching = [("Cache-Control", "public"), ("Etag", etag), ("Vary", "Accept")]
+        if headers.get("if-none-match") == etag:
+            return Response(304, caching, b"")
+        return Response(200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body)
+
+
+def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:
+    """Body and ETag, made once. The ETag is that of the content, whatever the format."""
+    key = (groups == [""], chosen)
+    found = current.encodings.get(key)
+    if found is None:
+        document = current.aggregated(groups)
+        json = answers.encoded(document, _AGGREGATED_TYPE, MediaType("json", negotiation.JSON))
+        etag = f'"{hashlib.sha512(json).hexdigest().upper()}"'
+        found = current.encodings[key] = (answers.encoded(document, _AGGREGATED_TYPE, chosen), etag)
+    return found
+
+
+def _core_versions(request: Request) -> dict[str, Any]:
+    """How to reach the core group: at the address that was asked."""
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}

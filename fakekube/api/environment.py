@@ -1,0 +1,103 @@
+"""A WSGI environment, read as the Go server would read the request behind it.
+
+Any WSGI server will do. Two optional keys tell more than WSGI can: `REQUEST_URI` (or `RAW_URI`), the request target as
+it was sent, and `fakekube.headers`, the list of (name, value) pairs in the order in which they came (without it,
+repeated headers are joined by commas, and a comma in a value cannot be told from that).
+
+Specified by: PEP 3333; net/http for how headers are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+__all__ = ["Environment", "Headers", "body_reader", "path_of", "request_uri"]
+
+Environment = dict[str, Any]
+
+_WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_PREFIX: Final = "HTTP_"
+#: Characters that Go leaves alone when it writes a path.
+_PATH_SAFE: Final = "/:@&=+$,;~-_.!*'()"
+
+
+class Headers(Mapping[str, str]):
+    """The request's headers by lower-case name, looked up where WSGI keeps them: nothing is copied."""
+
+    __slots__ = ("_environment",)
+
+    #: How a name is written in the environment, for the names that were asked for.
+    _keys: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def __getitem__(self, name: str) -> str:
+        value: str = self._environment[self._key(name)]
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._environment.get(self._key(name), default)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._key(name) in self._environment
+
+    def __iter__(self) -> Iterator[str]:
+        for key in self._environment:
+            if key.startswith(_PREFIX):
+                yield key[len(_PREFIX):].replace("_", "-").lower()
+        for name, key in _WITHOUT_PREFIX.items():
+            if self._environment.get(key):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def all(self, name: str) -> list[str]:
+        """Every header of this name, in order."""
+        pairs = self._environment.get("fakekube.headers")
+        if pairs is not None:
+            return [value for given, value in pairs if given.lower() == name]
+        joined = self.get(name)
+        return [] if joined is None else [value.strip() for value in joined.split(",")]
+
+    def _key(self, name: str) -> str:
+        key = self._keys.get(name)
+        if key is None:
+            key = _PREFIX + name.upper().replace("-", "_")
+            if len(self._keys) < 1000:
+                self._keys[name] = key
+        return key
+
+
+def path_of(environment: Environment) -> str:
+    """The decoded path."""
+    path: str = environment.get("PATH_INFO", "") or "/"
+    return path if path.isascii() else path.encode("latin-1").decode("utf-8", "replace")
+
+
+def request_uri(environment: Environment) -> str:
+    """The request target as it was sent, or as it may have been."""
+    uri: str | None = environment.get("REQUEST_URI") or environment.get("RAW_URI")
+    if uri:
+        return uri
+    raw_path = quote(environment.get("PATH_INFO", "/").encode("latin-1"), safe=_PATH_SAFE)
+    query = environment.get("QUERY_STRING")
+    return f"{raw_path}?{query}" if query else raw_path
+
+
+def body_reader(environment: Environment) -> Callable[[int], bytes]:
+    """What reads at most so many bytes of the body, when it is first asked for (no earlier: Expect: 100-continue)."""
+
+    def read(limit: int) -> bytes:
+        length = environment.get("CONTENT_LENGTH")
+        if length:
+            limit = min(limit, int(length))
+        elif not environment.get("wsgi.input_terminated"):
+            return b""
+        body: bytes = environment["wsgi.input"].read(limit)
+        return body
+
+    return read

@@ -1,0 +1,74 @@
+"""/healthz, /livez, /readyz: a server in one process is as healthy as it ever gets, but it can say so in every form.
+
+The checks are those of the real server, in its order; all pass. Each has a path of its own below the three.
+
+Specified by: k8s.io/apiserver/pkg/server/healthz/healthz.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from fakekube.api import answers
+from fakekube.errors.field import go_quote
+from fakekube.verbs.request import Query, Request, Response
+
+__all__ = ["CHECKS", "endpoints"]
+
+_HOOKS: Final = tuple(
+    f"poststarthook/{hook}"
+    for hook in (
+        "start-apiserver-admission-initializer", "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer", "priority-and-fairness-filter", "storage-object-count-tracker-hook",
+        "start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced",
+        "start-system-namespaces-controller", "peer-endpoint-reconciler-controller",
+        "start-cluster-authentication-info-controller", "start-kube-apiserver-identity-lease-controller",
+        "start-kube-apiserver-identity-lease-garbage-collector", "storage-readiness",
+        "start-legacy-token-tracking-controller", "start-service-ip-repair-controllers", "rbac/bootstrap-roles",
+        "scheduling/bootstrap-system-priority-classes", "priority-and-fairness-config-producer",
+        "bootstrap-controller", "start-kubernetes-service-cidr-controller", "start-kube-aggregator-informers",
+        "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
+        "apiservice-registration-controller", "apiservice-discovery-controller", "kube-apiserver-autoregistration",
+    )
+) + (
+    "autoregister-completion", "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+)
+
+#: The checks of each endpoint, in order.
+CHECKS: Final[Mapping[str, Sequence[str]]] = {
+    "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS),
+    "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS),
+    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, "shutdown"),
+}
+
+
+def endpoints() -> dict[str, Callable[[Request], Response]]:
+    """Every path of every check."""
+    found: dict[str, Callable[[Request], Response]] = {}
+    for name, checks in CHECKS.items():
+        found[f"/{name}"] = partial(_all_checks, name)
+        found |= {f"/{name}/{check}": _one_check for check in checks}
+    return found
+
+
+def _one_check(_request: Request) -> Response:
+    return answers.plain_text("ok")
+
+
+def _all_checks(name: str, request: Request) -> Response:
+    text = _report(name, request.query) if "verbose" in request.query else "ok"
+    return answers.plain_text(text, 200, answers.NO_SNIFFING)
+
+
+def _report(name: str, query: Query) -> str:
+    excluded = set(query.all("exclude"))
+    checks = CHECKS[name]
+    lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
+    unknown = sorted(excluded.difference(checks))
+    if unknown:
+        quoted = ",".join(map(go_quote, unknown))
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    return "\n".join([*lines, f"{name} check passed\n"])

@@ -1,0 +1,109 @@
+"""What a path and a method mean: the RequestInfo that authentication, authorization and verbs agree on.
+
+Nothing here knows which resources exist: `/api/v1/nope` is a list of "nope", and only routing finds that nobody
+serves it. The order matters, because a caller without rights is told "forbidden" before "not found".
+
+Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakekube import selectors
+from fakekube.verbs.request import Query, RequestInfo
+
+__all__ = ["UnknownTargetError", "request_info", "split_path"]
+
+_VERBS: Final = {
+    "GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
+}
+#: First segments after the version that name the verb (deprecated, but parsed).
+_VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
+#: Third segments after /namespaces/NAME that are subresources of the namespace and no resources in it.
+_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_NOTHING: Final = ("false", "0")
+
+
+class UnknownTargetError(Exception):
+    """A path that names a verb and nothing else; the real server gives up on it with a 500 in text."""
+
+
+def split_path(path: str) -> list[str]:
+    """The segments of a path; slashes at both ends do not count, doubled ones within give empty segments."""
+    path = path.strip("/")
+    return path.split("/") if path else []
+
+
+def request_info(method: str, path: str, query: Query) -> RequestInfo:
+    """What a request is about.
+
+    Raises UnknownTargetError for /api/VERSION/watch and the like.
+    """
+    parts = split_path(path)
+    prefix = parts[0] if parts else ""
+    versioned = 1 if prefix == "api" else 2 if prefix == "apis" else 0
+    if not versioned or len(parts) < versioned + 2:
+        return RequestInfo(path, method.lower())
+
+    info = RequestInfo(
+        path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned],
+    )
+    parts = parts[versioned + 1:]
+    if parts[0] in _VERB_SEGMENTS:
+        if len(parts) < 2:
+            raise UnknownTargetError(path)
+        info.verb = parts[0]
+        parts = parts[1:]
+    if parts[0] == "namespaces" and len(parts) > 1:
+        info.namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    _name_target(info, parts)
+    if not info.name:
+        if info.verb == "get":
+            _refine_collection_read(info, query)
+        elif info.verb == "delete":
+            info.verb = "deletecollection"
+    return info
+
+
+def _name_target(info: RequestInfo, parts: list[str]) -> None:
+    info.parts = tuple(parts)
+    info.resource = parts[0]
+    if len(parts) > 1:
+        info.name = parts[1]
+        if len(parts) > 2 and info.verb != "proxy":
+            info.subresource = parts[2]
+
+
+def _refine_collection_read(info: RequestInfo, query: Query) -> None:
+    """A get without a name is a list or a watch, perhaps of the one name that a field selector asks for."""
+    watch = query.get("watch")
+    info.verb = "list" if watch is None or watch.lower() in _NOTHING else "watch"
+    selector = query.get("fieldSelector")
+    if selector and "metadata.name" in selector and _options_decode(query):
+        try:
+            name = selectors.parse_fields(selector).exact("metadata.name")
+        except selectors.SelectorError:
+            return
+        if name is not None and name not in (".", "..") and "/" not in name and "%" not in name:
+            info.name = name
+
+
+def _options_decode(query: Query) -> bool:
+    """Would all list options convert? If not, the real server forgets the selector here."""
+    for parameter in ("limit", "timeoutSeconds"):
+        value = query.get(parameter)
+        if value is not None and not _is_int64(value):
+            return False
+    try:
+        selectors.parse_labels(query.get("labelSelector") or "")
+    except selectors.SelectorError:
+        return False
+    return True
+
+
+def _is_int64(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63

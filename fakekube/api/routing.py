@@ -1,0 +1,165 @@
+"""Which resource and which methods a path leads to: the routes of the API, matched without listing them.
+
+Built-in resources are served behind a router that knows every path: it answers 404, 405, 415 and 406 before a verb is
+asked. Custom resources are served by a handler of their own that judges by RequestInfo alone, is more lenient in
+what follows a name, and answers what it does not serve as if nobody did.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/installer.go, go-restful's CurlyRouter and jsr311 router;
+k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from fakekube.api import answers
+from fakekube.api.request_info import split_path
+from fakekube.codecs import negotiation
+from fakekube.errors import status
+from fakekube.resources.registry import Registry, Resource
+from fakekube.verbs.request import Request, RequestInfo
+
+__all__ = ["ResourceRouter"]
+
+#: Verbs by the method that asks for them, of single objects and of collections.
+_ITEM: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_COLLECTION: Final = {"list": "GET", "create": "POST", "deletecollection": "DELETE"}
+_SUBRESOURCE: Final = {**_ITEM, "create": "POST"}
+#: The subresource whose path goes on, and which takes every method there is.
+_PROXY: Final = "proxy"
+_PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+#: Subresources that hand the request on to a kubelet: the router does not judge what they speak.
+_CONNECTED: Final = frozenset({"attach", "exec", "portforward", _PROXY})
+_LOG: Final = "log"
+
+_CUSTOM_VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
+_CUSTOM_SUBRESOURCE_VERBS: Final = frozenset({"get", "update", "patch"})
+_ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
+
+
+class _Shape(Enum):
+    """How the segments of a path stand to each other."""
+
+    COLLECTION = 1
+    ITEM = 2
+    SUBRESOURCE = 3
+
+
+@dataclass(slots=True, frozen=True)
+class _Route:
+    """What one method of a path speaks. Empty: anything."""
+
+    produces: tuple[str, ...]
+    consumes: tuple[str, ...] = ()
+
+
+_Routes = Mapping[str, _Route]
+
+
+class ResourceRouter:
+    """Judges requests that are about resources."""
+
+    def __init__(self, registry: Registry, *, cbor: bool = False) -> None:
+        self._registry = registry
+        self._cbor = cbor
+        self._builtin_groups = frozenset(resource.group for resource in registry if not resource.custom)
+
+    def is_builtin(self, group: str) -> bool:
+        """Is this a group whose paths the router knows?"""
+        return group in self._builtin_groups
+
+    def admit(self, request: Request) -> bool:
+        """May the request go to its verb? False: nobody serves the path, and the answer is a 404 in text.
+
+        Raises StatusError 404, 405, 406 or 415.
+        """
+        info = request.info
+        resource = self._registry.get(info.group, info.version, info.resource)
+        if resource is None:
+            if info.group in self._builtin_groups:
+                raise answers.not_found()
+            return False
+        if resource.custom:
+            return _admit_custom(resource, info)
+        self._admit_builtin(resource, request)
+        return True
+
+    def _admit_builtin(self, resource: Resource, request: Request) -> None:
+        info = request.info
+        consumed = len(split_path(info.path)) - len(info.parts) - (2 if info.api_prefix == "api" else 3)
+        routes = _routes(
+            resource, _Shape(min(len(info.parts), 3)), consumed >= 2, consumed in (1, 3),
+            info.parts[2] if len(info.parts) > 2 else "", self._cbor,
+        )
+        if routes is None or (info.verb == "proxy" and consumed in (1, 3)):
+            raise answers.not_found()
+        if len(info.parts) > 3 and info.parts[2] != _PROXY:
+            raise answers.not_found()
+        route = routes.get(request.method)
+        if route is None:
+            raise answers.method_not_allowed()
+        accept = request.headers.get("accept", "")
+        if route.produces and (route.consumes or accept not in route.produces):
+            negotiation.route(accept, route.produces, request.headers.get("content-type", ""), route.consumes)
+
+
+@lru_cache(maxsize=4096)
+def _routes(
+    resource: Resource, shape: _Shape, in_namespace: bool, watch_prefix: bool, subresource: str, cbor: bool,
+) -> _Routes | None:
+    """The methods of a path; None if there is no such path."""
+    offer = negotiation.Offer(cbor=cbor)
+    if watch_prefix:
+        if shape is _Shape.SUBRESOURCE or "watch" not in resource.verbs:
+            return None
+        if in_namespace != resource.namespaced and not (resource.namespaced and shape is _Shape.COLLECTION):
+            return None
+        return {"GET": _Route(offer.media_types + offer.stream_types)}
+    if resource.namespaced and not in_namespace:
+        if shape is not _Shape.COLLECTION or "list" not in resource.verbs:
+            return None
+        return {"GET": _Route(offer.media_types + offer.stream_types)}
+    if in_namespace and not resource.namespaced:
+        return None
+    if shape is _Shape.SUBRESOURCE:
+        return _subresource_routes(resource, subresource, offer)
+    return _methods(resource.verbs, _COLLECTION if shape is _Shape.COLLECTION else _ITEM, offer)
+
+
+def _subresource_routes(resource: Resource, name: str, offer: negotiation.Offer) -> _Routes | None:
+    subresource = resource.subresources.get(name)
+    if subresource is None:
+        return None
+    if name == _PROXY:
+        return dict.fromkeys(_PROXY_METHODS, _Route(()))
+    if name in _CONNECTED:
+        return {method: _Route(()) for verb, method in _SUBRESOURCE.items() if verb in subresource.verbs}
+    routes = _methods(subresource.verbs, _SUBRESOURCE, offer)
+    if name == _LOG and routes is not None:
+        return {method: _Route(("text/plain", *route.produces)) for method, route in routes.items()}
+    return routes
+
+
+def _methods(verbs: Iterable[str], methods: Mapping[str, str], offer: negotiation.Offer) -> _Routes | None:
+    routes = {}
+    for verb, method in methods.items():
+        if verb in verbs:
+            produces = offer.media_types + (offer.stream_types if verb == "list" else ())
+            routes[method] = _Route(produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ())
+    return routes or None
+
+
+def _admit_custom(resource: Resource, info: RequestInfo) -> bool:
+    if info.namespace and not resource.namespaced:
+        return False
+    if resource.namespaced and not info.namespace and info.verb not in _ACROSS_NAMESPACES:
+        return False
+    if info.subresource and info.subresource not in resource.subresources:
+        raise status.not_found(resource.group, resource.plural, info.name)
+    if info.verb not in (_CUSTOM_SUBRESOURCE_VERBS if info.subresource else _CUSTOM_VERBS):
+        raise status.method_not_supported(resource.group, resource.plural, info.verb)
+    return True

@@ -1,0 +1,112 @@
+"""Everything that is served beside resources: which path is whose, and the index of them all.
+
+A path is looked up whole, then among the services that are known to the router (GET only, a Status for what is below
+them and not served), then in discovery, then by prefix; what is left is a 404 in text.
+
+Specified by: k8s.io/apiserver/pkg/server (handler.go, mux/pathrecorder.go, routes/index.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fakekube.api import answers, debug, health, openid
+from fakekube.api.discovery import DiscoveryEndpoints, Documents
+from fakekube.api.metrics import Metrics
+from fakekube.api.openapi import OpenAPIEndpoints
+from fakekube.api.version import version_info
+from fakekube.auth.tokens import Signer
+from fakekube.clock import Clock
+from fakekube.codecs import negotiation
+from fakekube.verbs.request import Request, Response
+
+__all__ = ["Site"]
+
+Handler = Callable[[Request], Response]
+
+_UNLISTED: Final = frozenset({"/index.html", "/"})
+_LISTED_BELOW_API: Final = ("/api", "/apis", "/apis/")
+
+
+@dataclass(slots=True, frozen=True)
+class _Service:
+    """What the router serves at one path."""
+
+    handler: Handler
+    produces: tuple[str, ...] = (negotiation.JSON,)
+
+
+class Site:
+    """The non-resource paths of one cluster."""
+
+    def __init__(
+        self, documents: Documents, discovery: DiscoveryEndpoints, openapi: OpenAPIEndpoints, metrics: Metrics,
+        signer: Signer, clock: Clock, version: str,
+    ) -> None:
+        self._documents = documents
+        self._discovery = discovery
+        self._services: Mapping[str, _Service] = {
+            "/version": _Service(lambda _: answers.indented_json(version_info(version))),
+            openid.CONFIGURATION_PATH: _Service(lambda request: openid.configuration(signer, request)),
+            openid.KEYS_PATH: _Service(lambda _: openid.keys(signer), (openid.KEYS_TYPE,)),
+        }
+        self._listed: Mapping[str, Handler] = {
+            **health.endpoints(),
+            "/metrics": lambda request: _metrics(metrics, request),
+            "/metrics/slis": lambda _: metrics.health_response(),
+            **openapi.endpoints(),
+        }
+        self._exact: Mapping[str, Handler] = {
+            **self._listed,
+            **debug.endpoints(clock, version),
+            "/": self._index,
+            "/index.html": self._index,
+        }
+        self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
+
+    def respond(self, request: Request) -> Response:
+        """The answer for a path. Raises StatusError."""
+        path = request.info.path
+        handler = self._exact.get(path)
+        if handler is not None:
+            return handler(request)
+        response = self._service(path, request)
+        if response is None and (path.startswith("/api/") or path.startswith("/apis/") or path in ("/api", "/apis")):
+            response = self._discovery.respond(request)
+        if response is not None:
+            return response
+        for prefix, handler in self._prefixes.items():
+            if path.startswith(prefix):
+                return handler(request)
+        return answers.page_not_found()
+
+    def _service(self, path: str, request: Request) -> Response | None:
+        """What the router makes of a path that one of its services claims. Raises StatusError 404, 405 or 406."""
+        for root, service in self._services.items():
+            if not path.startswith(root) or path[len(root):len(root) + 1] not in ("", "/"):
+                continue
+            if path.rstrip("/") != root:
+                raise answers.not_found()
+            if request.method != "GET":
+                raise answers.method_not_allowed()
+            negotiation.route(request.headers.get("accept", ""), service.produces)
+            return service.handler(request)
+        return None
+
+    def _index(self, _request: Request) -> Response:
+        """The paths that are listed, sorted."""
+        current = self._documents.current()
+        paths = {*_LISTED_BELOW_API, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
+        for group in ("", *current.group_names):
+            root = f"/apis/{group}" if group else "/api"
+            paths |= {root, *(f"{root}/{version}" for version in current.versions(group))}
+        return answers.indented_json({"paths": sorted(paths)})
+
+
+def _metrics(metrics: Metrics, request: Request) -> Response:
+    if request.method == "DELETE":
+        metrics.reset()
+        return answers.plain_text("metrics reset\n")
+    return metrics.response()

@@ -1,0 +1,110 @@
+"""Access control of one cluster, put together: who may do what, for the application and for the review kinds.
+
+Reads service accounts, roles and bindings through the cluster's services, which in turn offer it to strategies: the two
+are introduced to each other by `connect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fakekube.auth import reviews
+from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator
+from fakekube.auth.authorization import Attributes, Decision, UnionAuthorizer, attributes_of, forbidden
+from fakekube.auth.identities import ADMIN, MASTERS
+from fakekube.auth.impersonation import HeadersOfRequest, impersonated
+from fakekube.auth.observing import Observed
+from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
+from fakekube.auth.tokens import Signer
+from fakekube.clock import Clock
+from fakekube.errors import status
+from fakekube.resources.services import Services
+from fakekube.streams import Source
+from fakekube.verbs.request import Request, RequestInfo, User
+
+__all__ = ["Access"]
+
+
+class Access:
+    """See the module. `connect` must be called before anything else.
+
+    Args:
+        bucket: the store's buckets by name; their changes end what was decided before.
+        clock: for when tokens expire.
+        tokens: static bearer tokens and their users.
+        nobody: who asks over plain http without an Authorization header.
+        signer: of service account tokens.
+    """
+
+    def __init__(
+        self, bucket: Callable[[str], Source], clock: Clock, *, tokens: Mapping[str, User] = DEFAULT_TOKENS,
+        nobody: User = ADMIN, signer: Signer | None = None,
+    ) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._tokens = tokens
+        self._nobody = nobody
+        self.signer = signer or Signer()
+
+    def connect(self, services: Services) -> None:
+        """Take the services through which objects are read."""
+        self.authenticator = Authenticator(
+            services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody
+        )
+        self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
+        self.authorizer = UnionAuthorizer(self.roles)
+
+    # ------------------------------------------------------------ requests
+
+    def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> User:
+        """The user as whom a request counts. Raises StatusError 400 or 403."""
+        return impersonated(headers, info, user, self.authorizer)
+
+    def require(self, info: RequestInfo, user: User) -> None:
+        """Raises StatusError 403 if the user may not make this request."""
+        if MASTERS in user.groups:
+            return
+        attributes = attributes_of(info, user)
+        decision = self.roles.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
+
+    def require_creation(self, request: Request) -> None:
+        """Raises StatusError 403 if the user of an update or apply that creates may not create."""
+        info, user = request.info, request.user
+        decision = self.authorizer.authorize(
+            Attributes(user, "create", info.namespace, info.group, info.resource, info.subresource, info.name)
+        )
+        if not decision.allowed:
+            raise status.forbidden(info.group, info.resource, info.name, decision.reason)
+
+    # ------------------------------------------------------------ reviews
+
+    @property
+    def issuer(self) -> str:
+        """The issuer URL of service account tokens."""
+        return self.signer.issuer
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """A service account token with these claims."""
+        return self.signer.sign(claims)
+
+    def authorize(self, user: str, groups: Iterable[str], attributes: Mapping[str, Any]) -> tuple[bool, str]:
+        """May this user do that? With the reason in words.
+
+        `attributes` is the spec of an access review: its resourceAttributes or nonResourceAttributes count.
+        """
+        decision = self._decide({**attributes, "user": user, "groups": tuple(groups)})
+        return decision.allowed, decision.reason
+
+    def _decide(self, spec: Mapping[str, Any]) -> Decision:
+        return self.authorizer.authorize(reviews.attributes_of_spec(spec))
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
+        """The status of a TokenReview: authenticated, user and audiences, or the error."""
+        return reviews.token_review_status(self.authenticator, token, audiences)
+
+    def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
+        """The status of a SelfSubjectRulesReview."""
+        return reviews.rules_review_status(self.roles, User(user, groups=tuple(groups)), namespace)

@@ -1,0 +1,63 @@
+"""The names that users and groups have in a cluster, and what they are made of.
+
+Specified by: k8s.io/apiserver/pkg/authentication/user and …/serviceaccount (util.go).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakekube.resources import names
+from fakekube.verbs.request import User
+
+__all__ = [
+    "ADMIN", "ANONYMOUS", "AUTHENTICATED", "CREDENTIAL_ID", "MASTERS", "NODES", "UNAUTHENTICATED", "node_name",
+    "service_account", "service_account_groups", "service_account_username", "with_authenticated",
+]
+
+MASTERS: Final = "system:masters"
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+NODES: Final = "system:nodes"
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+
+ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
+ADMIN: Final = User("admin", "admin", (MASTERS, AUTHENTICATED))
+
+_NODE_PREFIX: Final = "system:node:"
+_SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
+
+
+def with_authenticated(user: User) -> User:
+    """The same user in the group of all who are authenticated, unless a group says already which it is."""
+    if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+        return user
+    return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
+
+
+def service_account_username(namespace: str, name: str) -> str:
+    return f"{_SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """All groups of a service account but the one of all who are authenticated."""
+    return (_SERVICE_ACCOUNTS_GROUP, f"{_SERVICE_ACCOUNTS_GROUP}:{namespace}")
+
+
+def service_account(username: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user name stands for; None if it stands for none."""
+    if not username.startswith(_SERVICE_ACCOUNT_PREFIX):
+        return None
+    parts = username[len(_SERVICE_ACCOUNT_PREFIX):].split(":")
+    if len(parts) != 2 or names.dns_label(parts[0], False) or names.dns_subdomain(parts[1], False):
+        return None
+    return parts[0], parts[1]
+
+
+def node_name(username: str) -> str | None:
+    """The node that a user name stands for, or None."""
+    if not username.startswith(_NODE_PREFIX):
+        return None
+    name = username[len(_NODE_PREFIX):]
+    return None if names.dns_subdomain(name, False) else name

@@ -1,0 +1,298 @@
+"""Asking as somebody else: the Impersonate-… headers, and who may use them.
+
+There are several modes. The constrained ones (for a node that a service account runs on, any node, a service account,
+any other user) ask twice: may the caller do this request while impersonating (`impersonate-on:MODE:VERB`), and may he
+be that user (`impersonate:MODE`). The legacy one asks only for the verb `impersonate`. The first mode that agrees wins; if
+none does, the caller is told what the first of them missed.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from fakekube.auth import identities
+from fakekube.auth.authorization import Attributes, Authorizer, attributes_of, forbidden
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors import field as fields
+from fakekube.errors.field import go_quote
+from fakekube.resources import names
+from fakekube.verbs.request import RequestInfo, User
+
+__all__ = ["impersonated"]
+
+_USER: Final = "impersonate-user"
+_UID: Final = "impersonate-uid"
+_GROUP: Final = "impersonate-group"
+_EXTRA_PREFIX: Final = "impersonate-extra-"
+
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+_ASSOCIATED_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
+_ALL: Final = "*"
+#: With so many values at once, the right to all of them is asked for first.
+_MANY: Final = 4
+
+
+class HeadersOfRequest(Protocol):
+    """What is needed of the headers; names are lower case."""
+
+    def get(self, name: str, default: str = "") -> str:
+        """The first header of a name."""
+
+    def all(self, name: str) -> Sequence[str]:
+        """All headers of a name."""
+
+    def __contains__(self, name: object) -> bool:
+        """Is there any of this name?"""
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Who is to be impersonated."""
+
+    name: str
+    uid: str = ""
+    groups: list[str] = field(default_factory=list)
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def name_only(self) -> bool:
+        return not (self.uid or self.groups or self.extra)
+
+
+def impersonated(headers: HeadersOfRequest, info: RequestInfo, user: User, authorizer: Authorizer) -> User:
+    """The user as whom a request counts: `user`, or whom the headers name.
+
+    Raises StatusError 400 if the headers name no user, 403 if `user` may not be that user.
+    """
+    wanted = _wanted(headers)
+    if wanted is None:
+        return user
+    first: StatusError | None = None
+    for mode in _MODES:
+        if not mode.applies(wanted, user):
+            continue
+        try:
+            return _Check(mode, authorizer, user).run(wanted, info)
+        except StatusError as problem:
+            first = first or problem
+    assert first is not None  # the legacy mode always applies
+    raise first
+
+
+# ---------------------------------------------------------------- the headers
+
+
+def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
+    """Whom the headers name; None if they do not mention impersonation."""
+    wanted = _Wanted(headers.get(_USER, ""), headers.get(_UID, ""))
+    if _GROUP in headers:
+        wanted.groups += headers.all(_GROUP)
+    for name in headers:
+        if name.startswith(_EXTRA_PREFIX):
+            key = _unescaped(name[len(_EXTRA_PREFIX):])
+            wanted.extra.setdefault(key, []).extend(headers.all(name))
+    if wanted.name:
+        return wanted
+    if wanted.name_only:
+        return None
+    raise status.bad_request(f"requested {_go_syntax(wanted)} without impersonating a user name")
+
+
+def _unescaped(key: str) -> str:
+    """Percent signs decoded; a key that does not decode is taken as it is."""
+    if "%" not in key:
+        return key
+    try:
+        return unquote(key, errors="strict")
+    except UnicodeDecodeError:
+        return key
+
+
+def _go_syntax(wanted: _Wanted) -> str:
+    groups = "[]string(nil)"
+    if wanted.groups:
+        groups = f"[]string{{{', '.join(map(go_quote, wanted.groups))}}}"
+    extra = "map[string][]string(nil)"
+    if wanted.extra:
+        pairs = (
+            f"{go_quote(key)}:[]string{{{', '.join(map(go_quote, values))}}}" for key, values in sorted(wanted.extra.items())
+        )
+        extra = f"map[string][]string{{{', '.join(pairs)}}}"
+    return f"&user.DefaultInfo{{Name:{go_quote(wanted.name)}, UID:{go_quote(wanted.uid)}, Groups:{groups}, Extra:{extra}}}"
+
+
+# ---------------------------------------------------------------- the modes
+
+
+@dataclass(slots=True, frozen=True)
+class _Mode:
+    """One way to be allowed; `name` is "" for the legacy one."""
+
+    name: str
+    applies: Callable[[_Wanted, User], bool]
+
+    @property
+    def verb(self) -> str:
+        return f"impersonate:{self.name}" if self.name else "impersonate"
+
+    @property
+    def group(self) -> str:
+        """Of the resources users and groups."""
+        return _AUTHENTICATION if self.name else ""
+
+
+def _associated_node(wanted: _Wanted, user: User) -> bool:
+    node = identities.node_name(wanted.name) if wanted.name_only else None
+    if node is None or identities.service_account(user.name) is None:
+        return False
+    return list(user.extra.get(_NODE_NAME, ())) == [node]
+
+
+def _arbitrary_node(wanted: _Wanted, _user: User) -> bool:
+    return wanted.name_only and identities.node_name(wanted.name) is not None
+
+
+def _service_account(wanted: _Wanted, _user: User) -> bool:
+    return wanted.name_only and identities.service_account(wanted.name) is not None
+
+
+def _other_user(wanted: _Wanted, _user: User) -> bool:
+    return identities.node_name(wanted.name) is None and identities.service_account(wanted.name) is None
+
+
+_ASSOCIATED: Final = "associated-node"
+_MODES: Final = (
+    _Mode(_ASSOCIATED, _associated_node),
+    _Mode("arbitrary-node", _arbitrary_node),
+    _Mode("serviceaccount", _service_account),
+    _Mode("user-info", _other_user),
+    _Mode("", lambda _wanted, _user: True),
+)
+
+
+class _Check:
+    """One mode, asked for one caller."""
+
+    def __init__(self, mode: _Mode, authorizer: Authorizer, caller: User) -> None:
+        self._mode = mode
+        self._authorizer = authorizer
+        self._caller = caller
+        if mode.name == _ASSOCIATED:
+            self._caller = replace(caller, extra={_ASSOCIATED_KEYS: sorted(caller.extra)})
+
+    def run(self, wanted: _Wanted, info: RequestInfo) -> User:
+        """The impersonated user. Raises StatusError 403."""
+        if self._mode.name:
+            asked = attributes_of(info, self._caller)
+            self._require(replace(asked, verb=f"impersonate-on:{self._mode.name}:{asked.verb}"))
+        groups = self._allow_name(wanted)
+        if wanted.uid:
+            self._require(self._question("uids", wanted.uid, _AUTHENTICATION))
+        if wanted.groups:
+            self._allow_groups(wanted.groups)
+        if wanted.extra:
+            self._allow_extra(wanted.extra)
+        return User(wanted.name, wanted.uid, _complete(wanted.name, groups), wanted.extra)
+
+    def _question(self, resource: str, name: str, group: str, *, namespace: str = "", subresource: str = "") -> Attributes:
+        return Attributes(self._caller, self._mode.verb, namespace, group, resource, subresource, name)
+
+    def _require(self, attributes: Attributes) -> None:
+        decision = self._authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
+
+    def _allows(self, attributes: Attributes) -> bool:
+        return self._authorizer.authorize(attributes).allowed
+
+    def _allow_name(self, wanted: _Wanted) -> Sequence[str]:
+        """Ask for the name; returns the groups that the user will have."""
+        groups: Sequence[str] = wanted.groups
+        question = self._question("users", wanted.name, self._mode.group)
+        node = identities.node_name(wanted.name) if self._mode.name else None
+        if node is not None:
+            name = _ALL if self._mode.name == _ASSOCIATED else node
+            question = self._question("nodes", name, self._mode.group)
+            groups = (identities.NODES,)
+        account = identities.service_account(wanted.name)
+        if account is not None:
+            question = self._question("serviceaccounts", account[1], self._mode.group, namespace=account[0])
+            groups = groups or identities.service_account_groups(account[0])
+        self._require(question)
+        return groups
+
+    def _allow_groups(self, groups: Sequence[str]) -> None:
+        if self._mode.name:
+            if "" in groups:
+                question = self._question("groups", "", self._mode.group)
+                raise forbidden(question, "impersonating the empty string group is not allowed")
+            if identities.MASTERS in groups:
+                question = self._question("groups", identities.MASTERS, self._mode.group)
+                raise forbidden(question, "impersonating the system:masters group is not allowed")
+            if len(groups) >= _MANY and self._allows(self._question("groups", _ALL, self._mode.group)):
+                return
+        for group in groups:
+            self._require(self._question("groups", group, self._mode.group))
+
+    def _allow_extra(self, extra: Mapping[str, Sequence[str]]) -> None:
+        if self._mode.name:
+            problem = _extra_problem(extra)
+            if problem:
+                raise forbidden(self._question("userextras", "", _AUTHENTICATION), problem)
+            many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
+            everything = self._question("userextras", _ALL, _AUTHENTICATION, subresource=_ALL)
+            if many and self._allows(everything):
+                return
+        for key, values in extra.items():
+            for value in values:
+                self._require(self._question("userextras", value, _AUTHENTICATION, subresource=key))
+
+
+def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
+    """What the constrained modes do not accept of the keys and values."""
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        errors = _prefixed_path_errors("extra.key", key)
+        if errors:
+            return f"impersonating an invalid key in extra is not allowed: {fields.aggregate(errors)}"
+        if not values:
+            return "impersonating empty values in extra is not allowed"
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+
+def _prefixed_path_errors(path: str, key: str) -> list[FieldError]:
+    """What keeps a key from being a domain and a path (IsDomainPrefixedPath)."""
+    domain, _, rest = key.partition("/")
+    if not domain or not rest:
+        return [fields.invalid(path, key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = [fields.invalid(path, domain, problem) for problem in names.dns_subdomain(domain, False)]
+    if not re.fullmatch(_PATH, rest):
+        errors.append(fields.invalid(path, rest, names.regex_text("Invalid path", _PATH)))
+    return errors
+
+
+def _complete(name: str, groups: Sequence[str]) -> tuple[str, ...]:
+    """The groups with the one that says whether the user counts as authenticated."""
+    if name == identities.ANONYMOUS.name:
+        last = identities.UNAUTHENTICATED
+    elif identities.UNAUTHENTICATED in groups:
+        return tuple(groups)
+    else:
+        last = identities.AUTHENTICATED
+    return tuple(groups) if last in groups else (*groups, last)

@@ -1,0 +1,203 @@
+"""Role-based access control: rules of roles, given to subjects by bindings.
+
+Rules only ever add rights, so a question is answered by the first rule that matches. The roles and bindings are read
+through `Observed`; what they say is indexed by subject once, and decisions are kept, until they change.
+
+Invariant: an answer is never older than the last write of a role or binding that was seen to end before the question.
+
+Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go and
+pkg/apis/rbac/v1/evaluation_helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakekube.auth import identities
+from fakekube.auth.authorization import Attributes, Decision
+from fakekube.auth.observing import Observed
+from fakekube.errors import status
+from fakekube.errors.field import go_quote
+from fakekube.verbs.request import User
+
+__all__ = ["BUCKETS", "RBACAuthorizer", "Rule", "rule_allows"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+#: Where the store keeps what decisions depend on.
+BUCKETS: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
+_ALL: Final = "*"
+_MAXIMUM_KEPT_DECISIONS: Final = 4096
+
+Rule = Mapping[str, Any]
+"""A PolicyRule, as a role has it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Binding:
+    """What one binding gives to one of its subjects."""
+
+    position: int
+    """Among all bindings of its kind: the order in which they are asked."""
+    source: str
+    """In words, for the reason of a decision."""
+    rules: Sequence[Rule]
+    problem: str = ""
+    """Why there are no rules."""
+
+
+_Subjects = dict[tuple[str, str], list[Binding]]
+"""("User" | "Group", name) → what it was given; service accounts are there by their user name."""
+
+
+class RBACAuthorizer:
+    """Answers from the roles and bindings of a cluster."""
+
+    def __init__(self, policies: Observed) -> None:
+        self._policies = policies
+        self._version: int | None = None
+        self._cluster: _Subjects = {}
+        self._namespaces: dict[str, _Subjects] = {}
+        self._decisions: dict[tuple[object, ...], Decision] = {}
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        """May the user do that?"""
+        self._refresh()
+        user = attributes.user
+        key = (
+            user.name, user.groups, attributes.verb, attributes.namespace, attributes.group, attributes.resource,
+            attributes.subresource, attributes.name, attributes.path if not attributes.is_resource_request else None,
+        )
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decide(attributes)
+            if len(self._decisions) < _MAXIMUM_KEPT_DECISIONS:
+                self._decisions[key] = decision
+        return decision
+
+    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], str]:
+        """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went wrong."""
+        self._refresh()
+        bindings = list(self._bindings(user, namespace))
+        rules = [rule for binding in bindings for rule in binding.rules]
+        return rules, _aggregate([binding.problem for binding in bindings if binding.problem])
+
+    def _decide(self, attributes: Attributes) -> Decision:
+        problems = []
+        for binding in self._bindings(attributes.user, attributes.namespace):
+            if binding.problem:
+                problems.append(binding.problem)
+            elif any(rule_allows(rule, attributes) for rule in binding.rules):
+                return Decision(True, f"RBAC: allowed by {binding.source}")
+        return Decision(False, f"RBAC: {_aggregate(problems)}" if problems else "")
+
+    def _bindings(self, user: User, namespace: str) -> Iterator[Binding]:
+        yield from _given(self._cluster, user)
+        if namespace:
+            yield from _given(self._namespaces.get(namespace, {}), user)
+
+    def _refresh(self) -> None:
+        version = self._policies.version()
+        if version == self._version:
+            return
+        roles = _Roles(self._policies)
+        cluster: _Subjects = {}
+        for position, binding in enumerate(self._policies.list(GROUP, "clusterrolebindings")):
+            _index(cluster, binding, position, "", roles)
+        namespaces: dict[str, _Subjects] = {}
+        for position, binding in enumerate(self._policies.list(GROUP, "rolebindings")):
+            namespace = binding["metadata"]["namespace"]
+            _index(namespaces.setdefault(namespace, {}), binding, position, namespace, roles)
+        self._cluster, self._namespaces, self._decisions = cluster, namespaces, {}
+        self._version = version
+
+
+class _Roles:
+    """The rules behind a roleRef."""
+
+    def __init__(self, policies: Observed) -> None:
+        self._cluster = {role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")}
+        self._roles = {
+            (role["metadata"]["namespace"], role["metadata"]["name"]): role.get("rules") or ()
+            for role in policies.list(GROUP, "roles")
+        }
+
+    def rules(self, kind: str, namespace: str, name: str) -> tuple[Sequence[Rule], str]:
+        """The rules, or why there are none."""
+        if kind == "ClusterRole":
+            rules = self._cluster.get(name)
+        elif kind == "Role":
+            rules = self._roles.get((namespace, name))
+        else:
+            return (), f"unsupported role reference kind: {go_quote(kind)}"
+        return ((), status.not_found(GROUP, kind.lower(), name).message) if rules is None else (rules, "")
+
+
+def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles) -> None:
+    """Note what a binding gives to each of its subjects."""
+    reference = binding["roleRef"]
+    rules, problem = roles.rules(reference["kind"], namespace, reference["name"])
+    named = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
+    opening = f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
+    for subject in binding.get("subjects") or ():
+        key = _subject_key(subject, namespace)
+        given = subjects.setdefault(key, [])
+        if not given or given[-1].position != position:
+            source = f"{opening}{go_quote(reference['name'])} to {_described(subject, namespace)}"
+            given.append(Binding(position, source, rules, problem))
+
+
+def _subject_key(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    if subject["kind"] != "ServiceAccount":
+        return subject["kind"], subject["name"]
+    where = subject.get("namespace") or namespace
+    # Without any namespace it names nobody; no user name is like this.
+    return "User", identities.service_account_username(where, subject["name"]) if where else ""
+
+
+def _described(subject: Mapping[str, Any], namespace: str) -> str:
+    name = subject["name"]
+    if subject["kind"] == "ServiceAccount":
+        name = f"{name}/{subject.get('namespace') or namespace}"
+    return f"{subject['kind']} {go_quote(name)}"
+
+
+def _given(subjects: _Subjects, user: User) -> list[Binding]:
+    """What a user was given by name and by groups, each binding once, in order."""
+    found = list(subjects.get(("User", user.name), ())) if user.name else []
+    for group in user.groups:
+        found += subjects.get(("Group", group), ())
+    if len(found) > 1:
+        found = list({binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values())
+    return found
+
+
+def _aggregate(problems: Iterable[str]) -> str:
+    texts = list(dict.fromkeys(problems))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+
+
+def rule_allows(rule: Rule, attributes: Attributes) -> bool:
+    """Does this rule allow that?"""
+    verbs = rule.get("verbs") or ()
+    if attributes.verb not in verbs and _ALL not in verbs:
+        return False
+    if not attributes.is_resource_request:
+        return any(_path_matches(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
+    groups = rule.get("apiGroups") or ()
+    if attributes.group not in groups and _ALL not in groups:
+        return False
+    names = rule.get("resourceNames")
+    if names and attributes.name not in names:
+        return False
+    resources = rule.get("resources") or ()
+    if _ALL in resources:
+        return True
+    if not attributes.subresource:
+        return attributes.resource in resources
+    return f"{attributes.resource}/{attributes.subresource}" in resources or f"*/{attributes.subresource}" in resources
+
+
+def _path_matches(pattern: str, path: str) -> bool:
+    return pattern in (_ALL, path) or (pattern.endswith(_ALL) and path.startswith(pattern.rstrip(_ALL)))
