@@ -3,5 +3,11 @@
 from __future__ import annotations
 
 from fakekube.admission.chain import Attributes, Chain, Operation, Plugin
+from fakekube.admission.profiles import plugins
 
-__all__ = ["Attributes", "Chain", "Operation", "Plugin"]
+__all__ = ["Attributes", "Chain", "Operation", "Plugin", "chain_of"]
+
+
+def chain_of(profile: str) -> Chain:
+    """The admission chain of a profile, `apiserver` or `cluster`."""
+    return Chain(plugins(profile))
