@@ -47,7 +47,7 @@ CONDITIONAL = frozenset({
     ("autoscaling/v2.HPAScalingRules", "selectPolicy"), ("autoscaling/v2.HPAScalingRules", "stabilizationWindowSeconds"),
     ("batch/v1.JobSpec", "backoffLimit"), ("batch/v1.JobSpec", "completions"), ("batch/v1.JobSpec", "parallelism"),
     ("batch/v1.JobSpec", "podReplacementPolicy"),
-    ("core/v1.Container", "imagePullPolicy"), ("core/v1.EphemeralContainer", "imagePullPolicy"),
+    ("core/v1.Container", "imagePullPolicy"), ("core/v1.EphemeralContainerCommon", "imagePullPolicy"),
     ("core/v1.ImageVolumeSource", "pullPolicy"), ("core/v1.ServiceSpec", "internalTrafficPolicy"),
     ("networking/v1.NetworkPolicySpec", "policyTypes"),
     ("resource/v1.DeviceSubRequest", "count"), ("resource/v1.ExactDeviceRequest", "count"),
@@ -117,22 +117,23 @@ class Facts:
                 pending.extend(self.parts(name))
         return found
 
-    def fields(self, name: str) -> dict[str, Row]:
-        """The fields of a struct by JSON name; inlined structs are part of the struct."""
-        flat: dict[str, Row] = {}
+    def fields(self, name: str) -> dict[str, tuple[str, Row]]:
+        """The fields of a struct by JSON name, each with the struct that declares it (inlined or the struct itself)."""
+        flat: dict[str, tuple[str, Row]] = {}
         for field in self.types[name].get("fields", ()):
-            flat.update(self.fields(field["type"]) if field.get("inline") else {field["json"]: field})
+            flat.update(self.fields(field["type"]) if field.get("inline") else {field["json"]: (name, field)})
         return flat
 
     def owner(self, root: str, path: str) -> tuple[str, str]:
-        """The struct and the field that a path of `defaults` ends at."""
+        """The struct that declares the field that a path of `defaults` ends at, and the field."""
         current, owner = root, ("", "")
         for step in _PATH_STEP.findall(path):
             if step == "[]":
                 current = self.underlying(current).removeprefix("[]")
             else:
-                owner = (current, step[1:])
-                current = self.fields(current)[step[1:]]["type"]
+                declaring, field = self.fields(current)[step[1:]]
+                owner = (declaring, step[1:])
+                current = field["type"]
         return owner
 
     def is_list(self, name: str) -> bool:
@@ -249,7 +250,7 @@ def type_row(facts: Facts, name: str, defaults: Mapping[tuple[str, str], Any]) -
         row["custom"] = True
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    if known.get("fields") and not (known.get("customJSON") and name != "x"):
+    if known.get("fields") and not known.get("customJSON"):
         row["fields"] = {
             ("+" + str(position) if field.get("inline") else field["json"]): field_row(facts, name, field, defaults, properties, required)
             for position, field in enumerate(known["fields"])

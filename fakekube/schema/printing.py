@@ -123,6 +123,7 @@ def _list(type_: Type) -> Normaliser:
 def _map(type_: Type) -> Normaliser:
     items = type_.items
     assert items is not None
+    keep_nothing = items.shape is not Shape.LIST
     nested: Normaliser | None = None
 
     def normalise_map(value: Any) -> Any:
@@ -132,7 +133,7 @@ def _map(type_: Type) -> Normaliser:
         if items.shape in _COMPILERS:
             if nested is None:
                 nested = _normaliser(items)
-            value = {key: [] if item == [] else nested(item) for key, item in value.items()}
+            value = {key: nested(item) if item or keep_nothing else [] for key, item in value.items()}
         keys = list(value)
         return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
 
