@@ -34,6 +34,15 @@ class Services(Protocol):
     def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
         """Remove an object that the server itself made; nothing if it is not there."""
 
+    def reserve(self, pool: str, value: str) -> bool:
+        """Take a value out of a pool of the server's own (node ports); False if it is taken."""
+
+    def reserved(self, pool: str, value: str) -> bool:
+        """Has somebody taken this value?"""
+
+    def release(self, pool: str, value: str) -> None:
+        """Give a value back; nothing if nobody had it."""
+
     def enabled(self, gate: str) -> bool:
         """Is a feature gate on?"""
 

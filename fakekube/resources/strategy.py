@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from fakekube.resources.registry import Resource
     from fakekube.resources.services import Services
 
-__all__ = ["Object", "Strategy", "Undo", "WriteContext"]
+__all__ = ["Finish", "Object", "Strategy", "WriteContext"]
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
-Undo = Callable[[], None]
-"""Gives back what a `begin_…` took, when the write does not happen."""
+Finish = Callable[[bool], None]
+"""Ends what a `begin_…` began. True: the object was stored, so give back what it no longer needs; False: it was not
+(a dry run stores nothing, either), so give back what was taken for it."""
 
 
 @dataclass(slots=True)
@@ -43,6 +44,10 @@ class WriteContext:
     """What the cluster offers to strategies: lookups of other objects, allocators, signing keys, feature gates."""
     user: str = "admin"
     groups: Sequence[str] = ()
+    uid: str = ""
+    """Of the user."""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of the user."""
     subresource: str = ""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -63,6 +68,8 @@ class Strategy:
     """There is a /status subresource: main writes keep the old status (a create drops it), status writes keep the rest."""
     graceful: ClassVar[bool] = False
     """DELETE may leave the object terminating for a grace period (pods)."""
+    terminates: ClassVar[bool] = False
+    """The first DELETE always only marks the object, whatever holds it; preconditions fail in their own words."""
     cached: ClassVar[bool] = True
     """The real server keeps a watch cache of this resource (all but events)."""
     orphans_by_default: ClassVar[bool] = False
@@ -107,11 +114,11 @@ class Strategy:
     def canonicalize(self, obj: Object) -> None:
         """Bring an accepted object into the form in which it is stored."""
 
-    def begin_create(self, context: WriteContext, obj: Object) -> Undo | None:
+    def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
         """Allocate what the new object needs (may change it, may raise StatusError)."""
         return None
 
-    def begin_update(self, context: WriteContext, obj: Object, old: Object) -> Undo | None:
+    def begin_update(self, context: WriteContext, obj: Object, old: Object) -> Finish | None:
         """Allocate and release what the change asks for."""
         return None
 
@@ -121,6 +128,9 @@ class Strategy:
 
     def after_delete(self, context: WriteContext, old: Object) -> None:
         """Release what a removed object held."""
+
+    def terminate(self, obj: Object) -> None:
+        """What the first deletion changes besides the metadata; only asked if `terminates`."""
 
     def grace_period(self, context: WriteContext, old: Object, options: Object) -> int | None:
         """Seconds that a graceful deletion of `old` takes (`options` may name gracePeriodSeconds), or None if it is not

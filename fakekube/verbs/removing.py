@@ -47,6 +47,8 @@ class Step(Enum):
     """A graceful deletion without grace: seen as marked, then gone."""
     PENDING = "pending"
     """It is on its way already; nothing changes."""
+    HELD = "held"
+    """The same, and the answer shows it."""
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         old = record.value.object
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
-        if plan.step is not Step.PENDING:
+        if plan.step not in (Step.PENDING, Step.HELD):
             admit(old)
         try:
             return _carry_out(scope, key, record, plan)
@@ -90,8 +92,8 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
 
 def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> Removed:
     """Raises Conflict if the object has changed meanwhile."""
-    if plan.step is Step.PENDING:
-        return Removed(record.value, deleted=False, returns_object=False)
+    if plan.step in (Step.PENDING, Step.HELD):
+        return Removed(record.value, deleted=False, returns_object=plan.step is Step.HELD)
     if plan.step is Step.REMOVE:
         return _take_away(scope, key, record)
     final = printing.normalise(scope.resource.storage_type, plan.obj)
@@ -119,6 +121,14 @@ def _take_away(scope: Scope, key: str, record: Record[Document]) -> Removed:
 def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     obj = {**old, "metadata": dict(old["metadata"])}
     meta = obj["metadata"]
+    if scope.resource.strategy.terminates:
+        if "deletionTimestamp" not in meta:
+            meta["deletionTimestamp"] = timestamp(scope.backend.clock.now())
+            _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options))
+            scope.resource.strategy.terminate(obj)
+            return Plan(Step.MARK, obj)
+        if not scope.resource.strategy.releasable(old):
+            return Plan(Step.HELD, old)
     graceful, pending = _grace(scope, obj, old, options)
     if pending:
         return Plan(Step.PENDING, old)
@@ -211,6 +221,8 @@ def _set_finalizers(meta: dict[str, Any], finalizers: list[str]) -> None:
 def _check_preconditions(scope: Scope, name: str, old: Object, options: DeleteOptions) -> None:
     meta = old["metadata"]
     uid, revision = options.uid, options.resource_version
+    if scope.resource.strategy.terminates:
+        _check_preconditions_of_terminating(scope, name, meta, options)
     if uid is not None and uid != meta["uid"]:
         raise _failed(scope, name, (
             f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']}). "
@@ -221,6 +233,14 @@ def _check_preconditions(scope: Scope, name: str, old: Object, options: DeleteOp
             f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
             f"({meta['resourceVersion']}). The object might have been modified"
         ))
+
+
+def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, options: DeleteOptions) -> None:
+    for what, wanted, found in (
+        ("UID", options.uid, meta["uid"]), ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+    ):
+        if wanted is not None and wanted != found:
+            raise scope.conflict(f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}", name)
 
 
 def _failed(scope: Scope, name: str, problem: str) -> StatusError:

@@ -91,6 +91,20 @@ class ClusterServices:
         except Conflict:
             return
 
+    def reserve(self, pool: str, value: str) -> bool:
+        try:
+            self._store.bucket(pool).commit(value, 0, lambda _revision: Document({}))
+        except Conflict:
+            return False
+        return True
+
+    def reserved(self, pool: str, value: str) -> bool:
+        return self._store.bucket(pool).get(value) is not None
+
+    def release(self, pool: str, value: str) -> None:
+        if self.reserved(pool, value):
+            self._store.bucket(pool).commit(value, None, None)
+
     def enabled(self, gate: str) -> bool:
         return self._settings.enabled(gate)
 

@@ -22,7 +22,7 @@ from fakekube.errors import StatusError, status
 from fakekube.errors import field as fields
 from fakekube.resources import metadata as object_metadata
 from fakekube.resources import names
-from fakekube.resources.strategy import Object, Strategy, Undo
+from fakekube.resources.strategy import Finish, Object, Strategy
 from fakekube.schema import printing
 from fakekube.store import Conflict, Record
 from fakekube.verbs import systemfields
@@ -89,55 +89,54 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
-    prepared, undo = _prepared_for_create(scope, obj, check)
+    systemfields.fill(obj["metadata"], scope.backend.clock.now())
+    finish = scope.strategy.begin_create(scope.context, obj)
+    stored = False
+    try:
+        written = _create_begun(scope, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
+    prepared = _prepared_for_create(scope, obj, check)
     name = prepared["metadata"]["name"]
     key = scope.resource.key(scope.namespace, name)
+    _refuse_revision(prepared)
+    if scope.dry_run:
+        if scope.bucket.get(key) is not None:
+            raise _taken(scope, key, name, obj)
+        prepared["metadata"].pop("resourceVersion", None)
+        return Written(Document(_printed(scope, prepared)), created=True)
+    final = _printed(scope, _with_placeholder(prepared))
     try:
-        _refuse_revision(prepared)
-        if scope.dry_run:
-            if scope.bucket.get(key) is not None:
-                raise _taken(scope, key, name, obj)
-            prepared["metadata"].pop("resourceVersion", None)
-            return Written(Document(_printed(scope, prepared)), created=True)
-        final = _printed(scope, _with_placeholder(prepared))
-        try:
-            record = scope.bucket.commit(key, 0, lambda revision: stamped(final, revision))
-        except Conflict:
-            raise _taken(scope, key, name, obj) from None
-    except StatusError:
-        if undo:
-            undo()
-        raise
-    if scope.dry_run and undo:
-        undo()
+        record = scope.bucket.commit(key, 0, lambda revision: stamped(final, revision))
+    except Conflict:
+        raise _taken(scope, key, name, obj) from None
     return Written(record.value, created=True)
 
 
-def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> tuple[Object, Undo | None]:
+def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     """BeforeCreate and the checking admission."""
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
-    systemfields.fill(meta, scope.backend.clock.now())
-    undo = strategy.begin_create(context, obj)
-    try:
-        systemfields.match_namespace(meta, scope.namespace)
-        if strategy.has_status:
-            obj.pop("status", None)
-        meta.pop("generation", None)
-        if strategy.generation:
-            meta["generation"] = 1
-        strategy.prepare_for_create(context, obj)
-        errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
-        errors += strategy.validate(context, obj)
-        if errors:
-            raise scope.invalid(obj, errors)
-        context.warnings.extend(strategy.warnings(context, obj, None))
-        strategy.canonicalize(obj)
-        check(obj, None)
-    except StatusError:
-        if undo:
-            undo()
-        raise
-    return obj, undo
+    systemfields.match_namespace(meta, scope.namespace)
+    if strategy.has_status:
+        obj.pop("status", None)
+    meta.pop("generation", None)
+    if strategy.generation:
+        meta["generation"] = 1
+    strategy.prepare_for_create(context, obj)
+    errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
+    errors += strategy.validate(context, obj)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, None))
+    strategy.canonicalize(obj)
+    check(obj, None)
+    return obj
 
 
 def _refuse_revision(obj: Object) -> None:
@@ -202,23 +201,27 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
     if revision not in (0, record.revision):
         raise scope.conflict(OPTIMISTIC_LOCK)
-    undo = scope.strategy.begin_update(scope.context, obj, old)
+    finish = scope.strategy.begin_update(scope.context, obj, old)
+    stored = False
     try:
-        final = _prepared_for_update(scope, obj, old, check)
-        if _is_released(scope, final, old):
-            return _remove_released(scope, record, final)
-        if same_object(final, old):
-            return Written(record.value)
-        if scope.dry_run:
-            if undo:
-                undo()
-            return Written(stamped(final, record.revision))
-        committed = scope.bucket.commit(scope.key, record.revision, lambda assigned: stamped(final, assigned))
-    except (StatusError, Conflict):
-        if undo:
-            undo()
-        raise
-    return Written(committed.value)
+        written = _update_begun(scope, record, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
+    old = record.value.object
+    final = _prepared_for_update(scope, obj, old, check)
+    if _is_released(scope, final, old):
+        return _remove_released(scope, record, final)
+    if same_object(final, old):
+        return Written(record.value)
+    if scope.dry_run:
+        return Written(stamped(final, record.revision))
+    return Written(scope.bucket.commit(scope.key, record.revision, lambda assigned: stamped(final, assigned)).value)
 
 
 def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -> Object:
