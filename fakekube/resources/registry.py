@@ -66,6 +66,8 @@ class Resource:
     field_readers: Mapping[str, FieldReader] = field(default_factory=dict)
     """How the stored object is read for each of them."""
     storage_version_hash: str = ""
+    deprecation: str = ""
+    """The warning that every answer of a deprecated version carries."""
     storage_prefix: str = ""
     """Where the real server's storage keeps the objects; some error messages tell."""
     action: Action | None = None
@@ -105,6 +107,11 @@ class Resource:
             converts = self.custom or self.field_labels != METADATA_LABELS
             raise status.bad_request(problem_with_label(self.kind, label, converts=converts))
         return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
+
+    def read_field(self, label: str, obj: dict[str, Any]) -> str:
+        """What a field selector compares: the field of a stored object, "" if the kind knows the label but not the field."""
+        reader = self.field_readers.get(label)
+        return reader(obj) if reader else ""
 
     def key(self, namespace: str, name: str) -> str:
         """The key of an object within the bucket; sorts by namespace, then name."""

@@ -73,7 +73,7 @@ class Strategy:
     cached: ClassVar[bool] = True
     """The real server keeps a watch cache of this resource (all but events)."""
     orphans_by_default: ClassVar[bool] = False
-    """Deletion without a policy orphans dependents (none of the served versions does)."""
+    """Deletion without a policy orphans dependents (jobs)."""
     standard_finalizers: ClassVar[bool] = True
     """Finalizers without a domain must be standard ones (see metadata.py; not so in a few groups)."""
     generation: ClassVar[bool] = False
@@ -109,6 +109,10 @@ class Strategy:
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         """API warnings about an accepted object (`old` is None on create)."""
+        return []
+
+    def delete_warnings(self, options: Object) -> list[str]:
+        """API warnings about a deletion with these DeleteOptions."""
         return []
 
     def canonicalize(self, obj: Object) -> None:

@@ -31,6 +31,8 @@ def handle(request: Request, backend: Backend) -> Response:
     resource = backend.registry.get(info.group, info.version, info.resource)
     if resource is None:  # it went while the request was on its way
         raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+    if resource.deprecation:
+        request.warnings.append(resource.deprecation)
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)

@@ -170,6 +170,8 @@ def _typed(
         package = _INTERNAL_PACKAGES.get(expected.group) or expected.group.partition(".")[0]
         problem = f"converting ({kind.version}.{kind.kind}) to ({package}.{expected.kind}): unknown conversion"
         raise Problem(problem, kind)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
     return obj, strict.messages if strict is not None else []
 
 

@@ -94,12 +94,12 @@ def matcher(scope: Scope, options: ListOptions) -> Callable[[dict[str, object]],
     labels, fields = options.labels, options.fields
     if not options.selects:
         return None
-    readers = scope.resource.field_readers
+    read = scope.resource.read_field
     if fields.empty:
         return lambda obj: labels.matches(obj["metadata"].get("labels"))
 
     def matches(obj: dict[str, object]) -> bool:
-        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: readers[name](obj))
+        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches
 
@@ -127,7 +127,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
 
 def _view(scope: Scope, options: ListOptions) -> View:
     """The table of resourceVersion, resourceVersionMatch, limit and continue."""
-    limit = max(options.limit, 0)
+    cached = scope.resource.strategy.cached
+    limit = 0 if options.resource_version == "0" and cached else max(options.limit, 0)
     if options.token:
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
@@ -142,8 +143,6 @@ def _view(scope: Scope, options: ListOptions) -> View:
     if exact:
         return View(wanted, scope.prefix, limit)
     wait_for_revision(scope, wanted)
-    if options.resource_version == "0" and scope.resource.strategy.cached:
-        limit = 0
     return View(None, scope.prefix, limit)
 
 

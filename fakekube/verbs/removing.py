@@ -124,7 +124,7 @@ def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     if scope.resource.strategy.terminates:
         if "deletionTimestamp" not in meta:
             meta["deletionTimestamp"] = timestamp(scope.backend.clock.now())
-            _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options))
+            _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy.orphans_by_default))
             scope.resource.strategy.terminate(obj)
             return Plan(Step.MARK, obj)
         if not scope.resource.strategy.releasable(old):
@@ -132,7 +132,7 @@ def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     graceful, pending = _grace(scope, obj, old, options)
     if pending:
         return Plan(Step.PENDING, old)
-    _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options))
+    _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy.orphans_by_default))
     if graceful:
         held = bool(meta.get("finalizers")) or meta["deletionGracePeriodSeconds"] > 0
         return Plan(Step.MARK if held else Step.MARK_AND_REMOVE, obj)
@@ -194,21 +194,22 @@ def _count(meta: dict[str, Any]) -> None:
         meta["generation"] += 1
 
 
-def _finalizers(current: list[str], options: DeleteOptions) -> list[str]:
+def _finalizers(current: list[str], options: DeleteOptions, orphans_by_default: bool) -> list[str]:
     """The finalizers that the garbage collector's work asks for; other ones stay, in their order."""
-    wanted = _collector_finalizer(current, options)
+    wanted = _collector_finalizer(current, options, orphans_by_default)
     others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
     new = [*others, wanted] if wanted else others
     return current if set(new) == set(current) else new
 
 
-def _collector_finalizer(current: list[str], options: DeleteOptions) -> str | None:
-    """By the options; else by what the object wishes for itself."""
+def _collector_finalizer(current: list[str], options: DeleteOptions, orphans_by_default: bool) -> str | None:
+    """By the options; else by what the object wishes for itself; else by its kind."""
     if options.orphan_dependents is not None:
         return ORPHAN if options.orphan_dependents else None
     if options.propagation_policy is not None:
         return {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation_policy)
-    return next((name for name in current if name in (ORPHAN, FOREGROUND)), None)
+    wished = next((name for name in current if name in (ORPHAN, FOREGROUND)), None)
+    return wished or (ORPHAN if orphans_by_default else None)
 
 
 def _set_finalizers(meta: dict[str, Any], finalizers: list[str]) -> None:

@@ -1,10 +1,12 @@
 """What goes into a verb and what comes out of it: plain values, free of WSGI and of sockets.
 
-`api/` makes a `Request` once per call (the path is already understood, the user already known and allowed) and turns
-the `Response` into bytes on the wire. Verbs read; the only things they add to a request are `warnings`.
+`api/` makes a `Request` once per call (the path is already understood, the user already known and allowed)
+and turns the `Response` into bytes on the wire. Verbs read; the only things they add to a request are
+`warnings`.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/request (RequestInfo), authentication/user (Info), and Go's net/url for
-how a query is read: it is read as far as it goes, pairs that do not parse are dropped and never answered with an error.
+Specified by: k8s.io/apiserver/pkg/endpoints/request (RequestInfo), authentication/user (Info), and Go's
+net/url for how a query is read: it is read as far as it goes, pairs that do not parse are dropped and never
+answered with an error.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ class User:
 
 
 class Query:
-    """The parameters of a query string: keys in the order of their first appearance, each with all its values.
+    """The parameters of a query string: keys in the order of their first appearance, each with all its
+    values.
 
-    `error` is the first thing Go's url.ParseQuery would complain of ("" if nothing): the real server ignores it.
+    `error` is the first thing Go's url.ParseQuery would complain of ("" if nothing): the real server
+    ignores it.
     """
 
     __slots__ = ("_values", "error")
@@ -102,9 +106,9 @@ def _unescape(text: str) -> str:
 class RequestInfo:
     """What a path and a method mean.
 
-    For a request that is not about a resource, `verb` is the lower-case method and only `path` is set besides. For one
-    that is, `verb` is get, list, watch, create, update, patch, delete, deletecollection (or proxy; "" for a method
-    that is none of these).
+    For a request that is not about a resource, `verb` is the lower-case method and only `path` is set
+    besides. For one that is, `verb` is get, list, watch, create, update, patch, delete, deletecollection
+    (or proxy; "" for a method that is none of these).
     """
 
     path: str
@@ -164,7 +168,9 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer. `api/` adds the headers that every answer has (audit-id, cache-control, date, content-length …)."""
+    """An answer. `api/` adds the headers that every answer has (audit-id, cache-control, date, content-
+    length …).
+    """
 
     status: int
     headers: list[tuple[str, str]]

@@ -22,7 +22,7 @@ from fakekube.errors import StatusError, status
 from fakekube.errors import field as fields
 from fakekube.resources import metadata as object_metadata
 from fakekube.resources import names
-from fakekube.resources.strategy import Finish, Object, Strategy
+from fakekube.resources.strategy import Object, Strategy
 from fakekube.schema import printing
 from fakekube.store import Conflict, Record
 from fakekube.verbs import systemfields
