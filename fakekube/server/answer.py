@@ -1,0 +1,137 @@
+"""One answer on its way from the application to the client: `start_response`, and what follows from it.
+
+What the application left of the request's body is read away before the head is sent, as net/http does: only
+then is it known whether the connection can go on, which the head must say. Head and body leave in one piece
+where that costs no copy worth mentioning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+
+from .body import Body
+from .http1 import Request
+from .response import Head, encode_head
+from .transport import Transport
+
+__all__ = ["Answer"]
+
+_JOINED_BYTES = 65536
+"""Up to this size bodies are copied behind their heads."""
+
+_Fields = Sequence[tuple[str, str]]
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
+
+
+class Answer:
+    """The answer to one request."""
+
+    __slots__ = ("_body", "_date", "_fields", "_left", "_request", "_transport", "head", "status")
+
+    def __init__(self, request: Request, body: Body, transport: Transport, date: Callable[[], str]) -> None:
+        self._request = request
+        self._body = body
+        self._transport = transport
+        self._date = date
+        self._fields: _Fields = ()
+        self._left: int | None = None
+        self.status = ""
+        """The application's; empty until it called `start_response`."""
+        self.head: Head | None = None
+        """None until it is being sent."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Another request may follow on the connection: a body cut short can only be shown by its end."""
+        return self.head is not None and self.head.keep_alive and not self._left
+
+    def start_response(
+        self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None
+    ) -> Callable[[bytes], object]:
+        """As PEP 3333 has it."""
+        if exc_info is not None and self.head is not None:
+            raise exc_info[1].with_traceback(exc_info[2])
+        if exc_info is None and self.status:
+            raise RuntimeError("start_response was called before, and there is no exc_info")
+        self.status = status
+        self._fields = fields
+        return self.write
+
+    def give(self, result: Iterable[bytes]) -> None:
+        """Send what the application returned.
+
+        :raises Disconnected: the client is gone
+        """
+        if self.head is None and isinstance(result, (list, tuple)):
+            self._give_whole(result[0] if len(result) == 1 else b"".join(result))
+            return
+        for piece in result:
+            if piece:
+                self.write(piece)
+        if self.head is None:
+            self._give_whole(b"")
+        elif self.head.chunked:
+            self._transport.send(b"0\r\n\r\n")
+
+    def give_plain(self, status: str, fields: _Fields = (), text: bytes = b"") -> None:
+        """Send an answer of the server's own, in place of any other."""
+        self.status = status
+        self._fields = [*fields, ("Content-Type", "text/plain; charset=utf-8")] if text else fields
+        self._give_whole(text)
+
+    def encode_head(self, length: int | None) -> Head:
+        """Decide on the head, for a body of that length if it is known; nothing is sent yet."""
+        if not self.status:
+            raise RuntimeError("the application did not call start_response")
+        body = self._body
+        keep_alive = not body.unread or self._is_last() or body.discard()
+        self.head = encode_head(
+            self._request,
+            self.status,
+            self._fields,
+            date=self._date(),
+            length=length,
+            keep_alive=keep_alive,
+        )
+        if self.head.has_body:
+            self._left = self.head.length
+        return self.head
+
+    def _is_last(self) -> bool:
+        """The connection ends in any case: nothing needs to be read away."""
+        if not self._request.fields.keep_alive:
+            return True
+        return any(name.lower() == "connection" and value.lower() == "close" for name, value in self._fields)
+
+    def write(self, piece: bytes) -> None:
+        """Send a piece of the body, and the head before the first one."""
+        data = b""
+        head = self.head
+        if head is None:
+            head = self.encode_head(None)
+            data = head.data
+        if head.chunked:
+            data += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+        elif head.has_body:
+            data += self._measured(piece)
+        if data:
+            self._transport.send(data)
+
+    def _give_whole(self, body: bytes) -> None:
+        head = self.encode_head(len(body))
+        body = self._measured(body) if head.has_body else b""
+        if len(body) <= _JOINED_BYTES:
+            self._transport.send(head.data + body)
+        else:
+            self._transport.send(head.data + body[:_JOINED_BYTES])
+            self._transport.send(memoryview(body)[_JOINED_BYTES:])
+
+    def _measured(self, piece: bytes) -> bytes:
+        """As much of a piece as still fits what the head promised."""
+        if self._left is None:
+            return piece
+        if len(piece) > self._left:
+            piece = piece[: self._left]
+        self._left -= len(piece)
+        return piece

@@ -1,0 +1,105 @@
+"""A request's body as `wsgi.input`: read from the client as the application reads, and never beyond its end.
+
+Nothing is read ahead of the application but what one receive brings, so an application that stops reading at
+its limit bounds what the server holds.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import IO, TYPE_CHECKING
+
+from .http1 import BodyError, Request, RequestParser
+from .transport import Transport
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["MAX_DISCARDED_BYTES", "Body"]
+
+MAX_DISCARDED_BYTES = 256 << 10
+"""How much of an unread body net/http reads away to keep a connection (maxPostHandlerReadBytes)."""
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Body:
+    """One request's body."""
+
+    __slots__ = ("_awaited", "_error", "_parser", "_transport", "stream")
+
+    def __init__(
+        self,
+        request: Request,
+        parser: RequestParser,
+        transport: Transport,
+    ) -> None:
+        self._parser = parser
+        self._transport = transport
+        self._awaited = request.fields.expects_continue
+        self._error: BodyError | None = None
+        self.stream: IO[bytes]
+        """For `wsgi.input`."""
+        length = request.fields.length
+        if length is not None and not self._awaited and length <= len(parser.buffer):
+            self.stream = io.BytesIO(parser.body(length) or b"")
+        else:
+            self.stream = io.BufferedReader(_Raw(self))
+
+    def read(self, limit: int) -> bytes:
+        """Up to `limit` bytes, `b""` at the end; tells a client that waits for it to go on.
+
+        :raises BodyError: the body is not framed right, or the client is gone
+        """
+        if self._error is not None:
+            raise self._error
+        try:
+            if self._awaited:
+                self._awaited = False
+                self._transport.send(_CONTINUE)
+            while (piece := self._parser.body(limit)) is None:
+                data = self._transport.receive()
+                if not data:
+                    raise BodyError("unexpected EOF")
+                self._parser.feed(data)
+        except BodyError as error:
+            self._error = error
+            raise
+        return piece
+
+    @property
+    def unread(self) -> bool:
+        """The body's end has not been reached."""
+        return self._parser.unread != 0
+
+    def discard(self) -> bool:
+        """Read away what the application has left; false if it was too much, or broken."""
+        unread = self._parser.unread
+        if self._awaited or self._error is not None or (unread is not None and unread >= MAX_DISCARDED_BYTES):
+            return False
+        budget = MAX_DISCARDED_BYTES
+        try:
+            while budget > 0:
+                piece = self.read(budget)
+                if not piece:
+                    return True
+                budget -= len(piece)
+        except OSError:
+            return False
+        return self._parser.unread == 0
+
+
+class _Raw(io.RawIOBase):
+    """What `io.BufferedReader` needs to make lines and the rest of it."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer)
+        piece = self._body.read(len(view))
+        view[: len(piece)] = piece
+        return len(piece)

@@ -1,0 +1,207 @@
+"""Certificates made up for a test: a CA, the server's, an administrator's.
+
+They are what strict verification wants (Python 3.13's default, Go's): a CA with critical basicConstraints and
+keyUsage, leaves with an authority key identifier and their addresses as IP SANs. Keys are P-256, quick to
+make and to use. All of a process share one CA and one administrator, so that many clusters pay once.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import ssl
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from .tls import server_context
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+__all__ = ["ADMIN_GROUPS", "ADMIN_NAME", "Credentials", "credentials"]
+
+ADMIN_NAME = "kubernetes-admin"
+ADMIN_GROUPS = ("system:masters", "kubeadm:cluster-admins")
+
+_SERVER_NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+_SERVER_ADDRESSES = ("127.0.0.1", "::1")
+_LIFETIME = timedelta(days=3650)
+_BACKDATED = timedelta(days=1)
+"""So that a machine whose clock is a little behind believes them."""
+
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a server and its administrator need; all PEM."""
+
+    ca_certificate: str
+    server_certificate: str
+    server_key: str
+    client_certificate: str
+    """Of `ADMIN_NAME` in `ADMIN_GROUPS`."""
+    client_key: str
+    context: ssl.SSLContext
+    """For `Server(tls=…)`."""
+
+
+def credentials(host: str = "127.0.0.1") -> Credentials:
+    """Credentials of a server that clients call `host` (a name or an address), beside the usual names.
+
+    Asked for again, they are the same ones.
+    """
+    with _lock:
+        return _credentials(host)
+
+
+@functools.cache
+def _credentials(host: str) -> Credentials:
+    authority = _authority()
+    server = authority.issue_server(host)
+    administrator = _administrator()
+    return Credentials(
+        ca_certificate=authority.pem,
+        server_certificate=server.pem,
+        server_key=server.key_pem,
+        client_certificate=administrator.pem,
+        client_key=administrator.key_pem,
+        context=server_context(server.pem, server.key_pem, authority.pem),
+    )
+
+
+@functools.cache
+def _authority() -> _Authority:
+    return _Authority()
+
+
+@functools.cache
+def _administrator() -> _Issued:
+    return _authority().issue_client(ADMIN_NAME, ADMIN_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """A certificate with its key, as PEM."""
+
+    pem: str
+    key_pem: str
+
+
+class _Authority:
+    """A CA of our own."""
+
+    def __init__(self) -> None:
+        from cryptography import x509
+
+        self._key = _new_key()
+        self._name = _name("kubernetes")
+        identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        self._identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+        builder = (
+            self._builder(self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+        )
+        self.pem = self._sign(builder)
+
+    def issue_server(self, host: str) -> _Issued:
+        """The certificate of an API server."""
+        from cryptography import x509
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        names = dict.fromkeys(_SERVER_NAMES)
+        addresses = dict.fromkeys(map(ipaddress.ip_address, _SERVER_ADDRESSES))
+        try:
+            addresses[ipaddress.ip_address(host)] = None
+        except ValueError:
+            names[host] = None
+        alternatives = x509.SubjectAlternativeName(
+            [*map(x509.DNSName, names), *map(x509.IPAddress, addresses)]
+        )
+        return self._issue(_name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+
+    def issue_client(self, user: str, groups: tuple[str, ...]) -> _Issued:
+        """A certificate that authenticates a user: its name as CN, its groups as O."""
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _issue(
+        self, subject: x509.Name, usage: x509.ObjectIdentifier, *alternatives: x509.SubjectAlternativeName
+    ) -> _Issued:
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        key = _new_key()
+        builder = (
+            self._builder(subject, key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(self._identifier, critical=False)
+        )
+        for extension in alternatives:
+            builder = builder.add_extension(extension, critical=False)
+        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        return _Issued(self._sign(builder), key_pem)
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        from cryptography import x509
+
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _BACKDATED)
+            .not_valid_after(now + _LIFETIME)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        )
+
+    def _sign(self, builder: x509.CertificateBuilder) -> str:
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        return builder.sign(self._key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _name(common_name: str, organizations: tuple[str, ...] = ()) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    organization_names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
+    return x509.Name([*organization_names, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs_certificates,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,233 @@
+"""One client's connection, served by a thread of its own: requests in, the application's answers out.
+
+The thread ends when the connection does, or hands it to the pump while a streaming answer lasts; whoever
+holds the connection is the only one to touch it, but for `abort`. Keep-alive, and how the connection ends,
+follow net/http's server.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeGuard
+
+from fakekube.streams import Stream
+
+from . import websocket
+from .answer import Answer
+from .body import Body
+from .environ import make_environ
+from .framing import Bare, Chunked, Framing, WebSocketMessages
+from .http1 import BodyError, ProtocolError, Request, RequestParser
+from .pump import Delivery, Progress, Pump
+from .transport import Disconnected, Transport
+
+__all__ = ["Application", "Connection", "Service"]
+
+_logger = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 32.0
+HEAD_SECONDS = 32.0
+IDLE_SECONDS = 90.0
+"""As kube-apiserver sets them (secure_serving.go)."""
+LINGER_SECONDS = 0.5
+"""How long net/http waits before it closes on a client that may still be sending (rstAvoidanceDelay)."""
+
+Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
+
+
+class Service(Protocol):
+    """What connections need of their server."""
+
+    application: Application
+    pump: Pump
+
+    def date(self) -> str:
+        """The Date of an answer that is given now."""
+
+    def resume(self, connection: Connection) -> None:
+        """Serve the connection again, in a thread."""
+
+    def closed(self, connection: Connection) -> None:
+        """The connection is no more."""
+
+
+class _After(enum.Enum):
+    """What becomes of the connection after an exchange."""
+
+    NEXT = enum.auto()
+    CLOSE = enum.auto()
+    LINGER = enum.auto()
+    """The client may still be sending: a reset for that could cost it the answer."""
+    HANDED_OVER = enum.auto()
+
+
+# Enum members are slow to look up before Python 3.12.
+_NEXT, _CLOSE, _LINGER, _HANDED_OVER = _After
+
+
+class Connection:
+    """A client's connection."""
+
+    __slots__ = ("_base", "_greeted", "_parser", "_service", "_transport", "deadline")
+
+    def __init__(self, transport: Transport, service: Service, base: dict[str, Any]) -> None:
+        """`base` are the variables of all its requests' environs."""
+        self._transport = transport
+        self._service = service
+        self._base = base
+        self._parser = RequestParser()
+        self._greeted = False
+        self.deadline = math.inf
+        """When (time.monotonic) whoever looks after connections should abort this one."""
+
+    def serve(self) -> None:
+        """Everything until the connection ends or belongs to the pump. Never raises."""
+        after = _CLOSE
+        try:
+            self._greet()
+            after = _NEXT
+            while after is _NEXT:
+                request = self._next_request()
+                after = _CLOSE if request is None else self._exchange(request)
+        except (ProtocolError, websocket.Refused) as refusal:
+            after = self._refuse(refusal.answer)
+        except Disconnected:
+            after = _CLOSE
+        except Exception:
+            _logger.exception("Unexpected error on a connection")
+            after = _CLOSE
+        if after is _LINGER:
+            self._transport.linger(LINGER_SECONDS)
+        if after is not _HANDED_OVER:
+            self.close()
+
+    def abort(self) -> None:
+        """End the connection, from any thread; the one that serves it will close it."""
+        self._transport.abort()
+
+    def close(self) -> None:
+        """End the connection; only for whoever holds it."""
+        self.deadline = math.inf
+        self._service.closed(self)
+        self._transport.close()
+
+    def _greet(self) -> None:
+        if not self._greeted:
+            self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+            self._base |= self._transport.handshake()
+            self._greeted = True
+
+    def _next_request(self) -> Request | None:
+        """The next request; None when the client has sent its last.
+
+        :raises ProtocolError: what it sent is no request
+        """
+        parser = self._parser
+        request = parser.request() if parser.buffer else None
+        while request is None:
+            self.deadline = time.monotonic() + (HEAD_SECONDS if parser.buffer else IDLE_SECONDS)
+            data = self._transport.receive()
+            if not data:
+                return None
+            parser.feed(data)
+            request = parser.request()
+        self.deadline = math.inf
+        return request
+
+    def _exchange(self, request: Request) -> _After:
+        """Answer one request."""
+        transport = self._transport
+        body = Body(request, self._parser, transport)
+        answer = Answer(request, body, transport, self._service.date)
+        if request.fields.expectation_failed:
+            answer.give_plain("417 Expectation Failed", [("Connection", "close")])
+        elif request.target == "*" and request.method == "OPTIONS":
+            answer.give_plain("200 OK")
+        elif self._run(request, body, answer):
+            return _HANDED_OVER
+        if answer.is_complete:
+            return _NEXT
+        return _LINGER if self._parser.unread != 0 else _CLOSE
+
+    def _run(self, request: Request, body: Body, answer: Answer) -> bool:
+        """Have the application answer; true if the connection is the pump's now."""
+        environ = make_environ(self._base, request, body.stream)
+        try:
+            result = self._service.application(environ, answer.start_response)
+            if _is_stream(result):
+                return self._stream(environ, answer, result)
+            try:
+                answer.give(result)
+            finally:
+                if hasattr(result, "close"):
+                    result.close()
+        except (Disconnected, websocket.Refused):
+            raise
+        except BodyError as error:
+            if answer.head is not None:
+                raise
+            raise ProtocolError from error
+        except Exception:
+            _logger.exception("The application failed: %s %s", request.method, request.target)
+            if answer.head is not None:
+                raise Disconnected("the answer failed half-way") from None
+            answer.give_plain("500 Internal Server Error", text=b"500 Internal Server Error")
+        return False
+
+    def _stream(self, environ: dict[str, Any], answer: Answer, stream: Stream) -> bool:
+        """Begin a streaming answer; true if it goes on, and the connection is the pump's now."""
+        handed_over = False
+        try:
+            begun = self._begin(environ, answer, stream)
+            if begun is not None:
+                handed_over = self._service.pump.add(begun)
+                if not handed_over:
+                    raise Disconnected("the server stops")
+            return handed_over
+        finally:
+            if not handed_over:
+                stream.close()
+
+    def _begin(self, environ: dict[str, Any], answer: Answer, stream: Stream) -> Delivery | None:
+        """Send the head, and what there is at once; None if that is all."""
+        framing: Framing
+        if answer.status.startswith("101"):
+            head = websocket.handshake(environ)
+            framing = WebSocketMessages(bool(getattr(stream, "binary", False)))
+        else:
+            encoded = answer.encode_head(None)
+            head = encoded.data
+            if not encoded.has_body:
+                self._transport.send(head)
+                return None
+            framing = Chunked(self._parser, encoded.keep_alive) if encoded.chunked else Bare(self._parser)
+        delivery = Delivery(stream, framing, self._transport, self._released)
+        self._transport.set_blocking(False)
+        if delivery.begin(head) is not Progress.ENDED:
+            return delivery
+        self._transport.set_blocking(True)
+        return None
+
+    def _released(self, reusable: bool) -> None:
+        """The pump is done with the connection."""
+        if reusable:
+            self._transport.set_blocking(True)
+            self._service.resume(self)
+        else:
+            self.close()
+
+    def _refuse(self, answer: bytes) -> _After:
+        try:
+            self._transport.send(answer)
+        except Disconnected:
+            return _CLOSE
+        return _LINGER
+
+
+def _is_stream(result: object) -> TypeGuard[Stream]:
+    """It can be served without waiting in its iterator (`fakekube.streams`)."""
+    return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")

@@ -1,0 +1,399 @@
+"""HTTP/1.1 requests out of bytes: no sockets, no threads.
+
+Bytes go in through `feed`, cut as the network cut them; `request` gives the next head once all of it is
+there, then `body` its body piece by piece until `b""`, then `request` again. The invariant: what comes out
+depends on the bytes, not on where they were cut, and no byte behind a request that was refused is ever read
+as another request.
+
+What a request is, and what is wrong with one, is what Go's net/http says, on which kube-apiserver stands
+(readRequest and its server's checks, readTransfer, internal/chunked, textproto's ReadMIMEHeader). Its
+answers to bad heads are short texts behind `Connection: close`; errors of bodies are left to whoever reads
+the body.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser"]
+
+MAX_HEAD_BYTES = (1 << 20) + 4096
+"""MaxHeaderBytes of kube-apiserver and the slop that net/http adds to it."""
+
+_MAX_LINE = 4096
+"""Of a chunk's size line and of all trailers: the size of net/http's read buffer."""
+_MAX_CHUNK_OVERHEAD = 16 * 1024
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_METHOD = re.compile(_TOKEN + "+")
+_USUAL_LINE = re.compile(rf"({_TOKEN}++) (/[!-$&-~]*+) HTTP/1\.1\r?")
+_VERSION = re.compile(r"HTTP/([0-9])\.([0-9])")
+_PLAIN_FIELDS = re.compile(rf"(?:{_TOKEN}++:[\t -~\x80-\xff]*+\r\n)*+")
+_FIELD_NAME = re.compile(rf"(?:{_TOKEN}| )+")
+_FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*")
+_HOST = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\[\]'_~]*")
+_CONTENT_LENGTH = re.compile(r"0*[0-9]{1,19}")
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+class ProtocolError(Exception):
+    """A head that net/http refuses. The connection is of no use after its `answer`."""
+
+    def __init__(self, status: str = "400 Bad Request", text: str = "") -> None:
+        """`status` is the code with its reason as sent; `text` the body, if it is not the status again."""
+        super().__init__(status)
+        self.status = status
+        self.text = text or status
+
+    @property
+    def answer(self) -> bytes:
+        """All bytes of the answer, as net/http writes them."""
+        head = (
+            f"HTTP/1.1 {self.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+        )
+        return (head + self.text).encode("latin-1")
+
+
+class BodyError(OSError):
+    """A body that cannot be read to its end; the text is net/http's."""
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Fields:
+    """A header block, and what it says about the request. Clients repeat themselves: each is parsed once."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """Names in lower case, values without blanks around them."""
+    length: int | None
+    """Bytes of the body; None for a chunked one."""
+    keep_alive: bool
+    """The client does not mind another request on this connection."""
+    expects_continue: bool
+    """The client waits for `100 Continue` before it sends the body."""
+    expectation_failed: bool
+    """There is an expectation, and it is another one."""
+    has_host: bool
+    fault: str
+    """The status that refuses it, once nothing else does."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One request's head."""
+
+    method: str
+    target: str
+    """As sent, absolute forms included."""
+    version: tuple[int, int]
+    fields: Fields
+
+
+class RequestParser:
+    """The reading side of one connection."""
+
+    __slots__ = ("_body", "_line_checked", "_searched", "_tolerant", "buffer")
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        """What was fed and has not come out; for looking at."""
+        self._searched = 0
+        self._line_checked = False
+        self._tolerant = False
+        self._body: _Sized | _Chunked | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take in what came from the network."""
+        self.buffer += data
+
+    def request(self) -> Request | None:
+        """The next request, or None until more is fed. The body of the one before must have been read.
+
+        :raises ProtocolError: it is not a request, or not one that the server takes
+        """
+        assert self.unread == 0, "the body of the last request has not been read"
+        buffer = self.buffer
+        if self._tolerant and not self._skip_blank_lines():
+            return None
+        end = _END_OF_HEAD.search(buffer, self._searched)
+        if end is None:
+            self._searched = max(0, len(buffer) - 2)
+            self._check_early()
+            return None
+        head = buffer[: end.end()].decode("latin-1")
+        request = _request(head)
+        del buffer[: end.end()]
+        self._searched = 0
+        self._line_checked = False
+        self._tolerant = request.method == "POST"
+        length = request.fields.length
+        if length == 0:
+            self._body = None
+        else:
+            self._body = _Chunked(buffer) if length is None else _Sized(buffer, length)
+        return request
+
+    def body(self, limit: int) -> bytes | None:
+        """Up to `limit` bytes of the body; `b""` at its end; None until more is fed.
+
+        :raises BodyError: it is not framed as it should be
+        """
+        return self._body.read(limit) if self._body is not None else b""
+
+    @property
+    def unread(self) -> int | None:
+        """Bytes of the body that have not been read; None where that is not known before its end."""
+        return self._body.unread if self._body is not None else 0
+
+    def _skip_blank_lines(self) -> bool:
+        """net/http forgives up to four CRs and LFs behind a POST; false until their number is known."""
+        buffer = self.buffer
+        count = 0
+        while count < min(4, len(buffer)) and buffer[count] in b"\r\n":
+            count += 1
+        if count == len(buffer) < 4:
+            return False
+        del buffer[:count]
+        self._tolerant = False
+        return True
+
+    def _check_early(self) -> None:
+        """Refuse what can no longer become a request, instead of waiting for the rest of it."""
+        if not self._line_checked and (end := self.buffer.find(b"\n")) >= 0:
+            _request_line(self.buffer[:end].decode("latin-1"))
+            self._line_checked = True
+        if len(self.buffer) > MAX_HEAD_BYTES:
+            raise ProtocolError("431 Request Header Fields Too Large")
+
+
+def _request(head: str) -> Request:
+    """The request of a whole head, blank line included. Faults are found in net/http's order."""
+    line, _, block = head.partition("\n")
+    method, target, version = _request_line(line)
+    if len(head) > MAX_HEAD_BYTES:
+        raise ProtocolError("431 Request Header Fields Too Large")
+    fields = _parse_block(block, version >= (1, 1))
+    if version[0] != 1:
+        raise ProtocolError("505 HTTP Version Not Supported: unsupported protocol version")
+    if not fields.has_host and version >= (1, 1) and method != "CONNECT":
+        raise ProtocolError("400 Bad Request: missing required Host header")
+    if fields.fault:
+        raise ProtocolError(fields.fault)
+    return Request(method, target, version, fields)
+
+
+def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:
+    usual = _USUAL_LINE.fullmatch(line)
+    if usual is not None:
+        return usual[1], usual[2], (1, 1)
+    method, _, rest = line.removesuffix("\r").partition(" ")
+    target, _, protocol = rest.partition(" ")
+    version = _VERSION.fullmatch(protocol)
+    if version is None or not _METHOD.fullmatch(method) or not _valid_target(method, target):
+        raise ProtocolError
+    return method, target, (int(version[1]), int(version[2]))
+
+
+def _valid_target(method: str, target: str) -> bool:
+    """What net/url's ParseRequestURI takes, as far as a target can be served."""
+    if _CONTROL.search(target):
+        return False
+    if target == "*" or (method == "CONNECT" and not target.startswith("/")):
+        return bool(target)
+    if not target.startswith("/") and not _ABSOLUTE.match(target):
+        return False
+    return not _BAD_ESCAPE.search(target.partition("?")[0])
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_block(block: str, is_1_1: bool) -> Fields:
+    """What a header block says, the blank line at its end included; before HTTP/1.1 it could say less."""
+    pairs = _pairs(block)
+    special: dict[str, list[str]] = {name: [] for name in _SPECIAL}
+    for name, value in pairs:
+        if name in _SPECIAL:
+            special[name].append(value)
+    hosts = special["host"]
+    if len(hosts) > 1:
+        raise ProtocolError
+    length = _length(special, is_1_1)
+    fault = ""
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        fault = "400 Bad Request: malformed Host header"
+    elif any(" " in name for name, _ in pairs):
+        fault = "400 Bad Request: invalid header name"
+    connection = _tokens(special["connection"])
+    expectation = special["expect"][0] if special["expect"] else ""
+    expects_continue = "100-continue" in _tokens([expectation])
+    return Fields(
+        pairs=tuple(pairs),
+        length=length,
+        keep_alive="close" not in connection and (is_1_1 or "keep-alive" in connection),
+        expects_continue=expects_continue and is_1_1 and length != 0,
+        expectation_failed=bool(expectation) and not expects_continue,
+        has_host=bool(hosts),
+        fault=fault,
+    )
+
+
+_SPECIAL = frozenset({"connection", "content-length", "expect", "host", "trailer", "transfer-encoding"})
+_FORBIDDEN_TRAILERS = frozenset({"content-length", "trailer", "transfer-encoding"})
+
+
+def _pairs(block: str) -> list[tuple[str, str]]:
+    """The names and values of a header block."""
+    if block.endswith("\r\n") and _PLAIN_FIELDS.fullmatch(block, 0, len(block) - 2):
+        lines = block.split("\r\n")
+        del lines[-2:]
+    else:
+        lines = _unusual_lines(block)
+    pairs = [line.partition(":") for line in lines]
+    return [(name.lower(), value.strip(" \t")) for name, _, value in pairs]
+
+
+def _unusual_lines(block: str) -> list[str]:
+    """The lines of a block with bare LFs, continued lines, or faults."""
+    lines: list[str] = []
+    for raw in block.split("\n")[:-2]:
+        line = raw.removesuffix("\r")
+        if line.startswith((" ", "\t")):
+            if not lines:
+                raise ProtocolError
+            lines[-1] += " " + line.strip(" \t")
+        else:
+            lines.append(line.rstrip(" \t"))
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not _FIELD_NAME.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+            raise ProtocolError
+    return lines
+
+
+def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
+    """Where the body ends: its length, or None for chunks. Chunks win over a length, as RFC 9112 wants it."""
+    encodings = special["transfer-encoding"] if is_1_1 else []
+    if encodings and [encoding.lower() for encoding in encodings] != ["chunked"]:
+        raise ProtocolError("501 Not Implemented", "Unsupported transfer encoding")
+    lengths = set(special["content-length"])
+    if len(lengths) > 1:
+        raise ProtocolError
+    length = 0
+    for text in lengths:
+        if not _CONTENT_LENGTH.fullmatch(text) or (length := int(text)) >= 1 << 63:
+            raise ProtocolError
+    if not encodings:
+        return length
+    if _FORBIDDEN_TRAILERS & _tokens(special["trailer"]):
+        raise ProtocolError
+    return None
+
+
+def _tokens(values: list[str]) -> set[str]:
+    return {token.strip(" \t").lower() for value in values for token in value.split(",")}
+
+
+class _Sized:
+    """A body of known length."""
+
+    __slots__ = ("_buffer", "unread")
+
+    def __init__(self, buffer: bytearray, length: int) -> None:
+        self._buffer = buffer
+        self.unread: int | None = length
+
+    def read(self, limit: int) -> bytes | None:
+        if not self.unread:
+            return b""
+        piece = bytes(self._buffer[: min(limit, self.unread)])
+        if not piece:
+            return None
+        del self._buffer[: len(piece)]
+        self.unread -= len(piece)
+        return piece
+
+
+class _Chunked:
+    """A body in chunks. States: size line, data, the CRLF behind data, trailers, end."""
+
+    __slots__ = ("_buffer", "_excess", "_left", "_state", "unread")
+
+    def __init__(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self._state = self._size
+        self._left = 0
+        self._excess = 0
+        self.unread: int | None = None
+
+    def read(self, limit: int) -> bytes | None:
+        while self.unread is None:
+            if self._left:
+                piece = bytes(self._buffer[: min(limit, self._left)])
+                if not piece:
+                    return None
+                del self._buffer[: len(piece)]
+                self._left -= len(piece)
+                return piece
+            if not self._state():
+                return None
+        return b""
+
+    def _size(self) -> bool:
+        end = self._buffer.find(b"\n", 0, _MAX_LINE)
+        if end < 0:
+            if len(self._buffer) >= _MAX_LINE:
+                raise BodyError("header line too long")
+            return False
+        line = bytes(self._buffer[: end + 1])
+        carriage_return = line.find(b"\r")
+        if carriage_return < 0:
+            raise BodyError("chunked line ends with bare LF")
+        if carriage_return != end - 1:
+            raise BodyError("invalid CR in chunked line")
+        size = line[:-2].rstrip(b" \t").partition(b";")[0]
+        if not size:
+            raise BodyError("empty hex number for chunk length")
+        if not _CHUNK_SIZE.fullmatch(size):
+            raise BodyError("invalid byte in chunk length")
+        if len(size) > 16:
+            raise BodyError("http chunk length too large")
+        self._left = int(size, 16)
+        self._excess = max(0, self._excess + len(line) - 16 - 2 * self._left)
+        if self._excess > _MAX_CHUNK_OVERHEAD:
+            raise BodyError("chunked encoding contains too much non-data")
+        del self._buffer[: end + 1]
+        self._state = self._end_of_data if self._left else self._trailers
+        return True
+
+    def _end_of_data(self) -> bool:
+        if len(self._buffer) < 2:
+            return False
+        if not self._buffer.startswith(b"\r\n"):
+            raise BodyError("malformed chunked encoding")
+        del self._buffer[:2]
+        self._state = self._size
+        return True
+
+    def _trailers(self) -> bool:
+        """Trailers are checked and forgotten: nothing in the Kubernetes API uses them."""
+        buffer = self._buffer
+        if len(buffer) < 2:
+            return False
+        end = 2
+        if not buffer.startswith(b"\r\n"):
+            end = buffer.find(b"\r\n\r\n", 0, _MAX_LINE) + 4
+            if end < 4:
+                if len(buffer) >= _MAX_LINE:
+                    raise BodyError("http: suspiciously long trailer after chunked body")
+                return False
+            try:
+                _pairs(buffer[:end].decode("latin-1"))
+            except ProtocolError:
+                raise BodyError("malformed MIME header") from None
+        del buffer[:end]
+        self.unread = 0
+        return True

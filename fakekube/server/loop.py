@@ -1,0 +1,120 @@
+"""The one selector thread of a server, and how other threads get its attention.
+
+The thread waits for sockets, runs what other threads have asked it to run, and otherwise does nothing: no
+polling. Everything that is registered here is called from this thread only, so what is driven by it needs no
+locks. Waking it costs the waker one byte down a socket pair, and nothing while an earlier byte has not been
+noticed.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+__all__ = ["READ", "WRITE", "Loop"]
+
+READ = selectors.EVENT_READ
+WRITE = selectors.EVENT_WRITE
+
+_logger = logging.getLogger(__name__)
+
+
+class Loop:
+    """A selector and its thread."""
+
+    def __init__(self, before_wait: Callable[[], float | None], at_end: Callable[[], None]) -> None:
+        """
+        :param before_wait: called before every wait: does what is due and says in how many seconds it wants
+            to be called again (None: not before something else happens)
+        :param at_end: called last, in the thread; nothing is called after it
+        """
+        self._before_wait = before_wait
+        self._at_end = at_end
+        self._selector = selectors.DefaultSelector()
+        self._ear, self._mouth = socket.socketpair()
+        self._ear.setblocking(False)
+        self._mouth.setblocking(False)
+        self._awake = False
+        self._calls: deque[Callable[[], None]] = deque()
+        self._lock = threading.Lock()
+        self._ending = False
+        self._selector.register(self._ear, READ, self._hear)
+        self._thread = threading.Thread(target=self._run, name="fakekube-server", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for it unless it is the caller. May be called twice."""
+        with self._lock:
+            self._ending = True
+        self.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def call(self, callback: Callable[[], None]) -> bool:
+        """Have the thread run `callback`; false if it will not, for it is ending. From any thread."""
+        with self._lock:
+            if self._ending:
+                return False
+            self._calls.append(callback)
+        self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Have the thread call `before_wait`. Cheap, never blocks, from any thread."""
+        if not self._awake:
+            self._awake = True
+            with suppress(OSError):  # full: it will wake; closed: it has ended
+                self._mouth.send(b"\0")
+
+    def watch(self, fileno: int, events: int, callback: Callable[[int], None]) -> None:
+        """Call `callback` with what happens to a descriptor, in place of what was watched for before."""
+        if fileno in self._selector.get_map():
+            self._selector.modify(fileno, events, callback)
+        else:
+            self._selector.register(fileno, events, callback)
+
+    def forget(self, fileno: int) -> None:
+        """Stop watching a descriptor; must come before it is closed."""
+        if fileno in self._selector.get_map():
+            self._selector.unregister(fileno)
+
+    def _hear(self, _events: int) -> None:
+        try:
+            while self._ear.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                for key, events in self._selector.select(self._before_wait()):
+                    self._guard(key.data, events)
+                # Cleared before the work is looked at: whoever adds to it later wakes the loop anew.
+                self._awake = False
+                self._run_calls()
+        finally:
+            self._run_calls()
+            self._guard(self._at_end)
+            self._selector.close()
+            self._ear.close()
+            self._mouth.close()
+
+    def _run_calls(self) -> None:
+        while self._calls:
+            self._guard(self._calls.popleft())
+
+    def _guard(self, callback: Callable[..., None], *arguments: int) -> None:
+        """A fault in one callback must not end what the thread does for all others."""
+        try:
+            callback(*arguments)
+        except Exception:
+            _logger.exception("Unexpected error in the server's thread")

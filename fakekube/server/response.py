@@ -1,0 +1,83 @@
+"""Heads of answers, as net/http writes them: which fields the server adds, and how the body ends.
+
+The application's fields come first, as it gave them; then Date, Content-Length, Connection and
+Transfer-Encoding where they are needed. Bytes only: nothing here sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .http1 import Request
+
+__all__ = ["Head", "encode_head"]
+
+_MANAGED = frozenset({"connection", "content-length", "content-type", "date", "transfer-encoding"})
+_BODILESS = frozenset({"204", "304"})
+
+
+@dataclass(slots=True)
+class Head:
+    """The bytes of a head, and what they promise."""
+
+    data: bytes
+    has_body: bool
+    """False for an answer to HEAD, and where the status forbids one."""
+    length: int | None
+    """What is declared as the body's length."""
+    chunked: bool
+    keep_alive: bool
+    """Another request may follow on the connection."""
+
+
+def encode_head(
+    request: Request,
+    status: str,
+    fields: Sequence[tuple[str, str]],
+    *,
+    date: str,
+    length: int | None,
+    keep_alive: bool,
+) -> Head:
+    """The head of an answer.
+
+    :param length: of the whole body, where it is known and the application has not said it
+    :param keep_alive: whether the server wants to go on with the connection, if the client does
+    """
+    code = status[:3]
+    is_bodiless = code in _BODILESS or code[0] == "1"
+    has_body = not is_bodiless and request.method != "HEAD"
+    is_1_1 = request.version >= (1, 1)
+    declared: int | None = None
+    lines = ["HTTP/1.1 " + status if is_1_1 else "HTTP/1.0 " + status]
+    for name, value in fields:
+        lower = name.lower()
+        if lower not in _MANAGED:
+            lines.append(f"{name}: {value}")
+        elif lower == "connection":
+            keep_alive = keep_alive and value.lower() != "close"
+        elif lower == "content-length":
+            declared = None if is_bodiless else int(value)
+        elif lower == "date":
+            date = value
+        elif lower == "content-type" and code != "304":
+            lines.append(f"{name}: {value}")
+    lines.append("Date: " + date)
+    if declared is None and length is not None and (has_body or (length and not is_bodiless)):
+        declared = length
+    if declared is not None:
+        lines.append(f"Content-Length: {declared}")
+    chunked = has_body and declared is None and is_1_1
+    keep_alive = (
+        keep_alive and request.fields.keep_alive and (not has_body or declared is not None or chunked)
+    )
+    if keep_alive is not is_1_1:
+        lines.append("Connection: keep-alive" if keep_alive else "Connection: close")
+    if chunked:
+        lines.append("Transfer-Encoding: chunked")
+    text = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if text.count("\n") != breaks or text.count("\r") != breaks:
+        text = "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines])
+    return Head((text + "\r\n\r\n").encode("latin-1"), has_body, declared, chunked, keep_alive)

@@ -1,0 +1,191 @@
+"""The server: listens, gives every connection a thread, looks after them, and ends them all.
+
+One loop thread accepts, pumps streams and ends connections that are idle or slow; it never waits for a
+client. Connections have threads of their own while they are handshaking, reading or answering.
+
+Starting a server sets `sys.setswitchinterval` to 0.1 ms for the whole process, unless it is lower already:
+with the default of 5 ms every answer waits that long for a test's busy thread, and it costs nothing
+measurable.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from .connection import Application, Connection
+from .environ import base_environ
+from .loop import READ, Loop
+from .pump import Clock, Pump
+from .transport import Transport
+from .workers import Workers
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Server"]
+
+_BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 64
+_SWITCH_INTERVAL = 1e-4
+_ROUND_SECONDS = 2.0
+"""How often connections are looked after: their time limits are kept to within this."""
+_STOP_PATIENCE = 0.25
+"""Seconds that answers under way get to finish, so that no thread outlives the server without need."""
+
+_NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class Server:
+    """Serves one WSGI application over HTTP/1.1; for use as a context manager, or by `start` and `stop`."""
+
+    def __init__(
+        self,
+        application: Application,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        clock: Clock,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """
+        :param host: a name or an address of this machine
+        :param port: 0 for one that is free
+        :param clock: what streams' deadlines and the Date of answers refer to
+        :param tls: of `tls.server_context`, to serve HTTPS
+        """
+        self.application = application
+        self.host = host
+        self.port = port
+        self._clock = clock
+        self._tls = tls
+        self._workers = Workers()
+        self._connections: set[Connection] = set()
+        self._next_round = 0.0
+        self._date = ""
+        self._date_until = 0.0
+        self._stopped = False
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server, without a slash at the end."""
+        host = _WILDCARDS.get(self.host, self.host)
+        return f"http{'s' if self._tls else ''}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def start(self) -> None:
+        """Listen and serve; `port` is known from here on. A server starts once.
+
+        :raises OSError: the address cannot be had
+        """
+        if sys.getswitchinterval() > _SWITCH_INTERVAL:
+            sys.setswitchinterval(_SWITCH_INTERVAL)
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        self._listener.setblocking(False)
+        self.port = self._listener.getsockname()[1]
+        self._base = base_environ(self.host, self.port, "https" if self._tls else "http")
+        self._process = os.getpid()
+        self._loop = Loop(self._before_wait, self._at_end)
+        self.pump = Pump(self._loop, self._clock)
+        self._clock.subscribe(self._forget_date)
+        self._clock.subscribe(self._loop.wake)
+        self._loop.watch(self._listener.fileno(), READ, self._accept)
+        self._loop.start()
+
+    def stop(self) -> None:
+        """End everything at once: streams, connections, the port. May be called twice, from any thread."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if os.getpid() != self._process:
+            # After a fork all that is here is the parent's, but for the descriptor.
+            self._listener.close()
+            return
+        self._loop.stop()
+        for connection in list(self._connections):
+            connection.abort()
+        self._workers.stop(_STOP_PATIENCE)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def date(self) -> str:
+        """Now, as HTTP wants it (RFC 9110, 5.6.7); made anew each second, and when the clock has jumped."""
+        if time.monotonic() >= self._date_until:
+            now = self._clock.now()
+            self._date_until = time.monotonic() + 1 - now.microsecond / 1e6
+            day, month = _DAYS[now.weekday()], _MONTHS[now.month]
+            self._date = f"{day}, {now.day:02} {month} {now.year:04} {now:%H:%M:%S} GMT"
+        return self._date
+
+    def _forget_date(self) -> None:
+        self._date_until = 0.0
+
+    def resume(self, connection: Connection) -> None:
+        """Serve a connection in a thread; end it if there is none to be had."""
+        try:
+            served = self._workers.run(connection.serve)
+        except RuntimeError:
+            served = False
+        if not served:
+            connection.close()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection is no more."""
+        self._connections.discard(connection)
+
+    def _accept(self, _events: int) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                connected, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _NO_RESOURCES:
+                    time.sleep(0.01)  # or this would be tried again and again until somebody frees some
+                return
+            base: dict[str, Any] = self._base | {"REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
+            connection = Connection(self._transport(connected), self, base)
+            self._connections.add(connection)
+            self.resume(connection)
+
+    def _transport(self, connected: socket.socket) -> Transport:
+        if self._tls is None:
+            return Transport(connected)
+        from .tls import TLSTransport
+
+        return TLSTransport(connected, self._tls)
+
+    def _before_wait(self) -> float | None:
+        waits = [wait for wait in (self.pump.run(), self._look_after_connections()) if wait is not None]
+        return min(waits, default=None)
+
+    def _look_after_connections(self) -> float | None:
+        """Abort those whose time is over; in how many seconds to look again."""
+        if not self._connections:
+            return None
+        now = time.monotonic()
+        if now >= self._next_round:
+            self._next_round = now + _ROUND_SECONDS
+            for connection in list(self._connections):
+                if connection.deadline < now:
+                    connection.abort()
+        return self._next_round - now
+
+    def _at_end(self) -> None:
+        self._listener.close()
+        self.pump.close()

@@ -1,0 +1,137 @@
+"""TLS for connections: the server's context, and a transport that speaks it.
+
+Clients may show a certificate, as kube-apiserver allows: one that the CA signed becomes part of the environ,
+any other fails the handshake. Imported only by servers that speak TLS.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import ssl
+import tempfile
+from typing import cast
+
+from .transport import RECEIVE_BYTES, Disconnected, Transport
+
+__all__ = ["TLSTransport", "server_context"]
+
+_NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+"""As net/http answers a client that speaks plain HTTP."""
+
+_ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
+
+
+def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:
+    """A context that serves HTTP/1.1; all arguments are PEM.
+
+    :param certificate: the server's, with those between it and the CA
+    :param key: the certificate's private key
+    :param client_ca: whose clients are believed
+    :raises ssl.SSLError: they do not fit together
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=client_ca)
+    # The ssl module reads keys from files only; this one is private and gone at once.
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(key + "\n" + certificate)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+    return context
+
+
+class TLSTransport(Transport):
+    """A connection with TLS on it. The handshake happens in the connection's own thread."""
+
+    __slots__ = ("_aborted", "_context", "_tls")
+
+    def __init__(self, connected: socket.socket, context: ssl.SSLContext) -> None:
+        super().__init__(connected)
+        self._context = context
+        self._aborted = False
+        self._tls: ssl.SSLSocket | None = None
+
+    def handshake(self) -> dict[str, str]:
+        super().handshake()
+        try:
+            self._socket = self._tls = self._context.wrap_socket(
+                self._socket, server_side=True, do_handshake_on_connect=False
+            )
+            if self._aborted:
+                raise Disconnected("aborted before the handshake")
+            self._tls.do_handshake()
+        except OSError as error:
+            if self._tls is not None and getattr(error, "reason", None) == "HTTP_REQUEST":
+                socket.socket.sendall(self._tls, _NOT_TLS)
+            raise Disconnected(*error.args) from error
+        return _client_variables(self._tls)
+
+    def receive_ready(self) -> bytes | None:
+        assert self._tls is not None
+        # What is decrypted and not fetched stays unseen: the selector knows of the socket only.
+        try:
+            data = self._tls.recv(RECEIVE_BYTES)
+            while pending := self._tls.pending():
+                data += self._tls.recv(pending)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+        return data
+
+    def send_ready(self, data: bytes | memoryview) -> int:
+        try:
+            return self._socket.send(data)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+        except OSError as error:
+            raise Disconnected(*error.args) from error
+
+    def linger(self, seconds: float) -> None:
+        self._say_goodbye()
+        super().linger(seconds)
+
+    def abort(self) -> None:
+        self._aborted = True
+        super().abort()
+
+    def close(self) -> None:
+        self._say_goodbye()
+        super().close()
+
+    def _say_goodbye(self) -> None:
+        """Send close_notify, without waiting for the client's."""
+        if self._tls is None:
+            return
+        try:
+            self._tls.setblocking(False)
+            self._tls.unwrap()
+        except (OSError, ValueError):  # what it says when there is no TLS any more
+            pass
+        self._tls = None
+
+
+def _client_variables(connected: ssl.SSLSocket) -> dict[str, str]:
+    """What is known of the client, in the variables of Apache's mod_ssl (several values are numbered)."""
+    variables = {"HTTPS": "on", "SSL_PROTOCOL": connected.version() or "", "SSL_CLIENT_VERIFY": "NONE"}
+    certificate = connected.getpeercert(binary_form=True)
+    if not certificate:
+        return variables
+    variables["SSL_CLIENT_VERIFY"] = "SUCCESS"
+    variables["SSL_CLIENT_CERT"] = ssl.DER_cert_to_PEM_cert(certificate)
+    counts: dict[str, int] = {}
+    subject = cast("tuple[tuple[tuple[str, str], ...], ...]", (connected.getpeercert() or {})["subject"])
+    for attribute, value in itertools.chain.from_iterable(subject):
+        if short := _ATTRIBUTES.get(attribute):
+            number = counts.get(short, 0)
+            counts[short] = number + 1
+            variables[f"SSL_CLIENT_S_DN_{short}_{number}"] = value
+            variables.setdefault(f"SSL_CLIENT_S_DN_{short}", value)
+    return variables
