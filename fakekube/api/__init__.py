@@ -1,4 +1,6 @@
-"""The HTTP side of the API server: a WSGI application in front of the verbs, and what a server says of itself."""
+"""The HTTP side of the API server: a WSGI application in front of the verbs, and what a server says of
+itself.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Answers that no verb makes: errors as Status, objects without storage, and plain text.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http (Error).
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http
+(Error).
 """
 
 from __future__ import annotations
@@ -19,8 +20,18 @@ from fakekube.schema.builtin import type_of
 from fakekube.verbs.request import Query, Request, Response
 
 __all__ = [
-    "NO_SNIFFING", "encoded", "error_response", "go_quote", "http_error", "indented_json", "method_not_allowed", "negotiated",
-    "not_found", "page_not_found", "plain_text", "wants_pretty",
+    "NO_SNIFFING",
+    "encoded",
+    "error_response",
+    "go_quote",
+    "http_error",
+    "indented_json",
+    "method_not_allowed",
+    "negotiated",
+    "not_found",
+    "page_not_found",
+    "plain_text",
+    "wants_pretty",
 ]
 
 NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
@@ -70,7 +81,9 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
     """An error in the form that the client accepts."""
     accept = headers.get("accept", "")
     chosen = negotiation.error_output(accept, cbor=cbor, pretty=wants_pretty(headers, query))
-    response = Response(error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen))
+    response = Response(
+        error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen)
+    )
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))
     return response

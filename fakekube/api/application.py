@@ -1,9 +1,10 @@
-"""The WSGI application: one request's way in, through the filters in the real server's order, and its answer's way out.
+"""The WSGI application: one request's way in, through the filters in the real server's order, and its
+answer's way out.
 
     audit id → panics → what is it about → cache control → warnings → who asks → as whom → may he → routes
 
-Each filter may end the way with an answer; which headers that answer has depends on how far the request came. Nothing
-that a client sends makes this raise: what no room foresaw is logged and answered with a 500.
+Each filter may end the way with an answer; which headers that answer has depends on how far the request
+came. Nothing that a client sends makes this raise: what no room foresaw is logged and answered with a 500.
 
 Specified by: k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain) and handler.go.
 """
@@ -24,7 +25,7 @@ from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
-from fakekube.api.metrics import Labels, Metrics, labels_of
+from fakekube.api.metrics import Metrics, labels_of
 from fakekube.api.openapi import OpenAPIEndpoints
 from fakekube.api.request_info import UnknownTargetError, request_info
 from fakekube.api.routing import ResourceRouter
@@ -34,7 +35,7 @@ from fakekube.auth.access import Access
 from fakekube.auth.authorization import sanitised
 from fakekube.errors import StatusError
 from fakekube.verbs.backend import Backend
-from fakekube.verbs.request import Query, Request, RequestInfo, Response
+from fakekube.verbs.request import Query, Request, RequestInfo, Response, User
 
 __all__ = ["Application"]
 
@@ -71,7 +72,13 @@ class Application:
         documents = Documents(backend.registry, [group.name for group in data.minor(version).groups])
         discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
         self._site = Site(
-            documents, discovery, OpenAPIEndpoints(), self.metrics, access.signer, backend.clock, version,
+            documents=documents,
+            discovery=discovery,
+            openapi=OpenAPIEndpoints(),
+            metrics=self.metrics,
+            signer=access.signer,
+            clock=backend.clock,
+            version=version,
         )
 
     def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
@@ -83,46 +90,54 @@ class Application:
         except Exception:
             _log.exception("%s %s", exchange.method, exchange.path)
             response = _panic(exchange, cbor=self._cbor)
-        headers = exchange.headers + response.headers
-        body = response.body
-        if isinstance(body, bytes):
-            if len(body) > THRESHOLD:
-                compress(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
-                headers, body = exchange.headers + response.headers, response.body
-            headers.append(("Content-Length", str(len(body))))
-        self._count(exchange, response, time.perf_counter() - started)
-        start_response(_REASONS.get(response.status) or f"{response.status} Unknown", _last_of_each(headers))
-        if isinstance(body, bytes):
-            return () if exchange.method == "HEAD" or not body else (body,)
-        return body
+        body = _finished(response, environ)
+        if exchange.info is not None:
+            labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
+            self.metrics.answered(labels, response.status, time.perf_counter() - started)
+        headers = _merged(exchange.headers, response.headers)
+        start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
+        return body if exchange.method != "HEAD" else ()
 
     def _respond(self, exchange: _Exchange) -> Response:
         """The answer of a request; `exchange` learns on the way what goes with it."""
-        environ, headers = exchange.environ, exchange.request_headers
-        raw_query = environ.get("QUERY_STRING")
-        query = exchange.query = Query(raw_query) if raw_query else _NO_QUERY
+        environ, raw_query = exchange.environ, exchange.environ.get("QUERY_STRING")
+        if raw_query:
+            exchange.query = Query(raw_query)
         try:
-            info = exchange.info = request_info(exchange.method, exchange.path, query)
+            info = exchange.info = request_info(exchange.method, exchange.path, exchange.query)
         except UnknownTargetError:
             return _unknown_target(environ)
         exchange.headers.append(_NOT_CACHED)
-        request: Request | None = None
         try:
             user = self._access.authenticator.user_of(environ)
-            exchange.headers_of_refusal = (answers.NO_SNIFFING,)
-            if _IMPERSONATION in " ".join(environ):
-                user = self._access.impersonated(headers, info, user)
-            exchange.headers += self._flows.headers(info, user)
-            self._access.require(info, user)
-            exchange.headers_of_refusal = ()
-            request = Request(exchange.method, exchange.path, query, headers, info, user, body_reader(environ))
+        except StatusError as error:
+            return self._error(exchange, error)
+        try:
+            user = self._admitted(exchange, info, user)
+        except StatusError as error:
+            response = self._error(exchange, error)
+            response.headers.append(answers.NO_SNIFFING)
+            return response
+        headers, read = exchange.request_headers, body_reader(environ)
+        request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
+        try:
             response = self._route(request)
         except StatusError as error:
-            response = answers.error_response(error, headers, query, cbor=self._cbor)
-            response.headers += exchange.headers_of_refusal
-        if request is not None and request.warnings:
+            response = self._error(exchange, error)
+        if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
+
+    def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User) -> User:
+        """As whom the request counts, who may make it. Raises StatusError 400 or 403."""
+        if _IMPERSONATION in " ".join(exchange.environ):
+            user = self._access.impersonated(exchange.request_headers, info, user)
+        exchange.headers += self._flows.headers(info, user)
+        self._access.require(info, user)
+        return user
+
+    def _error(self, exchange: _Exchange, error: StatusError) -> Response:
+        return answers.error_response(error, exchange.request_headers, exchange.query, cbor=self._cbor)
 
     def _route(self, request: Request) -> Response:
         """Raises StatusError."""
@@ -132,16 +147,11 @@ class Application:
             return answers.page_not_found()
         return verbs.handle(request, self._backend)
 
-    def _count(self, exchange: _Exchange, response: Response, seconds: float) -> None:
-        if exchange.info is not None:
-            labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
-            self.metrics.answered(labels, response.status, seconds)
-
 
 class _Exchange:
     """What is known of a request so far, and the headers that its answer will have whatever it is."""
 
-    __slots__ = ("environ", "headers", "headers_of_refusal", "info", "method", "path", "query", "request_headers")
+    __slots__ = ("environ", "headers", "info", "method", "path", "query", "request_headers")
 
     def __init__(self, environ: Environment) -> None:
         self.environ = environ
@@ -151,20 +161,32 @@ class _Exchange:
         self.info: RequestInfo | None = None
         self.request_headers = Headers(environ)
         self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or _audit_id())]
-        self.headers_of_refusal: tuple[tuple[str, str], ...] = ()
 
 
 def _audit_id() -> str:
     """A random UUID; nobody has to be unable to guess it."""
     digits = f"{getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
+    return (
+        f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
+    )
 
 
-def _last_of_each(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A handler's Cache-Control takes the place of the filter's."""
-    if sum(name == "Cache-Control" for name, _ in headers) > 1:
-        headers.remove(_NOT_CACHED)
-    return headers
+def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
+    """The body as WSGI wants it: compressed where that is due, with its length told unless it is a stream."""
+    body = response.body
+    if not isinstance(body, bytes):
+        return body
+    if len(body) > THRESHOLD:
+        body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
+    response.headers.append(("Content-Length", str(len(body))))
+    return (body,)
+
+
+def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """All headers; an answer's own Cache-Control takes the place of the common one."""
+    if any(name == "Cache-Control" for name, _ in own):
+        common.remove(_NOT_CACHED)
+    return common + own
 
 
 def _unknown_target(environ: Environment) -> Response:

@@ -23,17 +23,14 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
 
 
-def compress(response: Response, accept_encoding: str) -> None:
-    """Compress the body in place, if it is large and the client takes gzip."""
-    body = response.body
-    if not isinstance(body, bytes) or len(body) <= THRESHOLD or not _takes_gzip(accept_encoding):
-        return
+def compress(response: Response, body: bytes, accept_encoding: str) -> bytes:
+    """The large body of an answer as it is to be sent; says so in the headers if that is compressed."""
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
-    if media_type.partition(";")[0] not in _COMPRESSED:
-        return
-    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    response.body = compressor.compress(body) + compressor.flush()
+    if media_type.partition(";")[0] not in _COMPRESSED or not _takes_gzip(accept_encoding):
+        return body
     response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    return compressor.compress(body) + compressor.flush()
 
 
 def _takes_gzip(accept_encoding: str) -> bool:

@@ -1,6 +1,7 @@
 """/statusz, /flagz and /debug: what operators look at, as far as a fake has it.
 
-There are no profiles of a Go process here, no flags and no queues, so these say so in the forms of the real server.
+There are no profiles of a Go process here, no flags and no queues, so these say so in the forms of the real
+server.
 
 Specified by: k8s.io/component-base/zpages, k8s.io/apiserver/pkg/server/routes (profiling.go, flags.go),
 k8s.io/apiserver/pkg/util/flowcontrol (apf_controller_debug.go).
@@ -29,8 +30,8 @@ _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _HTML: Final = "text/html; charset=utf-8"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
 _PRIORITY_LEVELS: Final = (
-    "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, DispatchedRequests, "
-    "RejectedRequests, TimedoutRequests, CancelledRequests\n"
+    "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, "
+    "DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests\n"
 )
 
 Handler = Callable[[Request], Response]
@@ -45,7 +46,9 @@ def endpoints(clock: Clock, version: str) -> dict[str, Handler]:
         "/debug/pprof": _redirect_to_profiles,
         "/debug/flags": _flags,
         "/debug/flags/v": _verbosity,
-        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(_PRIORITY_LEVELS),
+        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(
+            _PRIORITY_LEVELS
+        ),
     }
 
 
@@ -118,7 +121,9 @@ def _structured(kind: str, request: Request) -> MediaType | None:
     if _wants_text(accept):
         return None
     try:
-        return _PageOffer(kind=kind).output(accept, pretty=answers.wants_pretty(request.headers, request.query))
+        return _PageOffer(kind=kind).output(
+            accept, pretty=answers.wants_pretty(request.headers, request.query)
+        )
     except StatusError:
         accepted = "application/json, application/yaml, text/plain"
         raise status.not_acceptable(f"only the following media types are accepted: {accepted}") from None
@@ -126,7 +131,12 @@ def _structured(kind: str, request: Request) -> MediaType | None:
 
 def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
     assert chosen.target is not None
-    document = {"kind": kind, "apiVersion": chosen.target.api_version, "metadata": {"name": "apiserver"}, **content}
+    document = {
+        "kind": kind,
+        "apiVersion": chosen.target.api_version,
+        "metadata": {"name": "apiserver"},
+        **content,
+    }
     return Response(200, [("Content-Type", chosen.media_type)], answers.encoded(document, "", chosen))
 
 
@@ -140,15 +150,28 @@ def _statusz(clock: Clock, started: datetime, version: str, request: Request) ->
     binary = git_version(version).removeprefix("v")
     if chosen is None:
         hours, minutes = divmod(seconds // 60, 60)
-        return _text_page("statusz", [
-            f"Started: {started.astimezone(UTC).strftime('%a %b %d %H:%M:%S UTC %Y')}",
-            f"Up: {hours} hr {minutes} min {seconds % 60} sec",
-            f"Binary version: {binary}", f"Emulation version: {version}", f"Paths: {' '.join(_PATHS)}",
-        ])
-    return _page("Statusz", {
-        "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"), "uptimeSeconds": seconds, "goVersion": "",
-        "binaryVersion": binary, "emulationVersion": version, "paths": list(_PATHS),
-    }, chosen)
+        return _text_page(
+            "statusz",
+            [
+                f"Started: {started.astimezone(UTC).strftime('%a %b %d %H:%M:%S UTC %Y')}",
+                f"Up: {hours} hr {minutes} min {seconds % 60} sec",
+                f"Binary version: {binary}",
+                f"Emulation version: {version}",
+                f"Paths: {' '.join(_PATHS)}",
+            ],
+        )
+    return _page(
+        "Statusz",
+        {
+            "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "uptimeSeconds": seconds,
+            "goVersion": "",
+            "binaryVersion": binary,
+            "emulationVersion": version,
+            "paths": list(_PATHS),
+        },
+        chosen,
+    )
 
 
 def _flagz(request: Request) -> Response:

@@ -1,8 +1,9 @@
 """A WSGI environment, read as the Go server would read the request behind it.
 
-Any WSGI server will do. Two optional keys tell more than WSGI can: `REQUEST_URI` (or `RAW_URI`), the request target as
-it was sent, and `fakekube.headers`, the list of (name, value) pairs in the order in which they came (without it,
-repeated headers are joined by commas, and a comma in a value cannot be told from that).
+Any WSGI server will do. Two optional keys tell more than WSGI can: `REQUEST_URI` (or `RAW_URI`), the
+request target as it was sent, and `fakekube.headers`, the list of (name, value) pairs in the order in which
+they came (without it, repeated headers are joined by commas, and a comma in a value cannot be told from
+that).
 
 Specified by: PEP 3333; net/http for how headers are looked up.
 """
@@ -47,7 +48,7 @@ class Headers(Mapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         for key in self._environment:
             if key.startswith(_PREFIX):
-                yield key[len(_PREFIX):].replace("_", "-").lower()
+                yield key[len(_PREFIX) :].replace("_", "-").lower()
         for name, key in _WITHOUT_PREFIX.items():
             if self._environment.get(key):
                 yield name
@@ -89,7 +90,9 @@ def request_uri(environment: Environment) -> str:
 
 
 def body_reader(environment: Environment) -> Callable[[int], bytes]:
-    """What reads at most so many bytes of the body, when it is first asked for (no earlier: Expect: 100-continue)."""
+    """What reads at most so many bytes of the body, when it is first asked for (no earlier: Expect:
+    100-continue).
+    """
 
     def read(limit: int) -> bytes:
         length = environment.get("CONTENT_LENGTH")

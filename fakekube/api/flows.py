@@ -1,7 +1,8 @@
-"""Which flow a request belongs to: the FlowSchema that matches it first, and its priority level, told in two headers.
+"""Which flow a request belongs to: the FlowSchema that matches it first, and its priority level, told in
+two headers.
 
-Nothing is queued here; the classification is only what a client can see of API priority and fairness. It is made once
-per kind of request and kept until a FlowSchema or a level changes.
+Nothing is queued here; the classification is only what a client can see of API priority and fairness. It is
+made once per kind of request and kept until a FlowSchema or a level changes.
 
 Specified by: k8s.io/apiserver/pkg/util/flowcontrol/rule.go, k8s.io/api/flowcontrol/v1.
 """
@@ -43,7 +44,13 @@ class Flows:
         if version != self._version:
             self._read(version)
         key = (
-            user.name, user.groups, info.verb, info.group, info.resource, info.subresource, info.namespace,
+            user.name,
+            user.groups,
+            info.verb,
+            info.group,
+            info.resource,
+            info.subresource,
+            info.namespace,
             info.is_resource_request or info.path,
         )
         found = self._known.get(key)
@@ -54,7 +61,10 @@ class Flows:
         return found
 
     def _read(self, version: int) -> None:
-        levels = {level["metadata"]["name"]: level["metadata"]["uid"] for level in self._objects.list(_GROUP, _LEVELS)}
+        levels = {
+            level["metadata"]["name"]: level["metadata"]["uid"]
+            for level in self._objects.list(_GROUP, _LEVELS)
+        }
         schemas = sorted(self._objects.list(_GROUP, _SCHEMAS), key=_precedence)
         self._schemas = [
             (schema["spec"], _headers(schema["metadata"]["uid"], levels[level]))
@@ -103,7 +113,8 @@ def _subject_matches(subject: Object, user: User) -> bool:
 def _resource_rule_matches(rule: Object, info: RequestInfo) -> bool:
     resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     if not (
-        _contains(rule["verbs"], info.verb) and _contains(rule["resources"], resource)
+        _contains(rule["verbs"], info.verb)
+        and _contains(rule["resources"], resource)
         and _contains(rule["apiGroups"], info.group)
     ):
         return False

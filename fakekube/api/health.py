@@ -1,4 +1,5 @@
-"""/healthz, /livez, /readyz: a server in one process is as healthy as it ever gets, but it can say so in every form.
+"""/healthz, /livez, /readyz: a server in one process is as healthy as it ever gets, but it can say so in
+every form.
 
 The checks are those of the real server, in its order; all pass. Each has a path of its own below the three.
 
@@ -20,28 +21,46 @@ __all__ = ["CHECKS", "endpoints"]
 _HOOKS: Final = tuple(
     f"poststarthook/{hook}"
     for hook in (
-        "start-apiserver-admission-initializer", "generic-apiserver-start-informers",
-        "priority-and-fairness-config-consumer", "priority-and-fairness-filter", "storage-object-count-tracker-hook",
-        "start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced",
-        "start-system-namespaces-controller", "peer-endpoint-reconciler-controller",
-        "start-cluster-authentication-info-controller", "start-kube-apiserver-identity-lease-controller",
-        "start-kube-apiserver-identity-lease-garbage-collector", "storage-readiness",
-        "start-legacy-token-tracking-controller", "start-service-ip-repair-controllers", "rbac/bootstrap-roles",
-        "scheduling/bootstrap-system-priority-classes", "priority-and-fairness-config-producer",
-        "bootstrap-controller", "start-kubernetes-service-cidr-controller", "start-kube-aggregator-informers",
-        "apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
-        "apiservice-registration-controller", "apiservice-discovery-controller", "kube-apiserver-autoregistration",
+        "start-apiserver-admission-initializer",
+        "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer",
+        "priority-and-fairness-filter",
+        "storage-object-count-tracker-hook",
+        "start-apiextensions-informers",
+        "start-apiextensions-controllers",
+        "crd-informer-synced",
+        "start-system-namespaces-controller",
+        "peer-endpoint-reconciler-controller",
+        "start-cluster-authentication-info-controller",
+        "start-kube-apiserver-identity-lease-controller",
+        "start-kube-apiserver-identity-lease-garbage-collector",
+        "storage-readiness",
+        "start-legacy-token-tracking-controller",
+        "start-service-ip-repair-controllers",
+        "rbac/bootstrap-roles",
+        "scheduling/bootstrap-system-priority-classes",
+        "priority-and-fairness-config-producer",
+        "bootstrap-controller",
+        "start-kubernetes-service-cidr-controller",
+        "start-kube-aggregator-informers",
+        "apiservice-status-local-available-controller",
+        "apiservice-status-remote-available-controller",
+        "apiservice-registration-controller",
+        "apiservice-discovery-controller",
+        "kube-apiserver-autoregistration",
     )
-) + (
-    "autoregister-completion", "poststarthook/apiservice-openapi-controller",
+)
+_LAST: Final = (
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
     "poststarthook/apiservice-openapiv3-controller",
 )
 
 #: The checks of each endpoint, in order.
 CHECKS: Final[Mapping[str, Sequence[str]]] = {
-    "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS),
-    "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS),
-    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, "shutdown"),
+    "healthz": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
+    "livez": ("ping", "log", "loopback-serving-certificate", "etcd", *_HOOKS, *_LAST),
+    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, *_LAST, "shutdown"),
 }
 
 

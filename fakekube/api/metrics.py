@@ -1,7 +1,8 @@
-"""/metrics: what scrapers of an API server look for and a fake can truly tell, in the text form of Prometheus.
+"""/metrics: what scrapers of an API server look for and a fake can truly tell, in the text form of
+Prometheus.
 
-Counting a request is two additions under a lock; text is only made when somebody asks. Names, labels and buckets are
-those of the real server; what would be invented (etcd, Go's runtime, queues) is left out.
+Counting a request is two additions under a lock; text is only made when somebody asks. Names, labels and
+buckets are those of the real server; what would be invented (etcd, Go's runtime, queues) is left out.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go.
 """
@@ -25,15 +26,44 @@ __all__ = ["Labels", "Metrics", "labels_of"]
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _DURATION_BUCKETS: Final = (
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0,
-    30.0, 45.0, 60.0,
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    45.0,
+    60.0,
 )
 _METHOD_OF: Final = {
-    "get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT", "patch": "PATCH",
-    "delete": "DELETE", "deletecollection": "DELETE", "proxy": "CONNECT",
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+    "proxy": "CONNECT",
 }
-_READ_ONLY: Final = frozenset({"GET", "LIST", "WATCH"})
 _PROCESS_START: Final = time.time()
+#: More kinds of requests than these are not told apart: paths are the clients' to invent.
+_MAXIMUM_LABELS: Final = 2000
 
 Sample = tuple[str, float]
 """A line: name with labels, and value."""
@@ -52,14 +82,29 @@ class Labels(NamedTuple):
     version: str
 
 
+_OTHERS: Final = Labels("", "", "", "", "", "", "other", "")
+
+
 def labels_of(info: RequestInfo, *, dry_run: bool) -> Labels:
     """The labels under which a request is counted."""
     if not info.is_resource_request:
         return Labels("", "", "", "", "", info.path, info.verb.upper(), "")
-    scope = "resource" if info.name and info.verb not in ("list", "watch") else "namespace" if info.namespace else "cluster"
+    scope = (
+        "resource"
+        if info.name and info.verb not in ("list", "watch")
+        else "namespace"
+        if info.namespace
+        else "cluster"
+    )
     return Labels(
-        "apiserver", "All" if dry_run else "", info.group, info.resource, scope, info.subresource,
-        _METHOD_OF.get(info.verb, "other"), info.version,
+        "apiserver",
+        "All" if dry_run else "",
+        info.group,
+        info.resource,
+        scope,
+        info.subresource,
+        _METHOD_OF.get(info.verb, "other"),
+        info.version,
     )
 
 
@@ -77,26 +122,17 @@ class Metrics:
         self._lock = threading.Lock()
         self._requests: dict[tuple[Labels, int], int] = {}
         self._durations: dict[Labels, list[float]] = {}
-        self._running: dict[Labels, int] = {}
-
-    def began(self, labels: Labels) -> None:
-        """A long-running request began."""
-        with self._lock:
-            self._running[labels] = self._running.get(labels, 0) + 1
-
-    def ended(self, labels: Labels) -> None:
-        """A long-running request ended."""
-        with self._lock:
-            self._running[labels] -= 1
 
     def answered(self, labels: Labels, code: int, seconds: float) -> None:
         """A request was answered with this code after so long."""
         with self._lock:
-            key = (labels, code)
-            self._requests[key] = self._requests.get(key, 0) + 1
             histogram = self._durations.get(labels)
             if histogram is None:
-                histogram = self._durations[labels] = [0.0] * (len(_DURATION_BUCKETS) + 2)
+                if len(self._durations) >= _MAXIMUM_LABELS:
+                    labels = _OTHERS
+                histogram = self._durations.setdefault(labels, [0.0] * (len(_DURATION_BUCKETS) + 2))
+            key = (labels, code)
+            self._requests[key] = self._requests.get(key, 0) + 1
             histogram[bisect_left(_DURATION_BUCKETS, seconds)] += 1
             histogram[-1] += seconds
 
@@ -118,27 +154,52 @@ class Metrics:
 
     def _families(self) -> Iterator[str]:
         with self._lock:
-            requests, running = dict(self._requests), dict(self._running)
+            requests = dict(self._requests)
             durations = {labels: list(histogram) for labels, histogram in self._durations.items()}
         objects = sorted(self._objects())
-        yield _family("apiserver_longrunning_requests", "gauge", "Watches that are open.", (
-            (_line("apiserver_longrunning_requests", _shown(labels)), count) for labels, count in sorted(running.items())
-        ))
-        yield _family("apiserver_request_duration_seconds", "histogram", "How long requests took.", (
-            sample for labels, histogram in sorted(durations.items()) for sample in _histogram(labels, histogram)
-        ))
-        yield _family("apiserver_request_total", "counter", "Requests that were answered.", (
-            (_line("apiserver_request_total", {"code": str(code), **labels._asdict()}), count)
-            for (labels, code), count in sorted(requests.items())
-        ))
-        yield _family("apiserver_resource_objects", "gauge", "Objects that are stored.", (
-            (_line("apiserver_resource_objects", {"group": group, "resource": resource}), count)
-            for group, resource, count in objects
-        ))
-        yield _family("apiserver_storage_objects", "gauge", "Objects that are stored, under their older name.", (
-            (_line("apiserver_storage_objects", {"resource": f"{resource}.{group}" if group else resource}), count)
-            for group, resource, count in objects
-        ))
+        yield _family(
+            "apiserver_request_duration_seconds",
+            "histogram",
+            "How long requests took.",
+            (
+                sample
+                for labels, histogram in sorted(durations.items())
+                for sample in _histogram(labels, histogram)
+            ),
+        )
+        yield _family(
+            "apiserver_request_total",
+            "counter",
+            "Requests that were answered.",
+            (
+                (_line("apiserver_request_total", {"code": str(code), **labels._asdict()}), count)
+                for (labels, code), count in sorted(requests.items())
+            ),
+        )
+        yield _family(
+            "apiserver_resource_objects",
+            "gauge",
+            "Objects that are stored.",
+            (
+                (_line("apiserver_resource_objects", {"group": group, "resource": resource}), count)
+                for group, resource, count in objects
+            ),
+        )
+        yield _family(
+            "apiserver_storage_objects",
+            "gauge",
+            "Objects that are stored, under their older name.",
+            (
+                (
+                    _line(
+                        "apiserver_storage_objects",
+                        {"resource": f"{resource}.{group}" if group else resource},
+                    ),
+                    count,
+                )
+                for group, resource, count in objects
+            ),
+        )
         yield _build(self._version)
         yield _health()
         yield from _process()
@@ -168,10 +229,6 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-def _shown(labels: Labels) -> dict[str, str]:
-    return {name: value for name, value in labels._asdict().items() if name != "dry_run"}
-
-
 def _histogram(labels: Labels, histogram: list[float]) -> Iterator[Sample]:
     name, shown, total = "apiserver_request_duration_seconds", labels._asdict(), 0.0
     for bound, count in zip((*_DURATION_BUCKETS, None), histogram, strict=False):
@@ -185,20 +242,33 @@ def _histogram(labels: Labels, histogram: list[float]) -> Iterator[Sample]:
 def _build(version: str) -> str:
     major, _, minor = version.partition(".")
     labels = {"git_version": git_version(version), "major": major, "minor": minor}
-    return _family("kubernetes_build_info", "gauge", "The emulated release.", [(_line("kubernetes_build_info", labels), 1)])
+    return _family(
+        "kubernetes_build_info",
+        "gauge",
+        "The emulated release.",
+        [(_line("kubernetes_build_info", labels), 1)],
+    )
 
 
 def _health() -> str:
-    return _family("kubernetes_healthcheck", "gauge", "What became of each health check; 1 is well.", (
-        (_line("kubernetes_healthcheck", {"name": check, "type": kind}), 1)
-        for kind, checks in health.CHECKS.items() for check in checks
-    ))
+    return _family(
+        "kubernetes_healthcheck",
+        "gauge",
+        "What became of each health check; 1 is well.",
+        (
+            (_line("kubernetes_healthcheck", {"name": check, "type": kind}), 1)
+            for kind, checks in health.CHECKS.items()
+            for check in checks
+        ),
+    )
 
 
 def _process() -> Iterator[str]:
     usage = limits.getrusage(limits.RUSAGE_SELF)
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    yield _single("process_cpu_seconds_total", "counter", "Processor time of this process.", sum(os.times()[:2]))
+    yield _single(
+        "process_cpu_seconds_total", "counter", "Processor time of this process.", sum(os.times()[:2])
+    )
     yield _single("process_resident_memory_bytes", "gauge", "The most memory that this process had.", memory)
     yield _single("process_start_time_seconds", "gauge", "When this process started.", _PROCESS_START)
 

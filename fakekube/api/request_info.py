@@ -1,7 +1,7 @@
 """What a path and a method mean: the RequestInfo that authentication, authorization and verbs agree on.
 
-Nothing here knows which resources exist: `/api/v1/nope` is a list of "nope", and only routing finds that nobody
-serves it. The order matters, because a caller without rights is told "forbidden" before "not found".
+Nothing here knows which resources exist: `/api/v1/nope` is a list of "nope", and only routing finds that
+nobody serves it. The order matters, because a caller without rights is told "forbidden" before "not found".
 
 Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
 """
@@ -16,7 +16,12 @@ from fakekube.verbs.request import Query, RequestInfo
 __all__ = ["UnknownTargetError", "request_info", "split_path"]
 
 _VERBS: Final = {
-    "GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
+    "GET": "get",
+    "HEAD": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
 }
 #: First segments after the version that name the verb (deprecated, but parsed).
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
@@ -47,9 +52,9 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
         return RequestInfo(path, method.lower())
 
     info = RequestInfo(
-        path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned],
+        path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned]
     )
-    parts = parts[versioned + 1:]
+    parts = parts[versioned + 1 :]
     if parts[0] in _VERB_SEGMENTS:
         if len(parts) < 2:
             raise UnknownTargetError(path)

@@ -1,8 +1,8 @@
 """Which resource and which methods a path leads to: the routes of the API, matched without listing them.
 
-Built-in resources are served behind a router that knows every path: it answers 404, 405, 415 and 406 before a verb is
-asked. Custom resources are served by a handler of their own that judges by RequestInfo alone, is more lenient in
-what follows a name, and answers what it does not serve as if nobody did.
+Built-in resources are served behind a router that knows every path: it answers 404, 405, 415 and 406 before
+a verb is asked. Custom resources are served by a handler of their own that judges by RequestInfo alone, is
+more lenient in what follows a name, and answers what it does not serve as if nobody did.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/installer.go, go-restful's CurlyRouter and jsr311 router;
 k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from fakekube.api import answers
 from fakekube.api.request_info import split_path
@@ -36,17 +35,22 @@ _PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIO
 _CONNECTED: Final = frozenset({"attach", "exec", "portforward", _PROXY})
 _LOG: Final = "log"
 
-_CUSTOM_VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
+_CUSTOM_VERBS: Final = frozenset(
+    {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+)
 _CUSTOM_SUBRESOURCE_VERBS: Final = frozenset({"get", "update", "patch"})
 _ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
 
 
-class _Shape(Enum):
+class _Form(NamedTuple):
     """How the segments of a path stand to each other."""
 
-    COLLECTION = 1
-    ITEM = 2
-    SUBRESOURCE = 3
+    depth: int
+    """1: a collection, 2: an object, 3: something below an object."""
+    in_namespace: bool
+    watch_prefix: bool
+    """The deprecated form: the verb stands before the resource."""
+    subresource: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,6 +82,8 @@ class ResourceRouter:
         Raises StatusError 404, 405, 406 or 415.
         """
         info = request.info
+        if not _well_formed(info):
+            return False
         resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None:
             if info.group in self._builtin_groups:
@@ -91,13 +97,14 @@ class ResourceRouter:
     def _admit_builtin(self, resource: Resource, request: Request) -> None:
         info = request.info
         consumed = len(split_path(info.path)) - len(info.parts) - (2 if info.api_prefix == "api" else 3)
-        routes = _routes(
-            resource, _Shape(min(len(info.parts), 3)), consumed >= 2, consumed in (1, 3),
-            info.parts[2] if len(info.parts) > 2 else "", self._cbor,
-        )
-        if routes is None or (info.verb == "proxy" and consumed in (1, 3)):
-            raise answers.not_found()
-        if len(info.parts) > 3 and info.parts[2] != _PROXY:
+        prefixed, depth = consumed in (1, 3), len(info.parts)
+        form = _Form(min(depth, 3), consumed >= 2, prefixed, info.parts[2] if depth > 2 else "")
+        routes = _routes(resource, form, self._cbor)
+        if (
+            routes is None
+            or (prefixed and info.verb == "proxy")
+            or (depth > 3 and form.subresource != _PROXY)
+        ):
             raise answers.not_found()
         route = routes.get(request.method)
         if route is None:
@@ -107,27 +114,31 @@ class ResourceRouter:
             negotiation.route(accept, route.produces, request.headers.get("content-type", ""), route.consumes)
 
 
+def _well_formed(info: RequestInfo) -> bool:
+    """One slash in front, and a group where there must be one. RequestInfo does not mind, the router does."""
+    return (
+        info.path.startswith("/api/")
+        if info.api_prefix == "api"
+        else info.path.startswith("/apis/") and info.group != ""
+    )
+
+
 @lru_cache(maxsize=4096)
-def _routes(
-    resource: Resource, shape: _Shape, in_namespace: bool, watch_prefix: bool, subresource: str, cbor: bool,
-) -> _Routes | None:
+def _routes(resource: Resource, form: _Form, cbor: bool) -> _Routes | None:
     """The methods of a path; None if there is no such path."""
     offer = negotiation.Offer(cbor=cbor)
-    if watch_prefix:
-        if shape is _Shape.SUBRESOURCE or "watch" not in resource.verbs:
-            return None
-        if in_namespace != resource.namespaced and not (resource.namespaced and shape is _Shape.COLLECTION):
-            return None
-        return {"GET": _Route(offer.media_types + offer.stream_types)}
-    if resource.namespaced and not in_namespace:
-        if shape is not _Shape.COLLECTION or "list" not in resource.verbs:
-            return None
-        return {"GET": _Route(offer.media_types + offer.stream_types)}
-    if in_namespace and not resource.namespaced:
+    collection = form.depth == 1
+    misplaced = form.in_namespace != resource.namespaced
+    across = collection and resource.namespaced and not form.in_namespace
+    if misplaced and not across:
         return None
-    if shape is _Shape.SUBRESOURCE:
-        return _subresource_routes(resource, subresource, offer)
-    return _methods(resource.verbs, _COLLECTION if shape is _Shape.COLLECTION else _ITEM, offer)
+    if form.watch_prefix or across:
+        if form.depth > 2 or ("watch" if form.watch_prefix else "list") not in resource.verbs:
+            return None
+        return {"GET": _Route(offer.media_types + offer.stream_types)}
+    if form.depth > 2:
+        return _subresource_routes(resource, form.subresource, offer)
+    return _methods(resource.verbs, _COLLECTION if collection else _ITEM, offer)
 
 
 def _subresource_routes(resource: Resource, name: str, offer: negotiation.Offer) -> _Routes | None:
@@ -149,7 +160,9 @@ def _methods(verbs: Iterable[str], methods: Mapping[str, str], offer: negotiatio
     for verb, method in methods.items():
         if verb in verbs:
             produces = offer.media_types + (offer.stream_types if verb == "list" else ())
-            routes[method] = _Route(produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ())
+            routes[method] = _Route(
+                produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ()
+            )
     return routes or None
 
 

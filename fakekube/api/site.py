@@ -1,7 +1,7 @@
 """Everything that is served beside resources: which path is whose, and the index of them all.
 
-A path is looked up whole, then among the services that are known to the router (GET only, a Status for what is below
-them and not served), then in discovery, then by prefix; what is left is a 404 in text.
+A path is looked up whole, then among the services that are known to the router (GET only, a Status for what
+is below them and not served), then in discovery, then by prefix; what is left is a 404 in text.
 
 Specified by: k8s.io/apiserver/pkg/server (handler.go, mux/pathrecorder.go, routes/index.go).
 """
@@ -26,8 +26,7 @@ __all__ = ["Site"]
 
 Handler = Callable[[Request], Response]
 
-_UNLISTED: Final = frozenset({"/index.html", "/"})
-_LISTED_BELOW_API: Final = ("/api", "/apis", "/apis/")
+_ROOTS: Final = ("/api", "/apis", "/apis/")
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,8 +41,15 @@ class Site:
     """The non-resource paths of one cluster."""
 
     def __init__(
-        self, documents: Documents, discovery: DiscoveryEndpoints, openapi: OpenAPIEndpoints, metrics: Metrics,
-        signer: Signer, clock: Clock, version: str,
+        self,
+        *,
+        documents: Documents,
+        discovery: DiscoveryEndpoints,
+        openapi: OpenAPIEndpoints,
+        metrics: Metrics,
+        signer: Signer,
+        clock: Clock,
+        version: str,
     ) -> None:
         self._documents = documents
         self._discovery = discovery
@@ -72,9 +78,7 @@ class Site:
         handler = self._exact.get(path)
         if handler is not None:
             return handler(request)
-        response = self._service(path, request)
-        if response is None and (path.startswith("/api/") or path.startswith("/apis/") or path in ("/api", "/apis")):
-            response = self._discovery.respond(request)
+        response = self._service(path, request) or self._discovery.respond(request)
         if response is not None:
             return response
         for prefix, handler in self._prefixes.items():
@@ -83,9 +87,9 @@ class Site:
         return answers.page_not_found()
 
     def _service(self, path: str, request: Request) -> Response | None:
-        """What the router makes of a path that one of its services claims. Raises StatusError 404, 405 or 406."""
+        """The answer of the service that claims a path, if one does. Raises StatusError 404, 405 or 406."""
         for root, service in self._services.items():
-            if not path.startswith(root) or path[len(root):len(root) + 1] not in ("", "/"):
+            if not path.startswith(root) or path[len(root) : len(root) + 1] not in ("", "/"):
                 continue
             if path.rstrip("/") != root:
                 raise answers.not_found()
@@ -98,7 +102,7 @@ class Site:
     def _index(self, _request: Request) -> Response:
         """The paths that are listed, sorted."""
         current = self._documents.current()
-        paths = {*_LISTED_BELOW_API, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
+        paths = {*_ROOTS, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
         for group in ("", *current.group_names):
             root = f"/apis/{group}" if group else "/api"
             paths |= {root, *(f"{root}/{version}" for version in current.versions(group))}

@@ -22,9 +22,17 @@ def version_info(minor: str) -> dict[str, str]:
     """What /version says of an emulated minor ("1.36"). Who built it, and when, is nobody's."""
     major, _, number = minor.partition(".")
     return {
-        "major": major, "minor": number,
-        "emulationMajor": major, "emulationMinor": number,
-        "minCompatibilityMajor": major, "minCompatibilityMinor": str(int(number) - 1),
-        "gitVersion": git_version(minor), "gitCommit": "0" * 40, "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26", "compiler": "gc", "platform": "linux/amd64",
+        "major": major,
+        "minor": number,
+        "emulationMajor": major,
+        "emulationMinor": number,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(number) - 1),
+        "gitVersion": git_version(minor),
+        "gitCommit": "0" * 40,
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "go1.26",
+        "compiler": "gc",
+        "platform": "linux/amd64",
     }

@@ -1,9 +1,10 @@
 """Warning headers: each text once, and no more of them than a client can be asked to read.
 
-Texts that hold control characters are left out, as no header can carry them. Beyond 4,096 characters in all, every
-text is cut to 256, and nothing more is added once the cut ones reach 4,096.
+Texts that hold control characters are left out, as no header can carry them. Beyond 4,096 characters in
+all, every text is cut to 256, and nothing more is added once the cut ones reach 4,096.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net (NewWarningHeader).
+Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net
+(NewWarningHeader).
 """
 
 from __future__ import annotations

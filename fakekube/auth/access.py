@@ -1,13 +1,13 @@
 """Access control of one cluster, put together: who may do what, for the application and for the review kinds.
 
-Reads service accounts, roles and bindings through the cluster's services, which in turn offer it to strategies: the two
-are introduced to each other by `connect`.
+Reads service accounts, roles and bindings through the cluster's services, which in turn offer it to
+strategies: the two are introduced to each other by `connect`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from fakekube.auth import reviews
 from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator
@@ -38,8 +38,13 @@ class Access:
     """
 
     def __init__(
-        self, bucket: Callable[[str], Source], clock: Clock, *, tokens: Mapping[str, User] = DEFAULT_TOKENS,
-        nobody: User = ADMIN, signer: Signer | None = None,
+        self,
+        bucket: Callable[[str], Source],
+        clock: Clock,
+        *,
+        tokens: Mapping[str, User] = DEFAULT_TOKENS,
+        nobody: User = ADMIN,
+        signer: Signer | None = None,
     ) -> None:
         self._bucket = bucket
         self._clock = clock

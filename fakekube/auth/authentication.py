@@ -1,12 +1,14 @@
-"""Who is asking: credentials of a request become a `User`, bad ones a 401, none at all whoever stands for nobody.
+"""Who is asking: credentials of a request become a `User`, bad ones a 401, none at all whoever stands for
+nobody.
 
-Credentials are tried in the order of the real server: the client's certificate, the bearer token, the bearer token
-that a WebSocket client hides in a subprotocol. One good one is enough; if none is good and one is bad, the request is
-refused; without any the caller is anonymous. A fake on loopback is used without credentials more often than not, so a
-request over plain http that does not even have an Authorization header counts as `nobody`, by default an admin.
+Credentials are tried in the order of the real server: the client's certificate, the bearer token, the
+bearer token that a WebSocket client hides in a subprotocol. One good one is enough; if none is good and one
+is bad, the request is refused; without any the caller is anonymous. A fake on loopback is used without
+credentials more often than not, so a request over plain http that does not even have an Authorization
+header counts as `nobody`, by default an admin.
 
-Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go, pkg/serviceaccount (claims.go, jwt.go) and
-k8s.io/apiserver/pkg/authentication/request.
+Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go, pkg/serviceaccount (claims.go,
+jwt.go) and k8s.io/apiserver/pkg/authentication/request.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ from fakekube.verbs.request import User
 __all__ = ["DEFAULT_TOKENS", "AuthenticatedToken", "Authenticator", "BadCredentialsError", "Getter"]
 
 #: The tokens that the reference server is given, too.
-DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
+DEFAULT_TOKENS: Final[Mapping[str, User]] = {
+    "admin-token": ADMIN,
+    "user-token": User("alice", "alice", ("team-a",)),
+}
 
 _INVALID_TOKEN: Final = "invalid bearer token"
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
@@ -71,7 +76,12 @@ class Authenticator:
     """
 
     def __init__(
-        self, objects: Getter, signer: Signer, clock: Clock, *, tokens: Mapping[str, User] = DEFAULT_TOKENS,
+        self,
+        objects: Getter,
+        signer: Signer,
+        clock: Clock,
+        *,
+        tokens: Mapping[str, User] = DEFAULT_TOKENS,
         nobody: User = ADMIN,
     ) -> None:
         self._objects = objects
@@ -124,7 +134,9 @@ class Authenticator:
         except (BadCredentialsError, InvalidSignatureError) as problem:
             raise BadCredentialsError(f"[{_INVALID_TOKEN}, {problem}]") from None
 
-    def _first_good(self, certificate: bytes | None, authorization: str, environment: Mapping[str, Any]) -> User:
+    def _first_good(
+        self, certificate: bytes | None, authorization: str, environment: Mapping[str, Any]
+    ) -> User:
         problem: BadCredentialsError | None = None
         ways: tuple[Callable[[], User | None], ...] = (
             lambda: _certificate_user(certificate) if certificate else None,
@@ -154,7 +166,9 @@ class Authenticator:
         given = (audience,) if isinstance(audience, str) else tuple(audience)
         common = tuple(name for name in given if name in wanted)
         if not common:
-            problem = f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
+            problem = (
+                f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
+            )
             raise BadCredentialsError(problem)
         _check_times(claims, self._clock.now())
         private = claims.get("kubernetes.io") or {}
@@ -162,7 +176,9 @@ class Authenticator:
         account = private.get("serviceaccount") or {}
         self._check_account(namespace, account.get("name", ""), account.get("uid", ""))
         self._check_bound_objects(namespace, private)
-        return AuthenticatedToken(_service_account_user(namespace, account, private, claims.get("jti")), common)
+        return AuthenticatedToken(
+            _service_account_user(namespace, account, private, claims.get("jti")), common
+        )
 
     def _check_account(self, namespace: str, name: str, uid: str) -> None:
         found = self._objects.get("", "serviceaccounts", namespace, name)
@@ -208,7 +224,7 @@ def _check_times(claims: Mapping[str, Any], now: datetime) -> None:
 
 
 def _service_account_user(
-    namespace: str, account: Mapping[str, Any], private: Mapping[str, Any], token_id: str | None,
+    namespace: str, account: Mapping[str, Any], private: Mapping[str, Any], token_id: str | None
 ) -> User:
     extra: dict[str, Sequence[str]] = {}
     for kind in ("pod", "node"):
@@ -242,7 +258,7 @@ def _web_socket_token(environment: Mapping[str, Any]) -> str:
         raise BadCredentialsError("multiple base64.bearer.authorization tokens specified")
     if len(tokens) == len(protocols):
         raise BadCredentialsError("missing additional subprotocol")
-    encoded = tokens[0][len(_WEB_SOCKET_PREFIX):]
+    encoded = tokens[0][len(_WEB_SOCKET_PREFIX) :]
     try:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:
@@ -259,7 +275,9 @@ def _certificate_user(der: bytes) -> User | None:
     names = [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if not names or not names[-1]:
         return None
-    groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
+    groups = tuple(
+        str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    )
     extra = {identities.CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
     return with_authenticated(User(names[-1], _certificate_uid(subject), groups, extra))
 

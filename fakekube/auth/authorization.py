@@ -3,7 +3,8 @@
 Members of system:masters may do everything and are never looked up; all others need a rule (`rbac`). The same
 authorizer answers requests, impersonation and the review kinds.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/filters/authorization.go and …/handlers/responsewriters/errors.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/filters/authorization.go and
+…/handlers/responsewriters/errors.go.
 """
 
 from __future__ import annotations
@@ -16,12 +17,23 @@ from fakekube.errors import StatusError, status
 from fakekube.errors.field import go_quote
 from fakekube.verbs.request import RequestInfo, User
 
-__all__ = ["ALLOWED", "Attributes", "Authorizer", "Decision", "UnionAuthorizer", "attributes_of", "forbidden", "sanitised"]
+__all__ = [
+    "ALLOWED",
+    "Attributes",
+    "Authorizer",
+    "Decision",
+    "UnionAuthorizer",
+    "attributes_of",
+    "forbidden",
+    "sanitised",
+]
 
 
 @dataclass(slots=True, frozen=True)
 class Attributes:
-    """What is to be done. `path` counts for requests that are not about resources, the rest for those that are."""
+    """What is to be done. `path` counts for requests that are not about resources, the rest for those that
+    are.
+    """
 
     user: User
     verb: str
@@ -66,7 +78,14 @@ class UnionAuthorizer:
 def attributes_of(info: RequestInfo, user: User) -> Attributes:
     """The question that a request asks."""
     return Attributes(
-        user, info.verb, info.namespace, info.group, info.resource, info.subresource, info.name, info.path,
+        user,
+        info.verb,
+        info.namespace,
+        info.group,
+        info.resource,
+        info.subresource,
+        info.name,
+        info.path,
         info.is_resource_request,
     )
 

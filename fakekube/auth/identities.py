@@ -11,8 +11,18 @@ from fakekube.resources import names
 from fakekube.verbs.request import User
 
 __all__ = [
-    "ADMIN", "ANONYMOUS", "AUTHENTICATED", "CREDENTIAL_ID", "MASTERS", "NODES", "UNAUTHENTICATED", "node_name",
-    "service_account", "service_account_groups", "service_account_username", "with_authenticated",
+    "ADMIN",
+    "ANONYMOUS",
+    "AUTHENTICATED",
+    "CREDENTIAL_ID",
+    "MASTERS",
+    "NODES",
+    "UNAUTHENTICATED",
+    "node_name",
+    "service_account",
+    "service_account_groups",
+    "service_account_username",
+    "with_authenticated",
 ]
 
 MASTERS: Final = "system:masters"
@@ -49,7 +59,7 @@ def service_account(username: str) -> tuple[str, str] | None:
     """Namespace and name of the service account that a user name stands for; None if it stands for none."""
     if not username.startswith(_SERVICE_ACCOUNT_PREFIX):
         return None
-    parts = username[len(_SERVICE_ACCOUNT_PREFIX):].split(":")
+    parts = username[len(_SERVICE_ACCOUNT_PREFIX) :].split(":")
     if len(parts) != 2 or names.dns_label(parts[0], False) or names.dns_subdomain(parts[1], False):
         return None
     return parts[0], parts[1]
@@ -59,5 +69,5 @@ def node_name(username: str) -> str | None:
     """The node that a user name stands for, or None."""
     if not username.startswith(_NODE_PREFIX):
         return None
-    name = username[len(_NODE_PREFIX):]
+    name = username[len(_NODE_PREFIX) :]
     return None if names.dns_subdomain(name, False) else name

@@ -1,9 +1,10 @@
 """Asking as somebody else: the Impersonate-… headers, and who may use them.
 
-There are several modes. The constrained ones (for a node that a service account runs on, any node, a service account,
-any other user) ask twice: may the caller do this request while impersonating (`impersonate-on:MODE:VERB`), and may he
-be that user (`impersonate:MODE`). The legacy one asks only for the verb `impersonate`. The first mode that agrees wins; if
-none does, the caller is told what the first of them missed.
+There are several modes. The constrained ones (for a node that a service account runs on, any node, a
+service account, any other user) ask twice: may the caller do this request while impersonating
+(`impersonate-on:MODE:VERB`), and may he be that user (`impersonate:MODE`). The legacy one asks only for the
+verb `impersonate`. The first mode that agrees wins; if none does, the caller is told what the first of them
+missed.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go).
 """
@@ -99,7 +100,7 @@ def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
         wanted.groups += headers.all(_GROUP)
     for name in headers:
         if name.startswith(_EXTRA_PREFIX):
-            key = _unescaped(name[len(_EXTRA_PREFIX):])
+            key = _unescaped(name[len(_EXTRA_PREFIX) :])
             wanted.extra.setdefault(key, []).extend(headers.all(name))
     if wanted.name:
         return wanted
@@ -125,10 +126,12 @@ def _go_syntax(wanted: _Wanted) -> str:
     extra = "map[string][]string(nil)"
     if wanted.extra:
         pairs = (
-            f"{go_quote(key)}:[]string{{{', '.join(map(go_quote, values))}}}" for key, values in sorted(wanted.extra.items())
+            f"{go_quote(key)}:[]string{{{', '.join(map(go_quote, values))}}}"
+            for key, values in sorted(wanted.extra.items())
         )
         extra = f"map[string][]string{{{', '.join(pairs)}}}"
-    return f"&user.DefaultInfo{{Name:{go_quote(wanted.name)}, UID:{go_quote(wanted.uid)}, Groups:{groups}, Extra:{extra}}}"
+    who = f"Name:{go_quote(wanted.name)}, UID:{go_quote(wanted.uid)}, Groups:{groups}, Extra:{extra}"
+    return f"&user.DefaultInfo{{{who}}}"
 
 
 # ---------------------------------------------------------------- the modes
@@ -204,7 +207,9 @@ class _Check:
             self._allow_extra(wanted.extra)
         return User(wanted.name, wanted.uid, _complete(wanted.name, groups), wanted.extra)
 
-    def _question(self, resource: str, name: str, group: str, *, namespace: str = "", subresource: str = "") -> Attributes:
+    def _question(
+        self, resource: str, name: str, group: str, *, namespace: str = "", subresource: str = ""
+    ) -> Attributes:
         return Attributes(self._caller, self._mode.verb, namespace, group, resource, subresource, name)
 
     def _require(self, attributes: Attributes) -> None:

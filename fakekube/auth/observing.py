@@ -1,4 +1,6 @@
-"""Objects that decisions are made from, and when they changed: what was computed from them is good until then."""
+"""Objects that decisions are made from, and when they changed: what was computed from them is good until
+then.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """Role-based access control: rules of roles, given to subjects by bindings.
 
-Rules only ever add rights, so a question is answered by the first rule that matches. The roles and bindings are read
-through `Observed`; what they say is indexed by subject once, and decisions are kept, until they change.
+Rules only ever add rights, so a question is answered by the first rule that matches. The roles and bindings
+are read through `Observed`; what they say is indexed by subject once, and decisions are kept, until they
+change.
 
-Invariant: an answer is never older than the last write of a role or binding that was seen to end before the question.
+Invariant: an answer is never older than the last write of a role or binding that was seen to end before the
+question.
 
 Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go and
 pkg/apis/rbac/v1/evaluation_helpers.go.
@@ -26,7 +28,9 @@ __all__ = ["BUCKETS", "RBACAuthorizer", "Rule", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 #: Where the store keeps what decisions depend on.
-BUCKETS: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
+BUCKETS: Final = tuple(
+    f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
+)
 _ALL: Final = "*"
 _MAXIMUM_KEPT_DECISIONS: Final = 4096
 
@@ -66,8 +70,15 @@ class RBACAuthorizer:
         self._refresh()
         user = attributes.user
         key = (
-            user.name, user.groups, attributes.verb, attributes.namespace, attributes.group, attributes.resource,
-            attributes.subresource, attributes.name, attributes.path if not attributes.is_resource_request else None,
+            user.name,
+            user.groups,
+            attributes.verb,
+            attributes.namespace,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            attributes.name,
+            attributes.path if not attributes.is_resource_request else None,
         )
         decision = self._decisions.get(key)
         if decision is None:
@@ -77,7 +88,9 @@ class RBACAuthorizer:
         return decision
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], str]:
-        """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went wrong."""
+        """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went
+        wrong.
+        """
         self._refresh()
         bindings = list(self._bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
@@ -117,7 +130,9 @@ class _Roles:
     """The rules behind a roleRef."""
 
     def __init__(self, policies: Observed) -> None:
-        self._cluster = {role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")}
+        self._cluster = {
+            role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")
+        }
         self._roles = {
             (role["metadata"]["namespace"], role["metadata"]["name"]): role.get("rules") or ()
             for role in policies.list(GROUP, "roles")
@@ -134,12 +149,16 @@ class _Roles:
         return ((), status.not_found(GROUP, kind.lower(), name).message) if rules is None else (rules, "")
 
 
-def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles) -> None:
+def _index(
+    subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles
+) -> None:
     """Note what a binding gives to each of its subjects."""
     reference = binding["roleRef"]
     rules, problem = roles.rules(reference["kind"], namespace, reference["name"])
     named = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
-    opening = f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
+    opening = (
+        f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
+    )
     for subject in binding.get("subjects") or ():
         key = _subject_key(subject, namespace)
         given = subjects.setdefault(key, [])
@@ -169,7 +188,9 @@ def _given(subjects: _Subjects, user: User) -> list[Binding]:
     for group in user.groups:
         found += subjects.get(("Group", group), ())
     if len(found) > 1:
-        found = list({binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values())
+        found = list(
+            {binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values()
+        )
     return found
 
 
@@ -196,7 +217,10 @@ def rule_allows(rule: Rule, attributes: Attributes) -> bool:
         return True
     if not attributes.subresource:
         return attributes.resource in resources
-    return f"{attributes.resource}/{attributes.subresource}" in resources or f"*/{attributes.subresource}" in resources
+    return (
+        f"{attributes.resource}/{attributes.subresource}" in resources
+        or f"*/{attributes.subresource}" in resources
+    )
 
 
 def _path_matches(pattern: str, path: str) -> bool:

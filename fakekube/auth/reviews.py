@@ -1,7 +1,7 @@
 """What the review kinds ask and answer, between their JSON and what `auth` speaks: users, questions, rules.
 
-The kinds themselves (decoding, validation, who asks) are resources like others; these functions are the part that
-needs to know users and rules. All take and give plain JSON data in the shape of the kinds.
+The kinds themselves (decoding, validation, who asks) are resources like others; these functions are the
+part that needs to know users and rules. All take and give plain JSON data in the shape of the kinds.
 
 Specified by: k8s.io/kubernetes/pkg/registry/authentication/tokenreview, …/authorization/subjectaccessreview,
 …/selfsubjectrulesreview and …/authorization/util.
@@ -26,13 +26,17 @@ _PATH_RULE = ("verbs", "nonResourceURLs")
 def user_info(user: User) -> dict[str, Any]:
     """A user in the shape of authentication.k8s.io UserInfo."""
     info = {
-        "username": user.name, "uid": user.uid, "groups": list(user.groups),
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
         "extra": {key: list(values) for key, values in sorted(user.extra.items())},
     }
     return {key: value for key, value in info.items() if value}
 
 
-def token_review_status(authenticator: Authenticator, token: str, audiences: Sequence[str] = ()) -> dict[str, Any]:
+def token_review_status(
+    authenticator: Authenticator, token: str, audiences: Sequence[str] = ()
+) -> dict[str, Any]:
     """The status of a TokenReview of a token."""
     try:
         found = authenticator.authenticate_token(token, audiences)
@@ -50,8 +54,13 @@ def attributes_of_spec(spec: Mapping[str, Any]) -> Attributes:
         path = spec.get("nonResourceAttributes") or {}
         return Attributes(user, path.get("verb", ""), path=path.get("path", ""), is_resource_request=False)
     return Attributes(
-        user, resource.get("verb", ""), resource.get("namespace", ""), resource.get("group", ""),
-        resource.get("resource", ""), resource.get("subresource", ""), resource.get("name", ""),
+        user,
+        resource.get("verb", ""),
+        resource.get("namespace", ""),
+        resource.get("group", ""),
+        resource.get("resource", ""),
+        resource.get("subresource", ""),
+        resource.get("name", ""),
     )
 
 
@@ -60,7 +69,11 @@ def rules_review_status(authorizer: RBACAuthorizer, user: User, namespace: str) 
     rules, problem = authorizer.rules_for(user, namespace)
     resource_rules = [_part(rule, _RESOURCE_RULE) for rule in rules if rule.get("resources")]
     path_rules = [_part(rule, _PATH_RULE) for rule in rules if rule.get("nonResourceURLs")]
-    status: dict[str, Any] = {"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": False}
+    status: dict[str, Any] = {
+        "resourceRules": resource_rules,
+        "nonResourceRules": path_rules,
+        "incomplete": False,
+    }
     if problem:
         status["evaluationError"] = problem
     return status
@@ -68,4 +81,6 @@ def rules_review_status(authorizer: RBACAuthorizer, user: User, namespace: str) 
 
 def _part(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
     """These members of a rule; verbs are there even if empty."""
-    return {member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"}
+    return {
+        member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"
+    }

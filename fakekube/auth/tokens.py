@@ -1,7 +1,8 @@
 """Service account tokens: JSON Web Tokens signed with the key of this process.
 
-The key is ECDSA P-256 and made when it is first needed; clusters of one process share it, as a token names the
-service account and its uid and so never fits another cluster's. Checking a token is in `authentication`.
+The key is ECDSA P-256 and made when it is first needed; clusters of one process share it, as a token names
+the service account and its uid and so never fits another cluster's. Checking a token is in
+`authentication`.
 
 Specified by: k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms), RFC 7515, RFC 7517, RFC 7518.
 """
@@ -84,7 +85,9 @@ class Signer:
             raise refused
         r, s = (int.from_bytes(part) for part in (raw[:_COORDINATE_BYTES], raw[_COORDINATE_BYTES:]))
         try:
-            self._key.public_key().verify(utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256()))
+            self._key.public_key().verify(
+                utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256())
+            )
         except InvalidSignature:
             raise refused from None
         return claims
@@ -93,8 +96,13 @@ class Signer:
         """The public key as a JSON Web Key Set, its members in the order of the real server."""
         numbers = self._key.public_key().public_numbers()
         key = {
-            "use": "sig", "kty": "EC", "kid": self.key_id, "crv": _CURVE, "alg": ALGORITHM,
-            "x": _encode(_coordinate(numbers.x)), "y": _encode(_coordinate(numbers.y)),
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.key_id,
+            "crv": _CURVE,
+            "alg": ALGORITHM,
+            "x": _encode(_coordinate(numbers.x)),
+            "y": _encode(_coordinate(numbers.y)),
         }
         return {"keys": [key]}
 

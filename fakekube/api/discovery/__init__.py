@@ -1,7 +1,7 @@
 """What is served: the discovery documents, derived from the registry.
 
-`documents` makes them for one state of the registry, `endpoints` serves them; `versions` knows which version of a
-custom group comes first.
+`documents` makes them for one state of the registry, `endpoints` serves them; `versions` knows which
+version of a custom group comes first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The discovery documents of one state of the registry, in both forms: one document a group, and aggregated.
 
-Groups come in the order of priority: the built-in ones as the facts have them, then the custom ones by name. Built-in
-verbs are listed by the alphabet, those of custom resources in the order in which their server names them; a built-in
-resource leaves group and version of its own kind out of the aggregated form, a custom one does not.
+Groups come in the order of priority: the built-in ones as the facts have them, then the custom ones by
+name. Built-in verbs are listed by the alphabet, those of custom resources in the order in which their
+server names them; a built-in resource leaves group and version of its own kind out of the aggregated form,
+a custom one does not.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-apiserver/pkg/apiserver
 (customresource_discovery_controller.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
@@ -77,7 +78,11 @@ class Snapshot:
     @cached_property
     def groups(self) -> Document:
         """APIGroupList of /apis."""
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(name) for name in self.group_names]}
+        return {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [self._group(name) for name in self.group_names],
+        }
 
     def group(self, name: str) -> Document | None:
         """APIGroup of /apis/NAME; None if it is not served."""
@@ -86,7 +91,9 @@ class Snapshot:
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
 
     def _group(self, name: str) -> Document:
-        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._by_group[name]]
+        versions = [
+            {"groupVersion": f"{name}/{version}", "version": version} for version in self._by_group[name]
+        ]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def resources(self, group: str, version: str) -> Document | None:
@@ -98,7 +105,10 @@ class Snapshot:
         if not group:
             return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
         return {
-            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": listed,
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{group}/{version}",
+            "resources": listed,
         }
 
     # ------------------------------------------------------------ aggregated
@@ -120,7 +130,10 @@ class Snapshot:
             for group in groups
         ]
         return {
-            "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
         }
 
 
@@ -149,8 +162,12 @@ def _names(resource: Resource) -> Document:
 def _listed(resource: Resource) -> list[Document]:
     """A resource and what is below it, each an APIResource."""
     main = {
-        "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-        "kind": resource.kind, "verbs": _verbs(resource), **_names(resource),
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _verbs(resource),
+        **_names(resource),
     }
     if resource.storage_version_hash:
         main["storageVersionHash"] = resource.storage_version_hash
@@ -159,7 +176,9 @@ def _listed(resource: Resource) -> list[Document]:
 
 def _listed_subresource(resource: Resource, subresource: Subresource) -> Document:
     entry: Document = {
-        "name": f"{resource.plural}/{subresource.name}", "singularName": "", "namespaced": resource.namespaced,
+        "name": f"{resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
     }
     if _foreign(resource, subresource):
         entry |= {"group": subresource.gvk.group, "version": subresource.gvk.version}
@@ -169,7 +188,9 @@ def _listed_subresource(resource: Resource, subresource: Subresource) -> Documen
 def _aggregated(resource: Resource) -> Document:
     entry: Document = {
         "resource": resource.plural,
-        "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
+        "responseKind": _response_kind(
+            resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom
+        ),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": _verbs(resource),
@@ -179,7 +200,9 @@ def _aggregated(resource: Resource) -> Document:
         {
             "subresource": subresource.name,
             "responseKind": _response_kind(
-                subresource.gvk.group, subresource.gvk.version, subresource.gvk.kind,
+                subresource.gvk.group,
+                subresource.gvk.version,
+                subresource.gvk.kind,
                 told=resource.custom or _foreign(resource, subresource),
             ),
             "verbs": sorted(subresource.verbs),

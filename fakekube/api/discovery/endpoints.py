@@ -1,10 +1,10 @@
 """The paths of discovery: /api, /apis and what is directly below.
 
-Three servers answer here in the real one, and it shows: /apis and /apis/GROUP take every method, /api and the group
-versions only GET; below a built-in group an unknown version is a Status, elsewhere it is text.
+Three servers answer here in the real one, and it shows: /apis and /apis/GROUP take every method, /api and
+the group versions only GET; below a built-in group an unknown version is a Status, elsewhere it is text.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go, aggregated/wrapper.go, etag.go),
-k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go,
+aggregated/wrapper.go, etag.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class DiscoveryEndpoints:
         cbor: the feature gate CBORServingAndStorage is on.
     """
 
-    def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False) -> None:
+    def __init__(
+        self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False
+    ) -> None:
         self._documents = documents
         self._is_builtin = is_builtin
         self._cbor = cbor
@@ -55,14 +57,18 @@ class DiscoveryEndpoints:
         self._aggregated_offer = _AggregatedOffer(cbor=cbor)
 
     def respond(self, request: Request) -> Response | None:
-        """The answer for a path that starts with /api or /apis; None if nobody serves it. Raises StatusError."""
+        """The answer for a path that starts with /api or /apis; None if nobody serves it. Raises
+        StatusError.
+        """
         path = request.info.path
         parts = split_path(path)
         if path in ("/apis", "/apis/"):
             return self._groups(request)
+        if path.startswith("//") or not parts:
+            return None
         if parts[0] == "api":
             return self._core(request, parts)
-        if len(parts) < 2 or not parts[1]:
+        if parts[0] != "apis" or len(parts) < 2 or not parts[1]:
             return None
         group = parts[1]
         return self._group(request, group) if len(parts) == 2 else self._version(request, group, parts[2])
@@ -70,7 +76,9 @@ class DiscoveryEndpoints:
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
             self._judge(request)
-            return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
+            return self._aggregated(request, [""]) or self._negotiated(
+                _core_versions(request), "APIVersions", request
+            )
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise answers.not_found()
@@ -118,7 +126,9 @@ class DiscoveryEndpoints:
         caching = [("Cache-Control", "public"), ("Etag", etag), ("Vary", "Accept")]
         if headers.get("if-none-match") == etag:
             return Response(304, caching, b"")
-        return Response(200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body)
+        return Response(
+            200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body
+        )
 
 
 def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:

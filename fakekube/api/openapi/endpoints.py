@@ -15,7 +15,10 @@ class OpenAPIEndpoints:
 
     def endpoints(self) -> dict[str, Callable[[Request], Response]]:
         """The paths that are matched whole."""
-        return {"/openapi/v2": lambda _: answers.page_not_found(), "/openapi/v3": lambda _: answers.page_not_found()}
+        return {
+            "/openapi/v2": lambda _: answers.page_not_found(),
+            "/openapi/v3": lambda _: answers.page_not_found(),
+        }
 
     def prefixes(self) -> dict[str, Callable[[Request], Response]]:
         """What is served below a path."""
