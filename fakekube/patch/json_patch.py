@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -110,7 +111,8 @@ def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes
             editor.perform(operation)
     except _Rejected:
         raise unprocessable() from None
-    return without_literals(editor.root) if literal else editor.root
+    result = editor.finish()
+    return without_literals(result) if literal else result
 
 
 def _with_literal_values(operations: Sequence[Operation], patch: list[Any]) -> list[Operation]:
@@ -125,9 +127,22 @@ class _Editor:
     """A document under change: knows which containers are its own copies."""
 
     def __init__(self, document: Any) -> None:
-        self._own: dict[int, Any] = {}
+        self._opened: list[Any] = []
+        self._own: set[int] = set()
+        """The identities of the opened containers that stand in one place only."""
         self._copied_bytes = 0
         self.root = self._open(document)
+
+    def finish(self) -> Any:
+        """The changed document, what was opened sorted."""
+        for container in self._opened:
+            if isinstance(container, dict):
+                members = list(container.items())
+                in_order = sorted(members, key=itemgetter(0))
+                if in_order != members:
+                    container.clear()
+                    container.update(in_order)
+        return self.root
 
     def perform(self, operation: Operation) -> None:
         kind = operation.get("op")
@@ -140,8 +155,9 @@ class _Editor:
         """The container as a copy that may be changed."""
         if id(container) in self._own:
             return container
-        copy = dict(sorted(container.items())) if isinstance(container, dict) else list(container)
-        self._own[id(copy)] = copy
+        copy = container.copy()
+        self._opened.append(copy)
+        self._own.add(id(copy))
         return copy
 
     def _find(self, operation: Operation, member: str = "path") -> tuple[Any, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["Literal", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals"]
+__all__ = ["Literal", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals"]
 
 #: Escapes, characters that Go escapes, and numbers that can be written in several ways.
 _AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
@@ -47,6 +47,20 @@ def literal_text(value: Any) -> str:
         return str(value)
     text = orjson.dumps(value).decode()
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
+
+
+def go_json(value: Any) -> str:
+    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped."""
+    text = orjson.dumps(_with_whole_numbers(value), option=orjson.OPT_SORT_KEYS).decode()
+    return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_with_whole_numbers, value))
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
 class _Decoder(json.JSONDecoder):

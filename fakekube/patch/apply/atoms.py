@@ -1,0 +1,250 @@
+"""What apply does with a value: the operations that depend on types.
+
+An `Atom` is a type as merging sees it: a scalar, a list, a map, or one of several by the value that is met. Every
+operation of apply is a method of atoms, written once a shape: `Scalar` and `Choice` here, `Map` in `maps`, `List` in
+`lists`; `schema` makes them from the model.
+
+All methods take plain JSON values and give values or trees of field sets (see `fields`) back; nothing given is
+changed, results share what did not change, and a result that is the same value is the same object. A value of another
+shape than its atom is read as empty.
+
+Specified by: sigs.k8s.io/structured-merge-diff/typed (validate.go, tofieldset.go, compare.go, merge.go, remove.go,
+reconcile_schema.go, helpers.go) and fieldpath/set.go (EnsureNamedFieldsAreMembers).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Final, NamedTuple
+
+from fakekube.patch.apply.fields import LEAF, Tree, level_in_order, union
+from fakekube.patch.go_format import go_syntax, go_type, plain
+
+__all__ = [
+    "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Scalar", "Typing", "TypingError", "difference_of",
+    "is_same", "shown",
+]
+
+
+class TypingError(Exception):
+    """A value that does not fit its type; the message is the real server's."""
+
+
+class Typing:
+    """Collects what is wrong with a value.
+
+    :param duplicates: items of keyed lists and sets may repeat.
+    """
+
+    __slots__ = ("duplicates", "problems")
+
+    def __init__(self, *, duplicates: bool = False) -> None:
+        self.duplicates = duplicates
+        self.problems: list[str] = []
+
+    def add(self, path: str, problem: str) -> None:
+        self.problems.append(f"{path}: {problem}" if path else problem)
+
+    def raise_if_any(self) -> None:
+        if len(self.problems) == 1:
+            raise TypingError(self.problems[0])
+        if self.problems:
+            raise TypingError("\n  ".join(["errors:", *self.problems]))
+
+
+class Difference(NamedTuple):
+    """What a comparison has found below an element; None for nothing."""
+
+    removed: Tree | None
+    modified: Tree | None
+    added: Tree | None
+
+
+NOTHING: Final = Difference(None, None, None)
+_MODIFIED: Final = Difference(None, LEAF, None)
+
+#: What has parts; anything else is a leaf for every atom.
+CONTAINERS: Final = frozenset({dict, list})
+
+
+def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
+    """A difference from trees of one's own, which may be empty and in any order."""
+    return Difference(
+        level_in_order(removed) if removed else None,
+        level_in_order(modified) if modified else None,
+        level_in_order(added) if added else None,
+    )
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Are these JSON values equal? Numbers are compared as numbers, booleans are no numbers."""
+    if a is b:
+        return True
+    if isinstance(a, bool) or isinstance(b, bool):
+        return False
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(is_same(item, b[key]) for key, item in a.items())
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(is_same, a, b))
+    return bool(a == b)
+
+
+class Atom(ABC):
+    """See the module."""
+
+    exact: bool = True
+    """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
+
+    @abstractmethod
+    def check(self, value: Any, path: str, typing: Typing) -> None:
+        """Tells what is wrong with a value; it may be absent (None)."""
+
+    @abstractmethod
+    def field_set(self, value: Any) -> Tree | None:
+        """The fields that an applied configuration with this value names; None for none."""
+
+    @abstractmethod
+    def presence(self, value: Any) -> Tree:
+        """The fields of a value that has come or gone as a whole, its own element among them."""
+
+    @abstractmethod
+    def compare(self, old: Any, new: Any) -> Difference:
+        """What differs between two values that are both there (either may be null)."""
+
+    @abstractmethod
+    def merge(self, live: Any, applied: Any) -> Any:
+        """The live value with what is applied; both are there. Without a change it is the live value itself."""
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        """The value without the members of a set; a container that becomes empty becomes null."""
+        return value
+
+    def extract(self, value: Any, items: Tree) -> Any:
+        """The value with nothing but the members of a set and what leads to them."""
+        return value
+
+    def with_named_fields(self, tree: Tree) -> Tree:
+        """The set with all fields of structs as members that lead to members."""
+        return tree
+
+    def reconcile(self, node: Tree) -> Tree:
+        """A set as this type would have it now: what lies below atomic parts becomes the part itself."""
+        return node
+
+    def compare_leaf(self, old: Any, new: Any) -> Difference:
+        """The comparison of values that have no parts."""
+        equal = old == new if self.exact else is_same(old, new)
+        return NOTHING if equal else _MODIFIED
+
+    def merge_leaf(self, live: Any, applied: Any) -> Any:
+        """What is applied, or the live value if that is the same and of the same Python type."""
+        return live if type(live) is type(applied) and self.compare_leaf(live, applied) is NOTHING else applied
+
+
+class Scalar(Atom):
+    """A leaf of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        """:param kind: "string", "numeric", "boolean" or "untyped"."""
+        self._kind = kind
+        self.exact = kind != "untyped"
+
+    def check(self, value: Any, path: str, typing: Typing) -> None:
+        if value is not None:
+            problem = _SCALAR_CHECKS[self._kind](value)
+            if problem is not None:
+                typing.add(path, problem)
+
+    def field_set(self, value: Any) -> Tree | None:
+        return LEAF
+
+    def presence(self, value: Any) -> Tree:
+        return LEAF
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        return self.compare_leaf(old, new)
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        return self.merge_leaf(live, applied)
+
+
+def _check_string(value: Any) -> str | None:
+    if isinstance(value, str):
+        return None
+    return f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
+
+
+def _check_numeric(value: Any) -> str | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return None
+    return f"expected numeric (int or float), got {go_type(value)}"
+
+
+def _check_boolean(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f"expected boolean, got {shown(value)}"
+
+
+def _check_untyped(value: Any) -> str | None:
+    return f"expected any scalar, got {shown(value)}" if isinstance(value, dict | list) else None
+
+
+_SCALAR_CHECKS = {
+    "string": _check_string,
+    "numeric": _check_numeric,
+    "boolean": _check_boolean,
+    "untyped": _check_untyped,
+}
+
+
+def shown(value: Any) -> str:
+    """A value as %v of structured-merge-diff's wrapper prints it."""
+    return f"&{{{plain(value)}}}"
+
+
+class Choice(Atom):
+    """A value of any shape: the shape that is met decides."""
+
+    def __init__(self, *, exact: bool) -> None:
+        """The alternatives are set afterwards, since they may lead back here."""
+        self.exact = exact
+        self.scalar: Atom
+        self.list: Atom
+        self.map: Atom
+
+    def _of(self, value: Any) -> Atom:
+        if value is None or isinstance(value, dict):
+            return self.map
+        return self.list if isinstance(value, list) else self.scalar
+
+    def check(self, value: Any, path: str, typing: Typing) -> None:
+        self._of(value).check(value, path, typing)
+
+    def field_set(self, value: Any) -> Tree | None:
+        return self._of(value).field_set(value)
+
+    def presence(self, value: Any) -> Tree:
+        return self._of(value).presence(value)
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        """Values of two shapes are compared as both: one shape sees its leaf go, the other its parts come."""
+        before, after = self._of(old), self._of(new)
+        found = after.compare(old, new)
+        if before is after:
+            return found
+        other = before.compare(old, new)
+        return Difference(*(b if a is None else a if b is None else union(a, b) for a, b in zip(found, other, strict=True)))
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        return self._of(applied).merge(live, applied)
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        return self._of(value).remove(value, items)
+
+    def extract(self, value: Any, items: Tree) -> Any:
+        return self._of(value).extract(value, items)
+
+    def with_named_fields(self, tree: Tree) -> Tree:
+        return self.map.with_named_fields(tree)
+
+    def reconcile(self, node: Tree) -> Tree:
+        return self.map.reconcile(node)

@@ -1,0 +1,214 @@
+"""metadata.managedFields: who owns which fields, read from and written to objects.
+
+In print it is a list of entries; at work it is a `Managed`, a map from managers to what they own. A manager is who
+(`fieldManager`), how (Apply or Update), through which subresource and, for updates only, in which version: two entries
+that agree in all that are one manager. Times belong to managers, to the second.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (managedfields.go, buildmanagerinfo.go,
+capmanagers.go, conflict.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from fakekube.errors.field import go_quote
+from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
+
+__all__ = [
+    "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "decode", "encode",
+    "format_time", "is_reset",
+]
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+#: Update managers that an object keeps; older ones become entries of `_ANCIENT`.
+MAX_UPDATE_MANAGERS: Final = 10
+_ANCIENT: Final = "ancient-changes"
+
+
+class EntryError(ValueError):
+    """Entries that nobody could have written but by hand."""
+
+
+@dataclass(slots=True, frozen=True)
+class Manager:
+    """Who owns fields. `api_version` is empty for appliers, who are the same in every version."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, name: str, operation: str, api_version: str, subresource: str) -> Manager:
+        """The manager of a write; one without a name is "unknown"."""
+        return cls(name or "unknown", operation, "" if operation == APPLY else api_version, subresource)
+
+    @property
+    def identifier(self) -> str:
+        """JSON of what identifies a manager: the real server sorts by it."""
+        parts = {
+            "manager": self.name,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+        }
+        return orjson.dumps({key: value for key, value in parts.items() if value}).decode()
+
+    @property
+    def printed(self) -> str:
+        """As the messages of conflicts name it."""
+        text = go_quote(self.name)
+        if self.subresource:
+            text = f"{text} with subresource {go_quote(self.subresource)}"
+        return f"{text} using {self.api_version}" if self.operation == UPDATE else text
+
+
+@dataclass(slots=True, frozen=True)
+class Owned:
+    """What a manager owns, and the version in which the paths are to be read."""
+
+    fields: FieldSet
+    api_version: str
+
+    def with_fields(self, fields: FieldSet) -> Owned:
+        return self if fields is self.fields else replace(self, fields=fields)
+
+
+@dataclass(slots=True)
+class Managed:
+    """The managers of one object and the times of their last changes (RFC 3339; absent for never)."""
+
+    owners: dict[Manager, Owned] = field(default_factory=dict)
+    times: dict[Manager, str] = field(default_factory=dict)
+
+    def capped(self) -> Managed:
+        """The same with no more than ten update managers: the oldest of a version are joined."""
+        updaters = [manager for manager in self.owners if manager.operation == UPDATE]
+        if len(updaters) <= MAX_UPDATE_MANAGERS:
+            return self
+        updaters.sort(key=lambda manager: (self.times.get(manager, ""), manager.identifier))
+        owners, times = dict(self.owners), dict(self.times)
+        surplus = len(updaters) - MAX_UPDATE_MANAGERS
+        first_of: dict[str, Manager] = {}
+        for manager in updaters:
+            if surplus == 0:
+                break
+            owned = owners[manager]
+            bucket = Manager(_ANCIENT, UPDATE, owned.api_version)
+            first = first_of.setdefault(owned.api_version, manager)
+            if first is manager:
+                continue
+            if bucket not in owners:
+                owners[bucket] = owners.pop(first)
+            owners[bucket] = owned.with_fields(owned.fields | owners[bucket].fields)
+            if manager in times:
+                times[bucket] = times[manager]
+            else:
+                times.pop(bucket, None)
+            del owners[manager]
+            surplus -= 1
+        return Managed(owners, times)
+
+
+def is_reset(entries: Any) -> bool:
+    """Does a request ask to forget all managers: an empty list, or one of one empty entry?"""
+    return isinstance(entries, list) and entries in ([], [{}])
+
+
+def decode(entries: Any) -> Managed:
+    """Reads the entries of an object. Raises EntryError if one of them cannot be read."""
+    managed = Managed()
+    for entry in entries or ():
+        operation = entry.get("operation", "")
+        api_version = entry.get("apiVersion", "")
+        if operation not in (APPLY, UPDATE):
+            raise EntryError("operation must be `Apply` or `Update`")
+        if not api_version:
+            raise EntryError("apiVersion must not be empty")
+        if entry.get("fieldsType") != "FieldsV1":
+            raise EntryError("fieldsType must be FieldsV1")
+        known_version = "" if operation == APPLY else api_version
+        manager = Manager(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
+        managed.owners[manager] = Owned(_decode_fields(entry.get("fieldsV1")), api_version)
+        time = entry.get("time")
+        if time is not None:
+            managed.times[manager] = time
+        else:
+            managed.times.pop(manager, None)
+    return managed
+
+
+def _decode_fields(fields: Any) -> FieldSet:
+    known = _trees.get(orjson.dumps(fields))
+    if known is not None:
+        return FieldSet(known)
+    try:
+        return FieldSet.from_json(fields)
+    except FieldSetError as error:
+        raise EntryError(f"error decoding set: {error}") from None
+
+
+def encode(managed: Managed, *, sorted_keys: bool = False) -> list[dict[str, Any]]:
+    """The entries of an object, in their order: by operation, time, name, version and subresource.
+
+    :param sorted_keys: of custom resources, whose members are sorted all the way down.
+    """
+    entries = [
+        _encode(manager, owned, managed.times.get(manager), sorted_keys) for manager, owned in managed.owners.items()
+    ]
+    entries.sort(key=_entry_order)
+    return entries
+
+
+def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool) -> dict[str, Any]:
+    tree = owned.fields.tree
+    entry: dict[str, Any] = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": owned.api_version,
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _shared(_sorted_tree(tree) if sorted_keys else tree, tree),
+        "subresource": manager.subresource,
+    }
+    names = sorted(entry) if sorted_keys else entry
+    return {name: entry[name] for name in names if entry[name] or name == "fieldsV1"}
+
+
+def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    keys = ("operation", "time", "manager", "apiVersion", "subresource")
+    return tuple(entry.get(key, "") for key in keys)
+
+
+def _sorted_tree(tree: Tree) -> Tree:
+    return {element: _sorted_tree(tree[element]) for element in sorted(tree)}
+
+
+#: Trees that this module has written: by their JSON, the tree in canonical order. What is found here need not be
+#: checked when it comes back, and objects of one make share their trees.
+_trees: dict[bytes, Tree] = {}
+_MAX_TREES: Final = 4096
+
+
+def _shared(written: Tree, tree: Tree) -> Tree:
+    """The tree to be written; one that was written before stands for its equals if it is in canonical order."""
+    text = orjson.dumps(written)
+    known = _trees.get(text)
+    if known is None:
+        if len(_trees) >= _MAX_TREES:
+            del _trees[next(iter(_trees))]
+        _trees[text] = known = tree
+    return known if written is tree else written
+
+
+def format_time(now: datetime) -> str:
+    """A UTC time as entries have it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

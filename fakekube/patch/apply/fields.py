@@ -1,0 +1,281 @@
+"""Field sets: which fields of an object somebody owns, or a change has touched.
+
+A set is the tree that FieldsV1 shows: an object whose members are path elements. An element with an empty object is
+a member of the set; one with children is a member only if they include `.`, besides what its children are. So the
+sets of objects at rest are used as they are, and results share what did not change.
+
+Invariant: trees are never changed; no element has an empty set of children that is not a leaf; elements are canonical
+and in canonical order (see `elements`), which every operation keeps.
+
+Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fakekube.patch.apply.elements import SELF, ElementError, Path, canonical, order
+
+__all__ = [
+    "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member", "joined",
+    "level_in_order", "ordered", "union",
+]
+
+Tree = dict[str, Any]
+"""Path elements and what lies below each of them, another Tree."""
+
+#: A member of a set without children. Shared; never changed.
+LEAF: Final[Tree] = {}
+
+
+class FieldSetError(ValueError):
+    """JSON that is no field set."""
+
+
+class FieldSet:
+    """An immutable set of paths, with the operations of an algebra: `|`, `&`, `-`, `in`, iteration.
+
+    `-` is the difference of members: taking away a parent leaves its children. `without` takes the children along.
+    """
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: Tree = LEAF) -> None:
+        self.tree = tree
+
+    @classmethod
+    def of(cls, *paths: Path) -> FieldSet:
+        """The set of these paths; the empty path, the whole object, is never a member."""
+        tree: Tree = {}
+        for path in paths:
+            if path:
+                _insert(tree, path)
+        return cls(ordered(tree))
+
+    @classmethod
+    def from_json(cls, value: Any) -> FieldSet:
+        """Reads FieldsV1 from outside, forgiving about order and form. Raises FieldSetError."""
+        tree, _ = _read(value)
+        return cls(ordered(tree))
+
+    def __or__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(union(self.tree, other.tree))
+
+    def __and__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(intersection(self.tree, other.tree))
+
+    def __sub__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(difference(self.tree, other.tree))
+
+    def without(self, other: FieldSet) -> FieldSet:
+        """The difference in which a member of `other` takes away all that is below it, too."""
+        return FieldSet(recursive_difference(self.tree, other.tree))
+
+    def leaves(self) -> FieldSet:
+        """The members without children."""
+        return FieldSet(_leaves(self.tree))
+
+    def below(self, element: str) -> FieldSet:
+        """The paths that begin with `element`, without it."""
+        return FieldSet(children(self.tree.get(element, LEAF)))
+
+    def matching(self, patterns: Sequence[tuple[str | None, ...]]) -> FieldSet:
+        """The paths that begin as one of the patterns, in which None stands for any element; their parents as well."""
+        return FieldSet(_matching(self.tree, patterns))
+
+    def __contains__(self, path: Path) -> bool:
+        node: Tree | None = self.tree
+        for element in path:
+            node = node.get(element) if node is not None else None
+        return bool(path) and node is not None and is_member(node)
+
+    def __iter__(self) -> Iterator[Path]:
+        """All members: those of a level before those below it."""
+        return _paths(self.tree, ())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in _paths(self.tree, ()))
+
+    def __bool__(self) -> bool:
+        return bool(self.tree)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldSet) and self.tree == other.tree
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self))
+
+    def __repr__(self) -> str:
+        return f"FieldSet({self.tree!r})"
+
+
+def _insert(tree: Tree, path: Path) -> None:
+    """Adds a path to a tree of one's own."""
+    *parents, last = path
+    for element in parents:
+        node = tree.get(element)
+        if not node:
+            tree[element] = {} if node is None else {SELF: LEAF}
+        tree = tree[element]
+    if tree.get(last):
+        tree[last][SELF] = LEAF
+    else:
+        tree[last] = LEAF
+
+
+def is_member(node: Tree) -> bool:
+    """Does the element above this node belong to the set?"""
+    return not node or SELF in node
+
+
+def children(node: Tree) -> Tree:
+    """The node without the mark of its own membership."""
+    if SELF not in node:
+        return node
+    return {element: below for element, below in node.items() if element != SELF}
+
+
+def joined(member: bool, below: Tree) -> Tree | None:
+    """The node of an element that is a member or not, and has these children; None for neither."""
+    if not below:
+        return LEAF if member else None
+    return {SELF: LEAF, **below} if member else below
+
+
+def union(a: Tree, b: Tree) -> Tree:
+    """The members of either set. The trees may be nodes: their own membership is joined, too."""
+    if not a or a is b:
+        return b
+    if not b:
+        return a
+    result = dict(a)
+    for element, node in b.items():
+        known = result.get(element)
+        if known is None:
+            result[element] = node
+        elif known is not node:
+            result[element] = _union_of_nodes(known, node)
+    return result if len(result) == len(a) else level_in_order(result)
+
+
+def _union_of_nodes(a: Tree, b: Tree) -> Tree:
+    if not a:
+        return b if not b or SELF in b else {SELF: LEAF, **b}
+    if not b:
+        return a if SELF in a else {SELF: LEAF, **a}
+    return union(a, b)
+
+
+def difference(a: Tree, b: Tree) -> Tree:
+    """The members of `a` that are not in `b`."""
+    if not a or not b:
+        return a
+    result: Tree = {}
+    for element, node in a.items():
+        other = b.get(element)
+        left = node if other is None else _difference_of_nodes(node, other)
+        if left is not None:
+            result[element] = left
+    return result
+
+
+def _difference_of_nodes(a: Tree, b: Tree) -> Tree | None:
+    member = is_member(a) and not is_member(b)
+    if not a:
+        return LEAF if member else None
+    return joined(member, difference(children(a), children(b)))
+
+
+def recursive_difference(a: Tree, b: Tree) -> Tree:
+    """The members of `a` that are neither in `b` nor below a member of it."""
+    if not a or not b:
+        return a
+    result: Tree = {}
+    for element, node in a.items():
+        other = b.get(element)
+        if other is None:
+            result[element] = node
+        elif not is_member(other):
+            left = joined(is_member(node), recursive_difference(children(node), other)) if node else LEAF
+            if left is not None:
+                result[element] = left
+    return result
+
+
+def intersection(a: Tree, b: Tree) -> Tree:
+    """The members of both sets."""
+    result: Tree = {}
+    for element, node in a.items():
+        other = b.get(element)
+        if other is None:
+            continue
+        common = joined(is_member(node) and is_member(other), intersection(children(node), children(other)))
+        if common is not None:
+            result[element] = common
+    return result
+
+
+def _leaves(tree: Tree) -> Tree:
+    return {element: _leaves(children(node)) for element, node in tree.items()}
+
+
+def _matching(tree: Tree, patterns: Sequence[tuple[str | None, ...]]) -> Tree:
+    if any(not pattern for pattern in patterns):
+        return tree
+    result: Tree = {}
+    for element, node in tree.items():
+        rests = [pattern[1:] for pattern in patterns if pattern[0] in (None, element)]
+        kept = joined(is_member(node), _matching(children(node), rests)) if rests else None
+        if kept is not None:
+            result[element] = kept
+    return result
+
+
+def _paths(tree: Tree, prefix: Path) -> Iterator[Path]:
+    for element, node in tree.items():
+        if element != SELF and is_member(node):
+            yield (*prefix, element)
+    for element, node in tree.items():
+        if node:
+            yield from _paths(node, (*prefix, element))
+
+
+def level_in_order(tree: Tree) -> Tree:
+    """The tree with the elements of its first level in canonical order."""
+    if len(tree) < 2:
+        return tree
+    in_order = sorted(tree)
+    if in_order[-1][0] != "f":  # the text is the order of fields only, which sort behind `.` and before i:, k: and v:
+        in_order.sort(key=order)
+    return {element: tree[element] for element in in_order}
+
+
+def ordered(tree: Tree) -> Tree:
+    """The tree with the elements of every level in canonical order."""
+    return level_in_order({element: ordered(node) if node else LEAF for element, node in tree.items()})
+
+
+def _read(value: Any) -> tuple[Tree, bool]:
+    """The children of a node from outside, and whether it is marked as a member."""
+    if value is None:
+        return LEAF, False
+    if not isinstance(value, Mapping):
+        raise FieldSetError(f"expected an object, got {value!r}")
+    tree: Tree = {}
+    marked = False
+    for text, below in value.items():
+        if text == SELF:
+            marked = True
+            continue
+        try:
+            element = canonical(text)
+        except ElementError as error:
+            raise FieldSetError(f"not a path element: {error}") from None
+        if element is None:
+            continue
+        grandchildren, is_marked = _read(below)
+        node = joined(is_marked or not grandchildren, grandchildren)
+        if node is not None:
+            tree[element] = _union_of_nodes(tree[element], node) if element in tree else node
+    return tree, marked

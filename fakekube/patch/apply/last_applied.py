@@ -1,0 +1,83 @@
+"""The way from client-side apply to server-side apply.
+
+`kubectl apply` used to keep the last configuration in an annotation. When kubectl (the manager of that name) applies
+on the server, fields that the annotation names and that nobody has changed since are taken over without a conflict,
+and the annotation, while it is there, is kept up to date.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (lastappliedmanager.go, lastappliedupdater.go,
+lastapplied.go).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from fakekube.patch.apply.atoms import TypingError
+from fakekube.patch.apply.fields import FieldSet
+from fakekube.patch.apply.updater import Typed
+from fakekube.patch.literals import go_json
+
+__all__ = ["KUBECTL", "annotation", "fields_taken_over", "with_annotation"]
+
+#: The manager for which all this is done.
+KUBECTL: Final = "kubectl"
+
+_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+#: Bytes that the annotations of an object may have.
+_MAX_ANNOTATIONS: Final = 256 * 1024
+
+
+def annotation(obj: Any) -> str:
+    """The last configuration that an object remembers; empty for none."""
+    metadata = obj.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    value = annotations.get(_ANNOTATION, "")
+    return value if isinstance(value, str) else ""
+
+
+def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
+    """The fields of the last configuration that are still as it says; None if there is none that can be used."""
+    text = annotation(live.value)
+    try:
+        last = orjson.loads(text) if text else None
+    except ValueError:
+        return None
+    if not isinstance(last, dict) or last.get("kind") != kind or last.get("apiVersion") != live.api_version:
+        return None
+    if "kind" not in live.value:
+        last = {key: value for key, value in last.items() if key not in ("kind", "apiVersion")}
+    configuration = Typed(last, live.api_version, live.atom)
+    try:
+        live.check()
+        difference = configuration.check().compare(live)
+    except TypingError:
+        return None
+    return configuration.field_set() - difference.modified - difference.added - difference.removed
+
+
+def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
+    """The object remembering what has been applied, if it remembers any configuration; else the object itself."""
+    if not annotation(obj):
+        return obj
+    text = _configuration(applied)
+    annotations = {**obj["metadata"]["annotations"], _ANNOTATION: text}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
+        del annotations[_ANNOTATION]
+    if annotations == obj["metadata"]["annotations"]:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _configuration(applied: dict[str, Any]) -> str:
+    """What was applied as JSON, without the annotation itself."""
+    metadata = applied.get("metadata") or {}
+    if "annotations" in metadata:
+        metadata = dict(metadata)
+        annotations = metadata.pop("annotations")
+        if annotations is not None:
+            metadata["annotations"] = {key: value for key, value in annotations.items() if key != _ANNOTATION}
+        applied = {**applied, "metadata": metadata}
+    return go_json(applied) + "\n"

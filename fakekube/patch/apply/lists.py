@@ -1,0 +1,299 @@
+"""Lists under apply.
+
+A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of the latter two are owned one
+by one, each under an element made of its value or its keys (absent keys count with their defaults). Objects at rest
+may repeat an item; what repeats is one element without parts.
+
+Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doList and visitListItems of its walkers, and
+listItemToPathElement in helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from fakekube.patch.apply import elements
+from fakekube.patch.apply.atoms import (
+    NOTHING,
+    Atom,
+    Difference,
+    Typing,
+    TypingError,
+    difference_of,
+    is_same,
+    shown,
+)
+from fakekube.patch.apply.elements import SELF
+from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
+
+__all__ = ["AtomicList", "ItemList"]
+
+_EMPTY: list[Any] = []
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else _EMPTY
+
+
+class AtomicList(Atom):
+    """A list that is replaced as a whole."""
+
+    def __init__(self, item: Atom, *, exact: bool = True) -> None:
+        self._item = item
+        self.exact = exact
+
+    def check(self, value: Any, path: str, typing: Typing) -> None:
+        if value is not None and not isinstance(value, list):
+            typing.add(path, f"expected list, got {shown(value)}")
+        for index, item in enumerate(_items(value)):
+            self._item.check(item, f"{path}[{index}]", typing)
+
+    def field_set(self, value: Any) -> Tree | None:
+        return LEAF
+
+    def presence(self, value: Any) -> Tree:
+        return LEAF
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        return self.compare_leaf(old, new)
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        return self.merge_leaf(live, applied)
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        return None
+
+    def reconcile(self, node: Tree) -> Tree:
+        return LEAF if node else node
+
+
+class ItemList(Atom):
+    """A set or a map of items; only what their elements are made of tells the two apart."""
+
+    def __init__(
+        self, item: Atom, keys: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, *, exact: bool = True
+    ) -> None:
+        """
+        :param keys: of a map, in the order in which messages name them; none for a set.
+        :param defaults: of keys that an item may omit.
+        """
+        self._item = item
+        self._keys = tuple(keys)
+        self._sorted_keys = tuple(sorted(keys))
+        self._defaults = defaults or {}
+        self.exact = exact
+
+    @cached_property
+    def _only_key(self) -> str | None:
+        return self._keys[0] if len(self._keys) == 1 else None
+
+    def element(self, item: Any) -> str:
+        """The path element of an item. Raises TypingError for an item that has none."""
+        if not self._keys:
+            return _set_element(item)
+        if not isinstance(item, dict):
+            kind = "a null element" if item is None else "non-map elements"
+            raise TypingError(f"associative list with keys may not have {kind}")
+        only = self._only_key
+        if only is not None and only in item:
+            return elements.key(only, item[only])
+        pairs: list[Any] = []
+        for name in self._sorted_keys:
+            if name in item:
+                pairs += (name, item[name])
+            elif name in self._defaults:
+                pairs += (name, self._defaults[name])
+        if not pairs:
+            names = " ".join(f'"{name}"' for name in self._keys)
+            raise TypingError(
+                f"associative list with keys has an element that omits all key fields [{names}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return elements.key(*pairs)
+
+    def _grouped(self, value: Any) -> dict[str, list[Any]]:
+        """The items by element, in their order."""
+        groups: dict[str, list[Any]] = {}
+        for index, item in enumerate(_items(value)):
+            try:
+                groups.setdefault(self.element(item), []).append(item)
+            except TypingError as error:
+                raise TypingError(f"element {index}: {error}") from None
+        return groups
+
+    def check(self, value: Any, path: str, typing: Typing) -> None:
+        if value is not None and not isinstance(value, list):
+            typing.add(path, f"expected list, got {shown(value)}")
+        seen: set[str] = set()
+        for index, item in enumerate(_items(value)):
+            try:
+                element = self.element(item)
+            except TypingError as error:
+                typing.add(path, f"element {index}: {error}")
+                return
+            if element in seen and not typing.duplicates:
+                typing.add(path, f"duplicate entries for key {elements.printed(element)}")
+            seen.add(element)
+            self._item.check(item, f"{path}{elements.printed(element)}", typing)
+
+    def field_set(self, value: Any) -> Tree | None:
+        tree: Tree = {}
+        for element, group in self._grouped(value).items():
+            below = self._item.field_set(group[0]) if len(group) == 1 else None
+            tree[element] = {SELF: LEAF, **below} if below else LEAF
+        return level_in_order(tree) or None
+
+    def presence(self, value: Any) -> Tree:
+        tree: Tree = {
+            element: self._item.presence(group[0]) if len(group) == 1 else LEAF
+            for element, group in self._grouped(value).items()
+        }
+        return {SELF: LEAF, **level_in_order(tree)} if tree else LEAF
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        if old is new or (self.exact and old == new):
+            return NOTHING
+        before, after = self._grouped(old), self._grouped(new)
+        if not before and not after:
+            return self.compare_leaf(old, new)
+        removed: Tree = {}
+        modified: Tree = {}
+        added: Tree = {}
+        for element in {**before, **after}:
+            found = self._compare_groups(before.get(element, _EMPTY), after.get(element, _EMPTY))
+            for part, tree in zip(found, (removed, modified, added), strict=True):
+                if part is not None:
+                    tree[element] = part
+        return difference_of(removed, modified, added)
+
+    def _compare_groups(self, old: list[Any], new: list[Any]) -> Difference:
+        """The comparison of all items of one element: what repeats has no parts."""
+        if len(old) == len(new) == 1:
+            return self._item.compare(old[0], new[0])
+        if len(old) > 1 and len(new) > 1:
+            return NOTHING if len(old) == len(new) and all(map(is_same, old, new)) else Difference(None, LEAF, None)
+        removed = self._group_presence(old)
+        added = self._group_presence(new)
+        return Difference(removed, None, added)
+
+    def _group_presence(self, group: list[Any]) -> Tree | None:
+        if not group:
+            return None
+        return self._item.presence(group[0]) if len(group) == 1 else LEAF
+
+    def merge(self, live: Any, applied: Any) -> Any:
+        before, items = _items(live), _items(applied)
+        if not before and not items:
+            return self.merge_leaf(live, applied)
+        if not before or live is applied:
+            return applied
+        merged = self._merged_items(before, items)
+        if len(merged) == len(before) and all(a is b for a, b in zip(merged, before, strict=True)):
+            return live
+        return merged
+
+    def _merged_items(self, live: list[Any], applied: list[Any]) -> list[Any]:
+        """The applied items in their order, each with its live counterpart; other live items keep their places.
+
+        Live items that are not applied stand before the next shared item, as they do in the live list, as long as
+        the two lists agree on the order of what they share.
+        """
+        left = [self.element(item) for item in live]
+        right = [self.element(item) for item in applied]
+        counterparts: dict[str, Any] = {}
+        for element, item in zip(left, live, strict=True):
+            counterparts[element] = None if element in counterparts else item
+        changes = dict(zip(right, applied, strict=True))
+        shared = iter([element for element in right if element in counterparts])
+        wanted = next(shared, None)
+
+        merged: list[Any] = []
+        done: set[str] = set()
+
+        def take(element: str) -> None:
+            done.add(element)
+            known = counterparts.get(element)
+            merged.append(changes[element] if known is None else self._item.merge(known, changes[element]))
+
+        at_left = at_right = 0
+        while at_left < len(left) or at_right < len(right):
+            if at_left < len(left) and at_right < len(right):
+                element = left[at_left]
+                if element == right[at_right]:
+                    take(element)
+                    at_left += 1
+                    at_right += 1
+                    wanted = next(shared, None)
+                    continue
+                if element in changes and wanted is not None and wanted != element:
+                    at_left += 1
+                    continue
+            if at_left < len(left):
+                element = left[at_left]
+                if element not in changes:
+                    merged.append(live[at_left])
+                    at_left += 1
+                    continue
+                if element in done:
+                    at_left += 1
+            if at_right < len(right):
+                element = right[at_right]
+                take(element)
+                at_right += 1
+                if element == wanted:
+                    wanted = next(shared, None)
+        return merged
+
+    def remove(self, value: Any, items: Tree) -> Any:
+        if not value or not isinstance(value, list):
+            return None
+        kept: list[Any] = []
+        for item in value:
+            node = items.get(self.element(item))
+            if node is None:
+                kept.append(item)
+            elif not is_member(node):
+                kept.append(self._item.remove(item, node))
+        same = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
+        return value if same else kept or None
+
+    def extract(self, value: Any, items: Tree) -> Any:
+        if not value or not isinstance(value, list):
+            return value
+        kept: list[Any] = []
+        for item in value:
+            node = items.get(self.element(item))
+            if node is not None:
+                kept.append(self._item.extract(item, children(node)) if children(node) else item)
+        return kept or None
+
+    def with_named_fields(self, tree: Tree) -> Tree:
+        result: Tree = {}
+        for element, node in tree.items():
+            below = children(node)
+            if below and element.startswith("k:"):
+                below = self._item.with_named_fields(below)
+            result[element] = joined(is_member(node), below)
+        return result
+
+    def reconcile(self, node: Tree) -> Tree:
+        result = node
+        for element, below in node.items():
+            new = self._item.reconcile(below) if element != SELF else below
+            if new is not below:
+                if result is node:
+                    result = dict(node)
+                result[element] = new
+        return result
+
+
+def _set_element(item: Any) -> str:
+    if isinstance(item, dict):
+        raise TypingError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise TypingError("not supported: associative list with lists as elements")
+    if item is None:
+        raise TypingError("associative list without keys has an element that's an explicit null")
+    return elements.value(item)

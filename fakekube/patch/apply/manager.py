@@ -1,0 +1,392 @@
+"""The field manager: managedFields of every write, and server-side apply.
+
+One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` is told of a change
+that has been made (create, replace, any patch) and keeps the books; `apply` makes the change itself.
+
+Invariant: of the objects given, only the new object of `update`, which belongs to its request, is changed, and of it
+only `metadata`. An apply that changes nothing but the books leaves the rest of the live object as it is.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal: fieldmanager.go and the managers that it stacks
+(versioncheck, lastapplied, skipnonapplied, capmanagers, managedfieldsupdater, stripmeta, structuredmerge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from fakekube.errors import StatusError
+from fakekube.errors.status import bad_request, generic
+from fakekube.patch.apply import entries, last_applied
+from fakekube.patch.apply.atoms import Atom, TypingError
+from fakekube.patch.apply.elements import field, printed_path
+from fakekube.patch.apply.empty import empty_object
+from fakekube.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
+from fakekube.patch.apply.fields import FieldSet
+from fakekube.patch.apply.schema import atom_of, custom_atom_of
+from fakekube.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
+from fakekube.patch.conversion import ConversionError, convert
+from fakekube.schema.model import Type
+
+__all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
+
+Object = dict[str, Any]
+
+OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
+"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind there; None if
+there is no such version. Objects have kind and apiVersion or not, as at rest."""
+
+#: The fields of every object that nobody ever owns.
+_NEVER_OWNED: Final = FieldSet.of(
+    (field("apiVersion"),),
+    (field("kind"),),
+    (field("metadata"),),
+    *(
+        (field("metadata"), field(name))
+        for name in (
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+            "resourceVersion",
+        )
+    ),
+)
+
+#: While a change is attributed, before it is known whether it changes anything.
+_CURRENT: Final = Manager("current-operation", UPDATE)
+
+#: Who owns what was there when an object without managed fields is first applied to.
+_BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+def excluding(paths: Iterable[tuple[str, ...]]) -> Filter:
+    """A filter against fields (by their names) and all that is below them."""
+    excluded = FieldSet.of(*(tuple(map(field, path)) for path in paths))
+    return lambda fields: fields.without(excluded)
+
+
+def including(paths: Iterable[tuple[str | None, ...]]) -> Filter:
+    """A filter for nothing but these fields and all that is below them; None stands for any element."""
+    patterns = [tuple(name if name is None else field(name) for name in path) for path in paths]
+    return lambda fields: fields.matching(patterns)
+
+
+class FieldManager:
+    """See the module."""
+
+    def __init__(
+        self,
+        type: Type,
+        group: str,
+        version: str,
+        kind: str,
+        *,
+        subresource: str = "",
+        filters: Mapping[str, Filter] | None = None,
+        other_version: OtherVersion | None = None,
+        custom: bool = False,
+        scale_of_custom: bool = False,
+    ) -> None:
+        """
+        :param type: of the kind (of a custom resource: of its schema; metadata is added).
+        :param subresource: through which writes come; empty for the main path.
+        :param filters: by apiVersion, what writes never own (the strategy's reset fields).
+        :param other_version: how to get an object in other versions; without it there are none.
+        :param custom: a custom resource: objects have kind and apiVersion, and all members are sorted.
+        :param scale_of_custom: the scale of a custom resource, which cannot be applied on the real server.
+        """
+        self._type = type
+        self._kind = kind
+        self._gvk = f"{group}/{version}, Kind={kind}"
+        self._api_version = f"{group}/{version}" if group else version
+        self._subresource = subresource
+        self._other_version = other_version
+        self._custom = custom
+        self._scale_of_custom = scale_of_custom
+        self._atom = custom_atom_of(type) if custom else atom_of(type)
+        self._atoms: dict[int, Atom] = {id(type): self._atom}
+        self._empty = {} if custom else empty_object(type)
+        self._updater = Updater(self._converted, filters or {})
+
+    # ------------------------------------------------------------ update
+
+    def update(self, live: Object | None, new: Object, manager: str, now: datetime) -> None:
+        """Sets the managedFields of a changed object.
+
+        :param live: the object as it was, as at rest; None if it is being created.
+        :param new: the object as it will be, before admission: the request's own tree. What it says of managedFields
+            is what the client has sent.
+        :param manager: the request's fieldManager, or the name that its user agent gives.
+        """
+        metadata = new.get("metadata")
+        if not isinstance(metadata, dict):
+            return
+        requested = metadata.pop("managedFields", None)
+        before = _entries_of(live)
+        managed = self._requested(requested, before)
+        try:
+            managed = self._updated(live, new, managed, manager, now)
+        except TypingError:
+            return
+        self._set_entries(metadata, managed, before)
+
+    def _requested(self, requested: Any, before: list[Any]) -> Managed:
+        """What a request takes for the books: its own if it may and can write them, else those of the live object."""
+        if not self._subresource and requested != before:
+            if entries.is_reset(requested):
+                return Managed()
+            try:
+                managed = entries.decode(requested)
+            except EntryError:
+                managed = Managed()
+            if managed.owners:
+                return managed
+        return _decoded_or_empty(before)
+
+    def _updated(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+        """The books after a change. Objects that are not kept books of (none since their creation) stay so."""
+        if not managed.owners and _has_uid(live):
+            return managed
+        return self._attributed(live, new, managed, manager, now).capped()
+
+    def _attributed(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+        old = self._typed(_without_entries(live) if live is not None else self._empty)
+        current = self._typed(new)
+        if self._custom:
+            current.check(duplicates=True)
+            old.check(duplicates=True)
+        owners = self._updater.update(old, current, managed.owners, _CURRENT)
+        times = dict(managed.times)
+        change = owners.pop(_CURRENT, None)
+        fields = change.fields - _NEVER_OWNED if change is not None else FieldSet()
+        if fields:
+            who = Manager.of(manager, UPDATE, self._api_version, self._subresource)
+            if who in owners:
+                fields |= owners[who].fields
+            owners[who] = Owned(fields, self._api_version)
+            times[who] = entries.format_time(now)
+        return Managed(owners, times)
+
+    # ------------------------------------------------------------ apply
+
+    def apply(self, live: Object | None, applied: Any, manager: str, force: bool, now: datetime) -> Object:
+        """The object that results from applying a configuration, still to be defaulted.
+
+        :param live: the object as at rest; None if there is none yet.
+        :param applied: the configuration as it was parsed, with kind and apiVersion.
+        :returns: `live` itself if nothing changes.
+        :raises StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does not fit.
+        """
+        if self._gvk_of(applied) != self._gvk:
+            raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
+        before = _entries_of(live)
+        try:
+            managed = entries.decode(before)
+        except EntryError as error:
+            raise generic(500, "", f"failed to decode managed fields: {error}") from None
+        base = live if live is not None else self._empty
+        if not managed.owners:
+            managed = self._before_first_apply(base, managed, now)
+        result, managed = self._applied(base, applied, managed, manager, force, now)
+        if manager == last_applied.KUBECTL:
+            result = last_applied.with_annotation(result, applied)
+        return self._with_entries(result, managed, before)
+
+    def _before_first_apply(self, live: Object, managed: Managed, now: datetime) -> Managed:
+        """The books of an object that has none: what is there belongs to somebody."""
+        problem = "failed to create manager for existing fields"
+        if self._scale_of_custom:
+            raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk}) to proper version")
+        try:
+            return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
+        except TypingError as error:
+            raise generic(500, "", f"{problem}: {error}") from None
+
+    def _applied(
+        self, live: Object, applied: Any, managed: Managed, manager: str, force: bool, now: datetime
+    ) -> tuple[Object, Managed]:
+        configuration = self._configuration(applied)
+        old = self._typed(live)
+        if self._custom:
+            self._check_live(old)
+        who = Manager.of(manager, APPLY, self._api_version, self._subresource)
+        try:
+            new, owners = self._merged(old, configuration, managed, who, force)
+        except TypingError as error:
+            raise generic(500, "", str(error)) from None
+        times = dict(managed.times)
+        if who in owners:
+            fields = owners[who].fields - _NEVER_OWNED
+            del owners[who]
+            if fields:
+                owners[who] = Owned(fields, self._api_version)
+        if new is old:
+            return live, Managed(owners, times)
+        times[who] = entries.format_time(now)
+        return self._fitted(new.value, configuration.value, applied), Managed(owners, times)
+
+    def _configuration(self, applied: Object) -> Typed:
+        """What is applied, checked."""
+        metadata = applied.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+            raise bad_request("metadata.managedFields must be nil")
+        value = applied if self._custom else {k: v for k, v in applied.items() if k not in ("kind", "apiVersion")}
+        try:
+            return self._typed(value).check()
+        except TypingError as error:
+            what = self._described(applied)
+            raise generic(500, "", f"failed to create typed patch object ({what}): {error}") from None
+
+    def _check_live(self, live: Typed) -> None:
+        try:
+            live.check(duplicates=True)
+        except TypingError as error:
+            what = self._described(live.value)
+            raise generic(500, "", f"failed to create typed live object ({what}): {error}") from None
+
+    def _merged(
+        self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
+    ) -> tuple[Typed, dict[Manager, Owned]]:
+        """The merged object and its owners; kubectl takes over what it has owned in the client-side way."""
+        try:
+            return self._updater.apply(live, applied, managed.owners, who, force=force)
+        except Conflicts as conflicts:
+            allowed = None
+            if who.name == last_applied.KUBECTL:
+                allowed = last_applied.fields_taken_over(live, self._kind)
+            left = conflicts if allowed is None else conflicts.without(allowed)
+            if left.paths:
+                raise conflict_error(left) from None
+        return self._updater.apply(live, applied, managed.owners, who, force=True)
+
+    def _fitted(self, new: Object, patch: Object, applied: Object) -> Object:
+        """The merged object as its Go type would hold it."""
+        if self._scale_of_custom:
+            raise self._not_convertible(f"failed to convert new object ({self._described(applied)}) to proper version")
+        if self._custom:
+            return new
+        try:
+            return dict(convert(self._type, new, patch))
+        except ConversionError as error:
+            raise self.misfit(applied, str(error)) from None
+
+    def misfit(self, applied: Object, problem: str) -> StatusError:
+        """500 for a result that does not decode (`problem` in the decoder's words)."""
+        name = self._gvk.removeprefix("/")
+        return generic(
+            500,
+            "",
+            f"failed to convert new object ({self._described(applied)}) to proper version: "
+            f"unable to convert unstructured object to {name}: {problem}",
+        )
+
+    def _not_convertible(self, problem: str) -> StatusError:
+        return generic(500, "", f"{problem}: request to convert CR to an invalid group/version: {self._api_version}")
+
+    # ------------------------------------------------------------ parts
+
+    def _typed(self, value: Any) -> Typed:
+        return Typed(value, self._api_version, self._atom)
+
+    def _converted(self, typed: Typed, version: str) -> Typed:
+        """See `updater.Convert`."""
+        if version.count("/") > 1:
+            raise TypingError(f"unexpected GroupVersion string: {version}")
+        if version == self._api_version == typed.api_version:
+            return typed
+        found = self._other_version(typed.value, typed.api_version, version) if self._other_version else None
+        if found is None:
+            raise UnknownVersion
+        value, type = found
+        return Typed(value, version, self._atom_of(type)).check()
+
+    def _atom_of(self, type: Type) -> Atom:
+        if not self._custom:
+            return atom_of(type)
+        known = self._atoms.get(id(type))
+        if known is None:
+            known = self._atoms[id(type)] = custom_atom_of(type)
+        return known
+
+    def _gvk_of(self, applied: Any) -> str:
+        """Group, version and kind as Go prints them; nothing where they cannot be read."""
+        api_version, kind = applied.get("apiVersion"), applied.get("kind")
+        api_version = api_version if isinstance(api_version, str) else ""
+        kind = kind if isinstance(kind, str) else ""
+        if api_version.count("/") > 1:
+            return "/, Kind="
+        group, _, version = api_version.rpartition("/")
+        return f"{group}/{version}, Kind={kind}"
+
+    def _described(self, applied: Object) -> str:
+        """Namespace, name and kind, as messages have them."""
+        metadata = applied.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        namespace, name = (
+            value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name")
+        )
+        return f"{namespace}/{name}; {self._gvk}"
+
+    def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
+        """Writes the books into metadata of one's own."""
+        written = entries.encode(managed, sorted_keys=self._custom)
+        if not written:
+            return
+        metadata["managedFields"] = before if written == before else written
+        if self._custom:
+            members = sorted(metadata.items())
+            metadata.clear()
+            metadata.update(members)
+
+    def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
+        """The object with these books; itself if it has them already."""
+        written = entries.encode(managed, sorted_keys=self._custom)
+        if written == before and before == _entries_of(obj):
+            return obj
+        metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+        self._set_entries(metadata, managed, before)
+        return {**obj, "metadata": metadata}
+
+
+def conflict_error(conflicts: Conflicts) -> StatusError:
+    """409 with a cause a field."""
+    found = list(conflicts)
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {manager.printed}",
+            "field": printed_path(path),
+        }
+        for manager, path in found
+    ]
+    if len(found) == 1:
+        (manager, path), *_ = found
+        message = f"Apply failed with 1 conflict: conflict with {manager.printed}: {printed_path(path)}"
+    else:
+        lines = []
+        for manager, fields in conflicts.paths.items():
+            lines.append(f"conflicts with {manager.printed}:")
+            lines += [f"- {printed_path(path)}" for path in fields]
+        message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+    return StatusError(409, "Conflict", message, {"causes": causes})
+
+
+def _entries_of(obj: Object | None) -> list[Any]:
+    return ((obj or {}).get("metadata") or {}).get("managedFields") or []
+
+
+def _decoded_or_empty(before: list[Any]) -> Managed:
+    try:
+        return entries.decode(before)
+    except EntryError:
+        return Managed()
+
+
+def _without_entries(obj: Object) -> Object:
+    metadata = obj.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+def _has_uid(obj: Object | None) -> bool:
+    return bool(((obj or {}).get("metadata") or {}).get("uid"))

@@ -1,0 +1,77 @@
+"""The books of an object as its scale has them.
+
+A scale has one field to own, `spec.replicas`; in the object it stands where the kind has it. Going to the scale, the
+managers that own the field there own it here; coming back, those that own it no more lose it, and new ones get it.
+
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go. As there, managers that come from a scale
+have no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakekube.patch.apply import entries
+from fakekube.patch.apply.elements import Path, field
+from fakekube.patch.apply.entries import Managed, Owned
+from fakekube.patch.apply.fields import FieldSet
+
+__all__ = ["ScaleMapping"]
+
+_SCALE: Final = "autoscaling/v1"
+_REPLICAS: Final[Path] = (field("spec"), field("replicas"))
+
+
+@dataclass(slots=True, frozen=True)
+class ScaleMapping:
+    """Where a kind has its replicas.
+
+    :param api_version: of the path through which the scale is reached.
+    :param paths: by apiVersion, the names that lead to the replicas; None for a version without a scale.
+    :param custom: a custom resource, whose entries have sorted members.
+    """
+
+    api_version: str
+    paths: Mapping[str, tuple[str, ...] | None]
+    custom: bool = False
+
+    def to_scale(self, parent_entries: Any) -> list[dict[str, Any]]:
+        """The managedFields of the scale of an object with these managedFields."""
+        parent = entries.decode(parent_entries)
+        scale = Managed()
+        for manager, owned in parent.owners.items():
+            path = self._path(owned.api_version)
+            if path is not None and path in owned.fields:
+                scale.owners[manager] = Owned(FieldSet.of(_REPLICAS), _SCALE)
+                if manager in parent.times:
+                    scale.times[manager] = parent.times[manager]
+        return entries.encode(scale)
+
+    def to_parent(self, parent_entries: Any, scale_entries: Any) -> list[dict[str, Any]]:
+        """The managedFields of the object after its scale has come to have these managedFields."""
+        parent, scale = entries.decode(parent_entries), entries.decode(scale_entries)
+        result = Managed()
+        taken = dict(scale.owners)
+        for manager, owned in parent.owners.items():
+            if owned.api_version not in self.paths:
+                continue
+            path = self._path(owned.api_version)
+            kept = owned
+            if path is not None and path in owned.fields:
+                if manager not in taken:
+                    kept = owned.with_fields(owned.fields - FieldSet.of(path))
+                taken.pop(manager, None)
+            if kept.fields or kept is owned:
+                result.owners[manager] = kept
+        own_path = self._path(self.api_version)
+        for manager, owned in taken.items():
+            if _REPLICAS in owned.fields and own_path is not None:
+                result.owners[manager] = Owned(FieldSet.of(own_path), self.api_version)
+        result.times = {manager: time for manager, time in parent.times.items() if manager in result.owners}
+        return entries.encode(result, sorted_keys=self.custom)
+
+    def _path(self, api_version: str) -> Path | None:
+        names = self.paths.get(api_version)
+        return tuple(map(field, names)) if names is not None else None

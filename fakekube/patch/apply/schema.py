@@ -1,0 +1,190 @@
+"""The atoms of a type: how the model's shapes, list types and map types look to apply.
+
+Built-in types are made into atoms once per process; those of custom resources once per field manager, since they come
+and go with their definitions.
+
+Specified by: k8s.io/kube-openapi/pkg/schemaconv (openapi.go, smd.go): atoms are made from the OpenAPI schema of a type,
+whose few departures from the Go type are the table `_SPECIAL` and the rules for defaults of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from fakekube.patch.apply.atoms import Atom, Choice, Scalar
+from fakekube.patch.apply.lists import AtomicList, ItemList
+from fakekube.patch.apply.maps import Map
+from fakekube.schema import builtin
+from fakekube.schema.model import Field, ListType, MapType, Shape, Type
+
+__all__ = ["atom_of", "custom_atom_of"]
+
+_STRING = Scalar("string")
+_NUMERIC = Scalar("numeric")
+_BOOLEAN = Scalar("boolean")
+_UNTYPED = Scalar("untyped")
+#: Scalars of several kinds that decoding has narrowed down: times, quantities.
+_TEXT = Scalar("untyped")
+_TEXT.exact = True
+
+_OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+
+
+def _untyped_atomic() -> Choice:
+    """Any value, every part a leaf."""
+    choice = Choice(exact=False)
+    choice.scalar = _UNTYPED
+    choice.list = AtomicList(choice, exact=False)
+    choice.map = Map(None, choice, atomic=True, exact=False)
+    return choice
+
+
+def _deduced(*, exact: bool = False) -> Choice:
+    """Any value: objects are granular all the way down, lists are leaves."""
+    choice = Choice(exact=exact)
+    choice.scalar = _UNTYPED
+    choice.list = AtomicList(_UNTYPED_ATOMIC, exact=False)
+    choice.map = Map(None, choice, exact=False, deduced=True)
+    return choice
+
+
+_UNTYPED_ATOMIC = _untyped_atomic()
+_DEDUCED = _deduced()
+
+_SPECIAL: Mapping[Shape, Atom] = {
+    Shape.STRING: _STRING,
+    Shape.BYTES: _STRING,
+    Shape.DURATION: _STRING,
+    Shape.INTEGER: _NUMERIC,
+    Shape.NUMBER: _NUMERIC,
+    Shape.BOOLEAN: _BOOLEAN,
+    Shape.TIME: _TEXT,
+    Shape.MICRO_TIME: _TEXT,
+    Shape.QUANTITY: _TEXT,
+    Shape.INT_OR_STRING: _deduced(exact=True),
+    Shape.RAW: _UNTYPED_ATOMIC,
+    Shape.ANY: _DEDUCED,
+    Shape.FIELDS_V1: Map(None, _DEDUCED, exact=False, deduced=True),
+}
+
+#: Types with a JSON form of their own, of which OpenAPI says nothing.
+_ANYTHING = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
+
+
+def atom_of(type: Type) -> Atom:
+    """The atom of a type."""
+    return _builtin_atom(type) if type.name else _make(type)
+
+
+def custom_atom_of(type: Type) -> Atom:
+    """The atom of a custom resource's root, whose metadata is that of every kind."""
+    members = _members(type, embedded=True)
+    return Map(members, _other(type), exact=_is_exact(type))
+
+
+_builtin_atom: Callable[[Type], Atom]
+
+
+def _make(type: Type) -> Atom:
+    special = _SPECIAL.get(type.shape)
+    if special is not None:
+        return _formatted(type, special)
+    if type.shape is Shape.LIST:
+        return _list(type, type.list_type, type.list_map_keys)
+    atomic = type.map_type is MapType.ATOMIC
+    if type.shape is Shape.MAP:
+        return Map(None, atom_of(type.items) if type.items else _DEDUCED, atomic=atomic, exact=_is_exact(type))
+    if type.go.endswith(_ANYTHING):
+        return _DEDUCED
+    members = _members(type, embedded=type.embedded_resource)
+    return Map(members, _other(type), atomic=atomic, exact=_is_exact(type))
+
+
+_builtin_atom = cache(_make)
+
+
+def _formatted(type: Type, atom: Atom) -> Atom:
+    """Strings of a schema with a format are checked as any scalar is."""
+    if atom is _STRING and not type.name and type.format not in ("", "byte"):
+        return _UNTYPED
+    return atom
+
+
+def _members(type: Type, *, embedded: bool) -> Callable[[], Mapping[str, Atom]]:
+    def declare() -> Mapping[str, Atom]:
+        atoms = {name: _field_atom(field) for name, field in type.fields.items()}
+        if embedded and not type.name:
+            atoms["metadata"] = atom_of(builtin.type_of(_OBJECT_META))
+            atoms.setdefault("apiVersion", _STRING)
+            atoms.setdefault("kind", _STRING)
+        return atoms
+
+    return declare
+
+
+def _field_atom(field: Field) -> Atom:
+    """OpenAPI's patch strategy says how a list merges where no list type does."""
+    type = field.type
+    if type.shape is Shape.LIST and "merge" in field.patch_strategy and "l" not in field.row:
+        keys = (field.patch_merge_key,) if field.patch_merge_key else ()
+        return _list(type, ListType.MAP if keys else ListType.SET, keys)
+    return atom_of(type)
+
+
+def _other(type: Type) -> Atom | None:
+    """Of entries that a struct does not declare: free-form objects take any."""
+    return _DEDUCED if type.preserve_unknown_fields or not type.fields else None
+
+
+def _list(type: Type, list_type: ListType, keys: tuple[str, ...]) -> Atom:
+    items, exact = type.items, _is_exact(type)
+    if items is None:
+        return AtomicList(_UNTYPED_ATOMIC, exact=False)
+    if list_type is ListType.ATOMIC:
+        return AtomicList(atom_of(items), exact=exact)
+    if list_type is ListType.SET:
+        return ItemList(atom_of(items), exact=exact)
+    defaults = {key: default for key in keys if (default := _key_default(items.fields.get(key))) is not None}
+    return ItemList(atom_of(items), keys, defaults, exact=exact)
+
+
+def _key_default(field: Field | None) -> Any:
+    """The default of a key in OpenAPI: the zero value where that is always printed, unless the schema says more."""
+    if field is None:
+        return None
+    if not field.type.name:
+        return field.default if field.default is not None else field.type.default
+    if "x" in field.row:
+        return field.row["x"].get("default")
+    if field.pointer or "o" not in field.row:
+        return None
+    return {Shape.STRING: "", Shape.INTEGER: 0, Shape.BOOLEAN: False}.get(field.type.shape)
+
+
+def _is_exact(type: Type) -> bool:
+    """Does no part of the type take any value? Recursive types count as if one did."""
+    known = _exactness.get(id(type)) if type.name else None
+    if known is not None:
+        return known
+    if type.name:
+        _exactness[id(type)] = False
+    exact = _has_exact_parts(type)
+    if type.name:
+        _exactness[id(type)] = exact
+    return exact
+
+
+#: Of built-in types, which live as long as the process.
+_exactness: dict[int, bool] = {}
+
+
+def _has_exact_parts(type: Type) -> bool:
+    if type.shape in (Shape.RAW, Shape.ANY, Shape.FIELDS_V1) or type.preserve_unknown_fields:
+        return False
+    if type.shape in (Shape.LIST, Shape.MAP):
+        return type.items is not None and _is_exact(type.items)
+    if type.shape is not Shape.STRUCT:
+        return True
+    return bool(type.fields) and all(_is_exact(field.type) for field in type.fields.values())

@@ -1,0 +1,267 @@
+"""The algorithm of apply: who owns what after a change, what an applier gives up, and who objects.
+
+An object is held together with its version and atom (`Typed`), since every manager reads its paths in the version
+that it has used. Objects of other versions come from a `Convert`, which a field manager is given.
+
+* `update`: whoever changes a field owns it, all others lose it.
+* `apply`: merges a configuration into the live object, removes what the applier had named before and names no more
+  unless somebody else owns it, and gives the applier what it names. A change of a field that another manager owns is a
+  conflict, unless forced: then the field changes hands. Naming the value that is there is no change: it is shared.
+
+Nothing given is changed; what did not change is the same object.
+
+Specified by: sigs.k8s.io/structured-merge-diff/merge (update.go), whose order of steps shows in messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fakekube.patch.apply.atoms import Atom, Typing, TypingError, is_same
+from fakekube.patch.apply.elements import Path
+from fakekube.patch.apply.entries import Manager, Owned
+from fakekube.patch.apply.fields import LEAF, FieldSet
+
+__all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
+
+Owners = Mapping[Manager, Owned]
+Filter = Callable[[FieldSet], FieldSet]
+"""Takes the fields away that nobody may own."""
+
+
+class UnknownVersion(Exception):
+    """A version to which an object cannot be converted because there is no such version."""
+
+
+class Conflicts(Exception):
+    """Fields of others that an apply would change: by manager, sorted by it."""
+
+    def __init__(self, paths: Mapping[Manager, FieldSet]) -> None:
+        super().__init__()
+        self.paths = dict(sorted(paths.items(), key=lambda item: item[0].identifier))
+
+    def __iter__(self) -> Iterator[tuple[Manager, Path]]:
+        return ((manager, path) for manager, fields in self.paths.items() for path in fields)
+
+    def without(self, allowed: FieldSet) -> Conflicts:
+        """The conflicts about other fields."""
+        left = {manager: fields - allowed for manager, fields in self.paths.items()}
+        return Conflicts({manager: fields for manager, fields in left.items() if fields})
+
+
+@dataclass(slots=True, frozen=True)
+class Typed:
+    """An object, the version it is in, and the atom of its kind."""
+
+    value: Any
+    api_version: str
+    atom: Atom
+
+    def check(self, *, duplicates: bool = False) -> Typed:
+        """The same if it fits its type. Raises TypingError."""
+        typing = Typing(duplicates=duplicates)
+        self.atom.check(self.value, "", typing)
+        typing.raise_if_any()
+        return self
+
+    def field_set(self) -> FieldSet:
+        return FieldSet(self.atom.field_set(self.value) or LEAF)
+
+    def named_field_set(self) -> FieldSet:
+        return self.with_named_fields(self.field_set())
+
+    def with_named_fields(self, fields: FieldSet) -> FieldSet:
+        return FieldSet(self.atom.with_named_fields(fields.tree))
+
+    def merge(self, applied: Typed) -> Typed:
+        return self._with(self.atom.merge(self.value, applied.value))
+
+    def remove(self, fields: FieldSet) -> Typed:
+        return self._with(self.atom.remove(self.value, fields.tree)) if fields else self
+
+    def extract(self, fields: FieldSet) -> Typed:
+        return self._with(self.atom.extract(self.value, fields.tree))
+
+    def compare(self, new: Typed) -> Comparison:
+        found = self.atom.compare(self.value, new.value)
+        return Comparison(*(FieldSet(tree or LEAF) for tree in found))
+
+    def _with(self, value: Any) -> Typed:
+        return self if value is self.value else replace(self, value=value)
+
+
+Convert = Callable[[Typed, str], Typed]
+"""An object in another version. Raises UnknownVersion, or TypingError if it does not fit its type there."""
+
+
+@dataclass(slots=True, frozen=True)
+class Comparison:
+    """What a change has removed, modified and added."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    @property
+    def changed(self) -> FieldSet:
+        return self.modified | self.added
+
+    def filtered(self, keep: Filter | None) -> Comparison:
+        return self if keep is None else Comparison(keep(self.removed), keep(self.modified), keep(self.added))
+
+
+class Updater:
+    """See the module."""
+
+    def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
+        """:param filters: by version, what writes never own."""
+        self._convert = convert
+        self._filters = filters
+
+    def update(self, live: Typed, new: Typed, owners: Owners, manager: Manager) -> dict[Manager, Owned]:
+        """The owners after `manager` has changed the object from `live` to `new`."""
+        owners = self._reconciled(live, owners)
+        result, comparison = self._transferred(live, new, owners, manager, force=True)
+        known = result.get(manager)
+        fields = comparison.changed
+        if known is not None:
+            fields = known.fields - comparison.removed | fields
+        keep = self._filters.get(new.api_version)
+        fields = keep(fields) if keep is not None else fields
+        result.pop(manager, None)
+        if fields:
+            result[manager] = Owned(fields, new.api_version)
+        return result
+
+    def apply(
+        self, live: Typed, applied: Typed, owners: Owners, manager: Manager, *, force: bool
+    ) -> tuple[Typed, dict[Manager, Owned]]:
+        """The object with the configuration applied (`live` itself if nothing changes), and its owners.
+
+        :raises Conflicts: if others own what would change, and `force` is not set.
+        """
+        owners = self._reconciled(live, owners)
+        merged = live.merge(applied)
+        last = owners.get(manager)
+        fields = applied.field_set()
+        keep = self._filters.get(applied.api_version)
+        fields = keep(fields) if keep is not None else fields
+        owners = {**owners, manager: Owned(fields, applied.api_version)}
+        try:
+            merged = self._pruned(merged, owners, manager, last)
+        except TypingError as error:
+            raise TypingError(f"failed to prune fields: {error}") from None
+        if is_same(live.value, merged.value):
+            merged = live
+        result, _ = self._transferred(live, merged, owners, manager, force=force)
+        return merged, result
+
+    def _transferred(
+        self, live: Typed, new: Typed, owners: Owners, manager: Manager, *, force: bool
+    ) -> tuple[dict[Manager, Owned], Comparison]:
+        """The owners without what others lose by the change."""
+        comparisons = {new.api_version: live.compare(new).filtered(self._filters.get(new.api_version))}
+        result: dict[Manager, Owned] = {}
+        conflicts: dict[Manager, FieldSet] = {}
+        for owner, owned in owners.items():
+            if owner == manager:
+                result[owner] = owned
+                continue
+            comparison = self._comparison_in(owned.api_version, live, new, comparisons)
+            if comparison is None:
+                continue
+            taken = owned.fields & comparison.changed
+            if taken:
+                conflicts[owner] = taken
+            result[owner] = owned.with_fields(owned.fields - taken - comparison.removed)
+        if conflicts and not force:
+            raise Conflicts(conflicts)
+        return {owner: owned for owner, owned in result.items() if owned.fields}, comparisons[new.api_version]
+
+    def _comparison_in(
+        self, version: str, live: Typed, new: Typed, comparisons: dict[str, Comparison]
+    ) -> Comparison | None:
+        """The change as it looks in another version; None if there is no such version."""
+        if version not in comparisons:
+            try:
+                before = self._converted(live, version, "failed to convert old object")
+                after = self._converted(new, version, "failed to convert new object")
+            except UnknownVersion:
+                return None
+            comparisons[version] = before.compare(after).filtered(self._filters.get(version))
+        return comparisons[version]
+
+    def _converted(self, typed: Typed, version: str, problem: str) -> Typed:
+        if typed.api_version == version:
+            return typed
+        try:
+            return self._convert(typed, version)
+        except TypingError as error:
+            raise TypingError(f"{problem}: {error}") from None
+
+    def _reconciled(self, live: Typed, owners: Owners) -> dict[Manager, Owned]:
+        """The owners as the types are now: without unknown versions, atomic parts owned as a whole."""
+        result: dict[Manager, Owned] = {}
+        for manager, owned in owners.items():
+            try:
+                typed = live if owned.api_version == live.api_version else self._convert(live, owned.api_version)
+            except UnknownVersion:
+                continue
+            tree = typed.atom.reconcile(owned.fields.tree)
+            result[manager] = owned if tree is owned.fields.tree else owned.with_fields(FieldSet(tree))
+        return result
+
+    def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
+        """The merged object without what the applier has given up and nobody else owns."""
+        if last is None or not last.fields:
+            return merged
+        given_up = last.fields - owners[manager].fields
+        if not given_up and last.api_version == merged.api_version:
+            return merged
+        try:
+            before = self._converted(merged, last.api_version, "failed to convert merged object to last applied version")
+        except UnknownVersion:
+            return merged
+        removed = before.remove(before.with_named_fields(last.fields))
+        try:
+            removed = self._with_owned_items(before, removed, last.api_version, owners)
+        except TypingError as error:
+            raise TypingError(f"failed add back owned items: {error}") from None
+        try:
+            removed = self._with_dangling_items(before, removed, last)
+        except TypingError as error:
+            raise TypingError(f"failed add back dangling items: {error}") from None
+        return self._convert_back(removed, owners[manager].api_version)
+
+    def _convert_back(self, typed: Typed, version: str) -> Typed:
+        return typed if typed.api_version == version else self._convert(typed, version)
+
+    def _with_owned_items(self, merged: Typed, pruned: Typed, first: str, owners: Owners) -> Typed:
+        """What is pruned, with what anybody owns; the version of the pruned object first."""
+        owned_in: dict[str, FieldSet] = {first: FieldSet()}
+        for owned in owners.values():
+            owned_in[owned.api_version] = owned_in.get(owned.api_version, FieldSet()) | owned.fields
+        for version, fields in owned_in.items():
+            if not fields and version == first:
+                continue
+            try:
+                merged = self._converted(merged, version, f"failed to convert merged object at version {version}")
+                pruned = self._converted(pruned, version, f"failed to convert pruned object at version {version}")
+            except UnknownVersion:
+                continue
+            kept = pruned.named_field_set() | merged.with_named_fields(fields)
+            pruned = merged.remove(merged.named_field_set() - kept)
+        return pruned
+
+    def _with_dangling_items(self, merged: Typed, pruned: Typed, last: Owned) -> Typed:
+        """What is pruned, with what was not owned by the applier but went with a parent."""
+        try:
+            pruned = self._converted(
+                pruned, last.api_version, "failed to convert pruned object to last applied version"
+            )
+        except UnknownVersion:
+            return merged
+        gone = merged.named_field_set() - pruned.named_field_set()
+        return merged.remove(gone & merged.with_named_fields(last.fields))
