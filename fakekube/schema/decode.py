@@ -1,10 +1,16 @@
 """Reading parsed JSON as a built-in type: Go's decoder, message for message.
 
-Theory of operation: each type is compiled once into a closure `(value, walk) -> tree`; a decode is one call. The walk
-goes through a value in the order of the document, because that decides which mistake is told: the *first* wrong type
-is remembered and told at the end, but a value with a form of its own (time, quantity, bytes of an IntOrString …) that
-cannot be read ends everything at once. `Walk.stack` holds where we are, and costs nothing but a push and a pop; texts
-of paths are made only when something is wrong.
+Theory of operation: each type is compiled once into a decoder, a closure `(value, walk) -> tree`, that knows two roads.
+
+* The quick road (`walk` is None) is for values with nothing wrong in them. A struct looks at the names it is given, in
+  their order; for each such layout there is a plan of what to do with which field, in the order of the type. The first
+  irregularity ends it.
+* The careful road then goes through the value in the order of the document, because that decides which mistake is
+  told: the *first* wrong type is remembered and told at the end, but a value with a form of its own (a time, a
+  quantity …) that cannot be read ends everything at once. `Walk.stack` holds where we are; texts of paths are made only
+  when something is wrong.
+
+Invariant: where there is no mistake, both roads lead to the same tree.
 
 The result is a tree of its own in the field order of the type: unknown fields dropped (and reported), nulls and zero
 values of `omitempty` fields dropped, the zero values that Go always prints present, maps sorted. Two things stay as
@@ -28,6 +34,9 @@ from fakekube.schema.zero import always_printed, zero
 __all__ = ["DecodeError", "Strict", "decode"]
 
 _MAXIMUM_STRICT_ERRORS: Final = 100
+
+#: So many layouts of one struct are remembered.
+_MAXIMUM_PLANS: Final = 500
 
 
 class DecodeError(ValueError):
@@ -86,16 +95,30 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Call
     Raises:
         DecodeError: in the real server's words.
     """
-    walk = Walk(strict, literals)
+    if value is None:
+        return zero(type_)
     try:
-        tree = decoder(type_)(value, walk)
+        tree = _decoded(decoder(type_), value, strict, literals)
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
-    if walk.error is not None:
-        raise DecodeError(walk.error)
     if strict is not None:
         strict.finish(type_, value)
-    return zero(type_) if tree is None and value is None else tree
+    return tree
+
+
+def _decoded(read: Decoder, value: Any, strict: Strict | None, literals: Callable[[], Any] | None) -> Any:
+    try:
+        return read(value, None)
+    except _Irregularity:
+        walk = Walk(strict, literals)
+        tree = read(value, walk)
+        if walk.error is not None:
+            raise DecodeError(walk.error) from None
+        return tree
+
+
+class _Irregularity(Exception):
+    """The quick road ends here."""
 
 
 class Frame:
@@ -114,7 +137,7 @@ Step: TypeAlias = Frame | int | str
 
 
 class Walk:
-    """The state of one decode."""
+    """The state of one decode on the careful road."""
 
     __slots__ = ("_literals", "_own_form", "error", "stack", "strict")
 
@@ -185,7 +208,8 @@ class Walk:
         return tree
 
 
-Decoder: TypeAlias = Callable[[Any, Walk], Any]
+Decoder: TypeAlias = Callable[[Any, Walk | None], Any]
+"""Never given null."""
 
 
 def _kind(value: Any) -> str:
@@ -221,65 +245,86 @@ def _member_paths(type_: Type, value: Any, path: str) -> Iterable[str]:
 
 
 def decoder(type_: Type) -> Decoder:
-    """The compiled decoder of a type. It is never given null."""
+    """The compiled decoder of a type."""
     known: Decoder | None = type_.compiled.get("decode")
     if known is None:
         known = type_.compiled["decode"] = _COMPILERS[type_.shape](type_)
     return known
 
 
+class _Step:
+    """What to do with one field of a struct."""
+
+    __slots__ = ("as_it_is", "drop_zero", "frame", "make", "name", "rank", "read")
+
+    def __init__(self, owner: Type, field: Field, rank: int, make: Callable[[], Any] | None) -> None:
+        shape = field.type.shape
+        self.name = field.name
+        self.rank = rank
+        self.as_it_is = _AS_IT_IS.get(shape)
+        self.read = decoder(field.type)
+        self.drop_zero = not field.pointer and ((field.omit_empty and shape in _SCALARS) or field.omit_zero)
+        self.make = make
+        self.frame = Frame(owner, field)
+
+
 def _struct(type_: Type) -> Decoder:
-    table: dict[str, tuple[int, type | None, Decoder, bool, Frame]] = {}
-    always = always_printed(type_)
+    always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
-    rank_of = ranks.__getitem__
+    steps: dict[str, _Step] = {}
+    plans: dict[tuple[str, ...], tuple[tuple[Any, ...], ...]] = {}
     go = type_.go
 
-    def entry(name: str) -> tuple[int, type | None, Decoder, bool, Frame] | None:
-        """Entries are made on first use, so that types that are not used are not compiled."""
-        field = type_.fields.get(name)
-        if field is None:
-            return None
-        shape = field.type.shape
-        drop_zero = field.omit_empty and not field.pointer and shape in _SCALARS
-        drop_null = not field.pointer and (field.omit_zero or shape is Shape.FIELDS_V1)
-        table[name] = made = (
-            ranks[name], _AS_IT_IS.get(shape), decoder(field.type), drop_zero or drop_null, Frame(type_, field),
-        )  # fmt: skip
+    def step(name: str) -> _Step | None:
+        """Steps are made on first use, so that types that are not used are not compiled."""
+        known = steps.get(name)
+        if known is None and name in ranks:
+            known = steps[name] = _Step(type_, type_.fields[name], ranks[name], always.get(name))
+        return known
+
+    def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
+        """The fields of a layout and those that are always printed, in the order of the type."""
+        if not ranks.keys() >= set(layout):
+            raise _Irregularity
+        if len(plans) >= _MAXIMUM_PLANS:
+            plans.clear()
+        taken = (step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
+        made = tuple((s.name, s.as_it_is, s.read, s.drop_zero, s.make) for s in taken if s is not None)
+        plans[layout] = made
         return made
 
-    def decode_struct(value: Any, walk: Walk) -> Any:
+    def decode_struct(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is not dict:
-            return walk.mismatch(value, go)
-        stack = walk.stack
+            return _mismatch(value, go, walk)
+        if walk is not None:
+            return decode_carefully(value, walk)
+        layout = tuple(value)
         tree = {}
-        last = -1
-        ordered = True
+        for name, as_it_is, read, drop_zero, make in plans.get(layout) or plan(layout):
+            item = value.get(name)
+            if item.__class__ is not as_it_is:
+                if item is None:
+                    if make is not None:
+                        tree[name] = make()
+                    continue
+                item = read(item, None)
+            if item or not drop_zero:
+                tree[name] = item
+        return tree
+
+    def decode_carefully(value: dict[str, Any], walk: Walk) -> Any:
+        tree = {name: make() for name, make in always.items()}
         for name, item in value.items():
-            if item is None:
-                if name not in ranks:
-                    walk.unknown(name)
-                continue
-            known = table.get(name) or entry(name)
+            known = step(name)
             if known is None:
                 walk.unknown(name)
-                continue
-            rank, as_it_is, read, drop_zero, frame = known
-            if item.__class__ is not as_it_is:
-                stack.append(frame)
-                item = read(item, walk)
-                stack.pop()
-            if drop_zero and not item:
-                continue
-            tree[name] = item
-            if rank < last:
-                ordered = False
-            last = rank
-        for name, make in always:
-            if name not in tree:
-                tree[name] = make()
-                ordered = False
-        return tree if ordered else {name: tree[name] for name in sorted(tree, key=rank_of)}
+            elif item is not None:
+                walk.stack.append(known.frame)
+                item = known.read(item, walk)
+                walk.stack.pop()
+                if item or not known.drop_zero:
+                    tree[name] = item
+        return {name: tree[name] for name in sorted(tree, key=ranks.__getitem__)}
 
     return decode_struct
 
@@ -289,26 +334,22 @@ def _list(type_: Type) -> Decoder:
     assert items is not None
     as_it_is = _AS_IT_IS.get(items.shape)
     go = type_.go
-    read: Decoder | None = None
 
-    def decode_list(value: Any, walk: Walk) -> Any:
-        nonlocal read
+    def decode_list(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is not list:
-            return walk.mismatch(value, go)
-        if read is None:
-            read = decoder(items)
-        stack = walk.stack
-        stack.append(0)
+            return _mismatch(value, go, walk)
+        read = decoder(items)
         tree = []
+        if walk is not None:
+            walk.stack.append(0)
         for index, item in enumerate(value):
             if item.__class__ is not as_it_is:
-                if item is None:
-                    item = zero(items)
-                else:
-                    stack[-1] = index
-                    item = read(item, walk)
+                if walk is not None:
+                    walk.stack[-1] = index
+                item = zero(items) if item is None else read(item, walk)
             tree.append(item)
-        stack.pop()
+        if walk is not None:
+            walk.stack.pop()
         return tree
 
     return decode_list
@@ -319,26 +360,22 @@ def _map(type_: Type) -> Decoder:
     assert items is not None
     as_it_is = _AS_IT_IS.get(items.shape)
     go = type_.go
-    read: Decoder | None = None
 
-    def decode_map(value: Any, walk: Walk) -> Any:
-        nonlocal read
+    def decode_map(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is not dict:
-            return walk.mismatch(value, go)
-        if read is None:
-            read = decoder(items)
-        stack = walk.stack
-        stack.append("")
+            return _mismatch(value, go, walk)
+        read = decoder(items)
         tree = {}
+        if walk is not None:
+            walk.stack.append("")
         for key, item in value.items():
             if item.__class__ is not as_it_is:
-                if item is None:
-                    item = zero(items)
-                else:
-                    stack[-1] = key
-                    item = read(item, walk)
+                if walk is not None:
+                    walk.stack[-1] = key
+                item = zero(items) if item is None else read(item, walk)
             tree[key] = item
-        stack.pop()
+        if walk is not None:
+            walk.stack.pop()
         return dict(sorted(tree.items())) if len(tree) > 1 else tree
 
     return decode_map
@@ -351,24 +388,40 @@ def _union(type_: Type) -> Decoder:
     assert alternative is not None
     alternative_class = bool if alternative.shape is Shape.BOOLEAN else list
 
-    def decode_union(value: Any, walk: Walk) -> Any:
+    def decode_union(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is dict:
-            return walk.own_form(decoder(struct), value)
+            return _own_form(decoder(struct), value, walk)
         if value.__class__ is alternative_class:
-            return walk.own_form(decoder(alternative), value) or (False if alternative_class is bool else None)
+            return _own_form(decoder(alternative), value, walk) or (False if alternative_class is bool else None)
         if alternative_class is bool:
-            raise DecodeError("boolean or JSON schema expected")
+            raise _broken("boolean or JSON schema expected", walk)
         return None
 
     return decode_union
+
+
+def _own_form(read: Decoder, value: Any, walk: Walk | None) -> Any:
+    return read(value, None) if walk is None else walk.own_form(read, value)
+
+
+def _mismatch(value: Any, go: str, walk: Walk | None) -> None:
+    """A value that is not of the Go type `go`."""
+    if walk is None:
+        raise _Irregularity
+    walk.mismatch(value, go)
+
+
+def _broken(message: str, walk: Walk | None) -> Exception:
+    """What ends a decode at once."""
+    return _Irregularity() if walk is None else DecodeError(message)
 
 
 def _scalar(class_: type) -> Callable[[Type], Decoder]:
     def compile_scalar(type_: Type) -> Decoder:
         go = type_.go
 
-        def decode_scalar(value: Any, walk: Walk) -> Any:
-            return value if value.__class__ is class_ else walk.mismatch(value, go)
+        def decode_scalar(value: Any, walk: Walk | None) -> Any:
+            return value if value.__class__ is class_ else _mismatch(value, go, walk)
 
         return decode_scalar
 
@@ -380,10 +433,10 @@ def _integer(type_: Type) -> Decoder:
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     go = type_.go
 
-    def decode_integer(value: Any, walk: Walk) -> Any:
+    def decode_integer(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is int and low <= value <= high:
             return value
-        return walk.not_a_number(value, go)
+        return _not_a_number(value, go, walk)
 
     return decode_integer
 
@@ -391,35 +444,44 @@ def _integer(type_: Type) -> Decoder:
 def _number(type_: Type) -> Decoder:
     go = type_.go
 
-    def decode_number(value: Any, walk: Walk) -> Any:
+    def decode_number(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is int or value.__class__ is float:
             return value
-        return walk.not_a_number(value, go)
+        return _not_a_number(value, go, walk)
 
     return decode_number
+
+
+def _not_a_number(value: Any, go: str, walk: Walk | None) -> None:
+    if walk is None:
+        raise _Irregularity
+    walk.not_a_number(value, go)
 
 
 def _bytes(type_: Type) -> Decoder:
     go = type_.go
 
-    def decode_bytes(value: Any, walk: Walk) -> Any:
+    def decode_bytes(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is list:
             return _bytes_of_numbers(value, walk)
         if value.__class__ is not str:
-            return walk.mismatch(value, go)
+            return _mismatch(value, go, walk)
         try:
             return base64.canonical(value)
         except base64.Base64Error as error:
+            if walk is None:
+                raise _Irregularity from None
             return walk.fault(str(error))
 
     return decode_bytes
 
 
-def _bytes_of_numbers(value: list[Any], walk: Walk) -> str | None:
+def _bytes_of_numbers(value: list[Any], walk: Walk | None) -> str | None:
     """Go also takes bytes as a list of numbers."""
     for item in value:
         if item is not None and not (type(item) is int and 0 <= item < 256):
-            return walk.not_a_number(item, "uint8")
+            _not_a_number(item, "uint8", walk)
+            return None
     return base64.encoded(bytes(item or 0 for item in value))
 
 
@@ -427,13 +489,13 @@ def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
     """Times: strings in a form of their own."""
 
     def compile_text(_: Type) -> Decoder:
-        def decode_text(value: Any, walk: Walk) -> Any:
+        def decode_text(value: Any, walk: Walk | None) -> Any:
             if value.__class__ is not str:
-                raise DecodeError(walk.type_error(_kind(value), "string"))
+                raise _broken(walk.type_error(_kind(value), "string") if walk is not None else "", walk)
             try:
                 return read_text(value)
             except ValueError as error:
-                raise DecodeError(str(error)) from None
+                raise _broken(str(error), walk) from None
 
         return decode_text
 
@@ -441,26 +503,28 @@ def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
 
 
 def _quantity(_: Type) -> Decoder:
-    def decode_quantity(value: Any, walk: Walk) -> Any:
+    def decode_quantity(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is str:
             text = value.strip()
-        elif value.__class__ is int or isinstance(value, float):
-            text = walk.literal(value)
+        elif value.__class__ is int:
+            text = repr(value)
+        elif walk is None:
+            raise _Irregularity
         else:
-            text = "{"
+            text = walk.literal(value) if isinstance(value, float) else ""
         try:
             return quantity.canonical(text)
         except quantity.QuantityError as error:
-            raise DecodeError(str(error)) from None
+            raise _broken(str(error), walk) from None
 
     return decode_quantity
 
 
 def _int_or_string(_: Type) -> Decoder:
-    def decode_int_or_string(value: Any, walk: Walk) -> Any:
+    def decode_int_or_string(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is str or (value.__class__ is int and -(2**31) <= value < 2**31):
             return value
-        raise DecodeError(walk.number_error(value, "int32"))
+        raise _broken(walk.number_error(value, "int32") if walk is not None else "", walk)
 
     return decode_int_or_string
 

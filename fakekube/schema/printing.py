@@ -25,6 +25,10 @@ __all__ = ["normalise"]
 Normaliser = Callable[[Any], Any]
 
 
+#: So many layouts of one struct are remembered.
+_MAXIMUM_PLANS: Final = 500
+
+
 class _Omit(Enum):
     """When a field is left out."""
 
@@ -54,39 +58,39 @@ def _as_it_is(_: Type) -> Normaliser:
 
 
 def _struct(type_: Type) -> Normaliser:
-    always = always_printed(type_)
+    """As in decoding, a plan is remembered for each layout: the fields in the order of the type."""
+    always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
-    rank_of = ranks.__getitem__
-    table: dict[str, tuple[int, Normaliser | None, bool, bool]] = {}
+    plans: dict[tuple[str, ...], tuple[tuple[Any, ...], ...]] = {}
 
-    def entry(name: str) -> tuple[int, Normaliser | None, bool, bool]:
+    def step(name: str) -> tuple[Any, ...]:
         field = type_.fields[name]
         nested = _normaliser(field.type) if field.type.shape in _COMPILERS else None
         omit = _omission(field)
-        table[name] = made = (ranks[name], nested, omit is _Omit.EMPTY, omit is _Omit.NULL)
+        return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
+
+    def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
+        if len(plans) >= _MAXIMUM_PLANS:
+            plans.clear()
+        made = plans[layout] = tuple(step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
         return made
 
     def normalise_struct(value: Any) -> Any:
         if value is None:
             return None
+        layout = tuple(value)
         tree = {}
-        last = -1
-        ordered = True
-        for name, item in value.items():
-            rank, nested, omit_empty, omit_null = table.get(name) or entry(name)
-            if not item and (omit_empty or (omit_null and item is None)):
-                continue
+        for name, nested, omit_empty, omit_null, make in plans.get(layout) or plan(layout):
+            item = value.get(name)
+            if not item:
+                if omit_empty or (omit_null and item is None):
+                    continue
+                if item is None and make is not None:
+                    item = make()
             if nested is not None:
                 item = nested(item)
             tree[name] = item
-            if rank < last:
-                ordered = False
-            last = rank
-        for name, make in always:
-            if tree.get(name) is None:
-                ordered = ordered and name in tree
-                tree[name] = make()
-        return tree if ordered else {name: tree[name] for name in sorted(tree, key=rank_of)}
+        return tree
 
     return normalise_struct
 
@@ -94,6 +98,8 @@ def _struct(type_: Type) -> Normaliser:
 def _omission(field: Field) -> _Omit:
     """When Go leaves a field out."""
     shape = field.type.shape
+    if shape is Shape.UNION:
+        return _Omit.NEVER  # null is not nil: it is what is left of a value that was neither of the two
     if field.omit_zero or field.pointer or shape in _NULLABLE:
         return _Omit.NULL if field.omit_empty or field.omit_zero else _Omit.NEVER
     if shape in _OMITTED_EMPTY and field.omit_empty:
