@@ -90,16 +90,24 @@ def report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
-    expected = GVK("meta.k8s.io", "v1", "DeleteOptions")
     try:
-        value, duplicates = _parse(form, body, expected, custom=False)
-        kind = _kind_of(value, expected, body)
-        if kind.kind != "DeleteOptions":
+        value, _ = _parse(form, body, _DELETE_OPTIONS, custom=False)
+        kind = _kind_of(value, _DELETE_OPTIONS, body)
+        if not _is_delete_options(kind):
             raise Problem(_unregistered(kind))
-        obj, _ = _typed(kind, expected, value or {}, duplicates, wants_strict=False)
+        return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, value or {}, (), wants_strict=False)[0]
     except Problem as problem:
         raise status.bad_request(problem.message) from None
-    return obj
+
+
+_DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
+
+
+def _is_delete_options(kind: GVK) -> bool:
+    """Every group version has them, and so has meta.k8s.io/v1."""
+    if kind.kind != _DELETE_OPTIONS.kind:
+        return False
+    return kind.api_version == "meta.k8s.io/v1" or facts.minor().kind(kind.group, kind.version, kind.kind) is not None
 
 
 # ---------------------------------------------------------------- steps
@@ -166,7 +174,7 @@ def _typed(
         obj = schema_decode.decode(found, value, strict) if found is not None else {}
     except schema_decode.DecodeError as error:
         raise Problem(str(error), kind) from None
-    if (kind.kind, kind.group) != (expected.kind, expected.group) and kind.kind != "DeleteOptions":
+    if (kind.kind, kind.group) != (expected.kind, expected.group):
         package = _INTERNAL_PACKAGES.get(expected.group) or expected.group.partition(".")[0]
         problem = f"converting ({kind.version}.{kind.kind}) to ({package}.{expected.kind}): unknown conversion"
         raise Problem(problem, kind)

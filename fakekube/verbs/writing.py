@@ -242,7 +242,7 @@ def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(_printed(scope, _with_placeholder(obj)), old)
+    final = _keep_times(_printed(scope, obj), old)
     check(final, old)
     return final
 
