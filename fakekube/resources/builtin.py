@@ -24,6 +24,7 @@ __all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
 #: (group, plural) → the Strategy class of the resource.
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
+    ("", "pods"): "fakekube.resources.pods.strategy:PodStrategy",
     # -- the other kinds
 }
 
@@ -31,6 +32,9 @@ STRATEGIES: dict[tuple[str, str], str] = {
 #: A /status without a row is a `StatusView`.
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
+    ("", "pods/status"): "fakekube.resources.pods.strategy:PodStatusStrategy",
+    ("", "pods/ephemeralcontainers"): "fakekube.resources.pods.strategy:EphemeralContainersStrategy",
+    ("", "pods/resize"): "fakekube.resources.pods.strategy:ResizeStrategy",
     # -- the other kinds
 }
 
@@ -46,6 +50,15 @@ STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
 
 #: (group, version, plural) of what is not stored in its own shape → ("module:to_storage", "module:from_storage").
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
+}
+
+#: (group, version, kind) → field labels that the kind knows, and the facts do not tell.
+_MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1", "Job"): ("status.successful",)}
+
+#: (group, version, plural) → the warning that goes with every answer.
+_DEPRECATIONS: dict[tuple[str, str, str], str] = {
+    ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 
 #: Where the real server's storage keeps a resource, if not below its plural.
@@ -88,13 +101,19 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
         list_kind=f"{row.kind}List", short_names=row.short_names, categories=row.categories,
         subresources={s.name: s for s in (_subresource(types, b) for b in below)},
-        field_labels=kind.field_labels if kind and kind.field_labels else METADATA_LABELS,
+        field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
         field_readers=field_readers(bucket), storage_version_hash=row.storage_version_hash,
+        deprecation=_DEPRECATIONS.get((row.group, row.version, row.name), ""),
         storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
-        to_storage=attribute(to_storage) if to_storage else None,
-        from_storage=attribute(from_storage) if from_storage else None,
+        to_storage=partial(_act, to_storage) if to_storage else None,
+        from_storage=partial(_act, from_storage) if from_storage else None,
         action=partial(_act, action) if action else None,
     )
+
+
+def _field_labels(kind: data.KindRow | None, gvk: GVK) -> tuple[str, ...]:
+    known = kind.field_labels if kind and kind.field_labels else METADATA_LABELS
+    return known + _MORE_FIELD_LABELS.get((gvk.group, gvk.version, gvk.kind), ())
 
 
 def _type(types: Builtins, gvk: GVK) -> Type:
@@ -111,7 +130,7 @@ def _strategy(group: str, plural: str) -> Strategy:
 
 
 def _act(path: str, *arguments: Any) -> Any:
-    """Imports an action when it is first called."""
+    """Imports a function of the tables when it is first called."""
     return attribute(path)(*arguments)
 
 

@@ -1,7 +1,8 @@
 """Small checks that many kinds share: of a value and the path of its field, to what is wrong with it.
 
-Every check is pure and returns a list of field errors, so that a kind's rules read as a sum of checks. A value
-is what the object holds (`spec.get("replicas")`); absent means Go's zero value, and the caller says which.
+Every check is pure and returns a list of field errors, so that a kind's rules read as a sum of checks. A
+value is what the object holds (`spec.get("replicas")`); absent means Go's zero value, and the caller says
+which.
 
 Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/validation.go.
 """

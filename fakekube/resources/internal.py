@@ -1,9 +1,10 @@
 """Objects as the real server holds them inside: for messages that print a Go value of an internal type.
 
-Internal types have no JSON names, so Go's own names appear, in Go's order, with nothing left out: `{"Name":"c",
-"Image":"i","Command":null,…}`. The names are data, a struct a line: `Name` is a string, `Name#` a number, `Name!` a
-boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of the
-struct, if any), `+Name` an inlined struct; `@name` follows where the JSON name differs by more than letter case.
+Internal types have no JSON names, so Go's own names appear, in Go's order, with nothing left out:
+`{"Name":"c", "Image":"i","Command":null,…}`. The names are data, a struct a line: `Name` is a string,
+`Name#` a number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a
+struct (each with the name of the struct, if any), `+Name` an inlined struct; `@name` follows where the JSON
+name differs by more than letter case.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
 """

@@ -19,6 +19,7 @@ __all__ = [
     "c_identifier",
     "change_directory",
     "config_map_key",
+    "decimal_integer",
     "dns_1035_label",
     "dns_label",
     "dns_subdomain",
@@ -286,6 +287,16 @@ def port_name(value: str) -> list[str]:
     if value.startswith("-") or value.endswith("-"):
         errors.append("must not begin or end with a hyphen")
     return errors
+
+
+_integer_matches = re.compile("0|-?[1-9][0-9]*").fullmatch
+
+
+def decimal_integer(value: str) -> list[str]:
+    """A whole number in its only form."""
+    if not value:
+        return ["must be non-empty"]
+    return [] if _integer_matches(value) else ["must be a valid decimal integer in canonical form"]
 
 
 def in_range(value: int, minimum: int, maximum: int) -> list[str]:

@@ -16,6 +16,7 @@ from fakekube.resources.metadata import validate_labels
 
 __all__ = [
     "has_invalid_label_value",
+    "label_keys",
     "label_selector",
     "label_selector_requirement",
     "node_selector",
@@ -188,3 +189,33 @@ def topology_selector_term(
             errors.append(duplicate(f"{where}.key", key))
         found[key] = frozenset(values)
     return found, errors
+
+
+def label_keys(
+    matching: Sequence[str], mismatching: Sequence[str], selector: Mapping[str, Any] | None, path: str
+) -> list[FieldError]:
+    """The matchLabelKeys and mismatchLabelKeys beside a selector."""
+    errors = _keys_beside(matching, selector, f"{path}.matchLabelKeys")
+    errors += _keys_beside(mismatching, selector, f"{path}.mismatchLabelKeys")
+    if selector is not None:
+        positions = {key: index for index, key in enumerate(matching)}
+        seen = set(selector.get("matchLabels") or ())
+        for expression in selector.get("matchExpressions") or ():
+            key = expression.get("key", "")
+            if key in positions and key in seen:
+                where = f"{path}[{positions[key]}]"
+                errors.append(invalid(where, key, "exists in both matchLabelKeys and labelSelector"))
+            seen.add(key)
+    for index, key in enumerate(matching):
+        if key in mismatching:
+            where = f"{path}.matchLabelKeys[{index}]"
+            errors.append(invalid(where, key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+    return errors
+
+
+def _keys_beside(keys: Sequence[str], selector: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    if not keys:
+        return []
+    if selector is None:
+        return [forbidden(path, "must not be specified when labelSelector is not set")]
+    return [error for index, key in enumerate(keys) for error in label_name(key, f"{path}[{index}]")]
