@@ -16,7 +16,9 @@ Specified by: Go's encoding/json (scanner.go, decode.go, encode.go) and sigs.k8s
 from __future__ import annotations
 
 import codecs
+import json as stdlib_json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from math import isfinite, isnan
 from typing import Any, Final
@@ -26,7 +28,7 @@ import orjson
 from fakekube.codecs.errors import DecodeError, EncodeError
 from fakekube.errors.field import go_quote
 
-__all__ = ["MAXIMUM_DEPTH", "Overflow", "dumps", "dumps_pretty", "float_text", "loads", "untyped", "utf8"]
+__all__ = ["MAXIMUM_DEPTH", "Overflow", "dumps", "dumps_pretty", "float_text", "literals", "loads", "members", "untyped", "utf8"]
 
 #: Objects and arrays nest this deep at most.
 MAXIMUM_DEPTH: Final = 10_000
@@ -81,6 +83,34 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     if lost or b"\\u003a" in body or b"\\u003A" in body or b"e+" in again:
         return _Reader(body, merge).read()
     return value, []
+
+
+def literals(body: bytes) -> Any:
+    """Read a document that `loads` has read once more, numbers that are no integers as the text that stands there."""
+    try:
+        return stdlib_json.loads(utf8(body), parse_float=str)
+    except (RecursionError, ValueError):  # nested too deep for that reader
+        return None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of an object, those given twice included."""
+
+
+def members(body: bytes) -> Iterator[str]:
+    """The paths of all members (`spec.containers[0].name`) in the order of the document, as often as they are given."""
+    try:
+        todo = [("", stdlib_json.loads(utf8(body), object_pairs_hook=_Pairs), False)]
+    except (RecursionError, ValueError):  # nested too deep for that reader
+        return
+    while todo:
+        path, value, is_member = todo.pop()
+        if is_member:
+            yield path
+        if isinstance(value, _Pairs):
+            todo.extend((f"{path}.{name}" if path else name, item, True) for name, item in reversed(value))
+        elif isinstance(value, list):
+            todo.extend((f"{path}[{index}]", item, False) for index, item in reversed(list(enumerate(value))))
 
 
 def untyped(value: Any) -> Any:

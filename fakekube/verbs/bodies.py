@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fakekube import data as facts
@@ -48,20 +49,24 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
     try:
         value, duplicates = _parse(form, body, scope.kind, custom=scope.resource.custom)
-        return decode_value(scope, value, duplicates, field_validation, body)
+        source = body if form == "json" else None
+        return decode_value(scope, value, duplicates, field_validation, body, source)
     except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
 
 
 def decode_value(
     scope: Scope, value: Any, duplicates: Sequence[str], field_validation: str, body: bytes = b"",
+    source: bytes | None = None,
 ) -> Object:
-    """The same for a document that was parsed already, or made by a patch (then `body` is for error messages)."""
+    """The same for a document that was parsed already, or made by a patch (then `body` is for error messages).
+
+    `source` is the JSON that the value was read from, if it was."""
     try:
         kind = _kind_of(value, scope.kind, body)
         if scope.resource.custom and scope.subresource_type_is_own:
             return scope.resource.decoder(scope, value, duplicates, field_validation, kind)
-        obj, strict = _typed(kind, scope.kind, value or {}, duplicates, wants_strict=field_validation != "Ignore")
+        obj, strict = _typed(kind, scope.kind, value or {}, duplicates, wants_strict=field_validation != "Ignore", source=source)
     except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
     report(scope, kind, strict, field_validation)
@@ -164,14 +169,17 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 def _typed(
     kind: GVK, expected: GVK, value: dict[str, Any], duplicates: Sequence[str], *, wants_strict: bool,
+    source: bytes | None = None,
 ) -> tuple[Object, list[str]]:
     """Decode by the schema of the kind that the document claims."""
     found = builtins().kind_type(kind.group, kind.version, kind.kind)
     if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_unregistered(kind), kind)
-    strict = schema_decode.Strict(duplicates) if wants_strict else None
+    members = partial(json.members, source) if source is not None else None
+    literals = partial(json.literals, source) if source is not None else None
+    strict = schema_decode.Strict(duplicates, members) if wants_strict else None
     try:
-        obj = schema_decode.decode(found, value, strict) if found is not None else {}
+        obj = schema_decode.decode(found, value, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
         raise Problem(str(error), kind) from None
     if (kind.kind, kind.group) != (expected.kind, expected.group):
