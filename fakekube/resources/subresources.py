@@ -40,6 +40,8 @@ class Projection:
     """(stored object, changed projection) → a new object that shares what did not change."""
     validate: Callable[[Object], list[FieldError]]
     """Field errors of the changed projection."""
+    replicas_path: tuple[str, ...] = ("spec", "replicas")
+    """Where the object has what the projection's spec.replicas shows."""
 
 
 @dataclass(eq=False)

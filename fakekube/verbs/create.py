@@ -35,7 +35,7 @@ def _create(scope: Scope) -> Response:
     systemfields.wipe(meta)
     systemfields.match_namespace(meta, scope.namespace)
     systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
-    tracked = managers.updated(scope, {}, body, chosen.field_manager)
+    tracked = managers.updated(scope, None, body, chosen.field_manager)
     obj = versions.to_storage(scope.resource, tracked)
     scope.name = meta.get("name", "")
     admitting.admit(scope, Operation.CREATE, obj, None)

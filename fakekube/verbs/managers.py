@@ -1,26 +1,52 @@
 """Who manages which fields: the verbs' way to `patch.apply`.
 
+One `FieldManager` serves a version of a resource at its main path, one each of its subresources; they are made when first
+used and kept with the resource.
+
 Specified by: "Server-Side Apply" in the Kubernetes documentation; k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager
 and create.go (prefixFromUserAgent).
 """
 
 from __future__ import annotations
 
-from fakekube.resources.strategy import Object
+from collections.abc import Mapping
+from functools import lru_cache, partial
+
+from fakekube.patch.apply import FieldManager, excluding
+from fakekube.patch.apply.scale import ScaleMapping
+from fakekube.resources.registry import Registry, Resource
+from fakekube.resources.strategy import Object, Strategy
+from fakekube.resources.subresources import Subresource
+from fakekube.schema.model import Type
+from fakekube.verbs import versions
 from fakekube.verbs.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.verbs.scope import Scope
 
-__all__ = ["applied", "updated"]
+__all__ = ["applied", "scale_mapping", "updated"]
 
 
-def updated(scope: Scope, live: Object, new: Object, manager: str) -> Object:
-    """The new object with the managedFields of a plain write; `live` is {} for a create."""
+def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+    """The new object, with the managedFields of a plain write; `live` is None for a create."""
+    _manager_of(scope).update(live, new, manager_name(scope, manager), scope.backend.clock.now())
     return new
 
 
 def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
-    """What an apply makes of the live object. Raises StatusError 400, 409 or 500."""
-    raise NotImplementedError
+    """What an apply makes of the live object, which is returned itself if nothing changes.
+
+    Raises StatusError 400, 409 or 500.
+    """
+    return _manager_of(scope).apply(live, configuration, manager, force, scope.backend.clock.now())
+
+
+def scale_mapping(scope: Scope) -> ScaleMapping:
+    """How the books of an object and those of its scale correspond."""
+    resource = scope.resource
+    assert scope.subresource is not None and scope.subresource.projection is not None
+    path = scope.subresource.projection.replicas_path
+    served = scope.backend.registry.versions(resource.group, resource.plural)
+    paths: Mapping[str, tuple[str, ...] | None] = {r.api_version: path for r in served}
+    return ScaleMapping(resource.api_version, paths, resource.custom)
 
 
 def manager_name(scope: Scope, manager: str) -> str:
@@ -36,3 +62,44 @@ def manager_name(scope: Scope, manager: str) -> str:
             break
         name += character
     return name
+
+
+def _manager_of(scope: Scope) -> FieldManager:
+    return _manager(scope.backend.registry, scope.resource, scope.subresource)
+
+
+@lru_cache(maxsize=512)
+def _manager(registry: Registry, resource: Resource, subresource: Subresource | None) -> FieldManager:
+    if subresource is not None and subresource.projection is not None:
+        gvk = subresource.gvk
+        return FieldManager(
+            subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom,
+        )
+    strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
+    served = registry.versions(resource.group, resource.plural)
+    return FieldManager(
+        resource.type, resource.group, resource.version, resource.kind,
+        subresource=subresource.name if subresource else "", custom=resource.custom,
+        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in served},
+        other_version=partial(_other_version, {r.api_version: r for r in served}),
+    )
+
+
+def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
+    """What writes through a strategy never own; the status belongs to its subresource."""
+    fields = list(strategy.reset_fields(version))
+    if strategy.has_status and ("status",) not in fields:
+        fields.append(("status",))
+    return fields
+
+
+def _other_version(
+    served: Mapping[str, Resource], obj: Object, api_version: str, other: str,
+) -> tuple[Object, Type] | None:
+    """See `patch.apply.OtherVersion`."""
+    source, target = served.get(api_version), served.get(other)
+    if source is None or target is None:
+        return None
+    if source is target:
+        return obj, target.type
+    return versions.from_storage(target, versions.to_storage(source, obj)), target.type

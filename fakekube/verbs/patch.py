@@ -30,7 +30,7 @@ def handle(scope: Scope) -> Response:
     scope.dry_run = chosen.dry_run
     patch = patch_for(scope, content_type, body, chosen)
     if scope.subresource is not None and scope.subresource.projection is not None:
-        return projecting.patch(scope, representation, patch)
+        return projecting.update(scope, representation, patch)
     return _patch_object(scope, representation, patch)
 
 

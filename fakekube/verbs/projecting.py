@@ -17,11 +17,10 @@ from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Projection, Subresource
 from fakekube.schema import printing
 from fakekube.verbs import admitting, answers, managers, versions, writing
-from fakekube.verbs.patching import Patch
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
-__all__ = ["patch", "show", "update"]
+__all__ = ["show", "update"]
 
 
 @lru_cache(maxsize=256)
@@ -39,13 +38,16 @@ def shown(scope: Scope, obj: Object) -> Object:
     return printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
 
 
-def update(scope: Scope, chosen: MediaType, field_manager: str, change: Callable[[Object], Object]) -> Response:
-    """Write a changed projection back: `change` gets what is shown now and returns what it should be."""
-    projection = _projection(scope)
+def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:
+    """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included."""
+    projection, mapping = _projection(scope), managers.scale_mapping(scope)
 
     def build(old: Object | None) -> Object:
         assert old is not None
         before = shown(scope, old)
+        entries = mapping.to_scale(old["metadata"].get("managedFields"))
+        if entries:
+            before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
         changed = change(before)
         admitting.admit(scope, Operation.UPDATE, changed, before)
         errors = projection.validate(changed)
@@ -53,8 +55,10 @@ def update(scope: Scope, chosen: MediaType, field_manager: str, change: Callable
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
         written = versions.copied(projection.write(old, changed))
-        written["metadata"]["resourceVersion"] = changed["metadata"].get("resourceVersion", "")
-        return managers.updated(scope, old, written, field_manager)
+        meta, scale = written["metadata"], changed["metadata"]
+        meta["resourceVersion"] = scale.get("resourceVersion", "")
+        meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))
+        return written
 
     written = writing.update(scope.main, build, admitting.unchecked)
     return show(scope, chosen, 200, written.document)

@@ -26,12 +26,14 @@ def handle(scope: Scope) -> Response:
     systemfields.match_name(meta, scope.name)
     systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     if scope.subresource is not None and scope.subresource.projection is not None:
-        return projecting.update(scope, representation, chosen.field_manager, lambda _shown: body)
+        return projecting.update(
+            scope, representation, lambda shown: managers.updated(scope, shown, versions.copied(body), chosen.field_manager)
+        )
 
     def build(old: Object | None) -> Object:
-        live = {} if old is None else versions.from_storage(scope.resource, old)
-        fresh = {**body, "metadata": dict(body["metadata"])}  # a second attempt starts from what the client sent
-        obj = versions.to_storage(scope.resource, managers.updated(scope, live, versions.copied(fresh), chosen.field_manager))
+        live = None if old is None else versions.from_storage(scope.resource, old)
+        fresh = versions.copied(body)  # a second attempt starts from what the client sent
+        obj = versions.to_storage(scope.resource, managers.updated(scope, live, fresh, chosen.field_manager))
         admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
         systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
