@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from fakekube.codecs import framing, json
+from fakekube.codecs import cbor, framing, json, protobuf, yaml
 from fakekube.codecs.document import Document, Object
+from fakekube.codecs.errors import EncodeError
 
 if TYPE_CHECKING:
     from fakekube.codecs.negotiation import MediaType
@@ -54,6 +55,11 @@ class Kind:
     def json_head(self) -> bytes:
         """`{"kind":"Pod","apiVersion":"v1"`"""
         return json.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1]
+
+    @cached_property
+    def cbor_members(self) -> bytes:
+        """The same two as members of a map in CBOR."""
+        return cbor.part({"kind": self.kind, "apiVersion": self.api_version})[1:]
 
     def whole(self, obj: Object) -> Object:
         """The object with its kind and apiVersion."""
@@ -134,17 +140,58 @@ class YAML(_Written):
     """YAML, all keys sorted. It cannot be watched (negotiation refuses it)."""
 
     def dumps(self, obj: Object) -> bytes:
-        from fakekube.codecs import yaml
-
         return yaml.dumps(obj)
 
     def event(self, event_type: str, part: Object, kind: Kind) -> bytes:
         return framing.yaml_frame(self.dumps({"type": event_type, "object": kind.whole(part)}))
 
 
+class CBOR:
+    """CBOR; a watch is a sequence of items."""
+
+    def part(self, document: Document, kind: Kind) -> bytes:
+        return document.encoded(("cbor", kind.name), lambda obj: cbor.part(obj, kind.type))
+
+    def object(self, part: bytes, kind: Kind) -> bytes:
+        return cbor.SELF_DESCRIBED + self._whole(part, kind)
+
+    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
+        opening = cbor.part({"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata})
+        items = cbor.head(4, len(parts)) + b"".join(parts)
+        return cbor.SELF_DESCRIBED + cbor.joined(opening, cbor.part({"items": None})[:-1] + items, 1)
+
+    def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
+        opening = cbor.part({"type": event_type, "object": None})[:-1]
+        return framing.cbor_frame(cbor.SELF_DESCRIBED + opening + self.object(part, kind))
+
+    def _whole(self, part: bytes, kind: Kind) -> bytes:
+        return part if kind.custom else cbor.joined(part, kind.cbor_members, 2)
+
+
+class Protobuf:
+    """Protobuf. Kinds without a type have no such form; negotiation refuses it."""
+
+    def part(self, document: Document, kind: Kind) -> bytes:
+        if kind.type is None:
+            raise EncodeError(f"{kind.name} has no Protobuf form")
+        type_ = kind.type
+        return document.encoded(("protobuf", kind.name), lambda obj: protobuf.encode(type_, obj))
+
+    def object(self, part: bytes, kind: Kind) -> bytes:
+        return protobuf.envelope(kind.api_version, kind.kind, part)
+
+    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
+        return protobuf.envelope(kind.api_version, kind.kind, protobuf.list_content(metadata, parts))
+
+    def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
+        return framing.protobuf_frame(protobuf.event(event_type, self.object(part, kind)))
+
+
 _JSON: Final = JSON()
 _PRETTY: Final = PrettyJSON()
-_FORMATS: Final[dict[str, Format]] = {"json": _JSON, "yaml": YAML()}
+_FORMATS: Final[dict[str, Format]] = {
+    "json": _JSON, "yaml": YAML(), "cbor": CBOR(), "protobuf": Protobuf(),
+}  # fmt: skip
 
 
 def format_of(chosen: MediaType) -> Format:

@@ -36,7 +36,8 @@ MERGE: Final = PREFIX + "merge"
 _RESOLVABLE: Final = frozenset({"", STRING, BOOLEAN, INTEGER, FLOAT, NULL, TIMESTAMP})
 
 _WORDS: Final[dict[str, tuple[str, Any]]] = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), (BOOLEAN, True)),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), (BOOLEAN, True)),
+    **dict.fromkeys(("true", "True", "TRUE"), (BOOLEAN, True)),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), (BOOLEAN, False)),
     **dict.fromkeys(("false", "False", "FALSE"), (BOOLEAN, False)),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), (NULL, None)),

@@ -1,0 +1,129 @@
+"""Kubernetes' Protobuf: messages of the built-in types, in an envelope that tells their kind.
+
+The envelope is four bytes (`k8s` and a zero) and a message runtime.Unknown: the kind and version, the
+content, and two strings that are empty. Lists are joined from the contents of their items.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, runtime (generated.proto: Unknown,
+TypeMeta), meta/v1 (WatchEvent, ListMeta).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from fakekube.codecs.errors import ContentError, DecodeError
+from fakekube.codecs.json import utf8
+from fakekube.codecs.protobuf_decoder import Member, Table, read_struct, scan
+from fakekube.codecs.protobuf_encoder import content_of
+from fakekube.codecs.protobuf_fields import varint
+from fakekube.schema.builtin import kind_type, type_of
+from fakekube.schema.model import Type
+
+__all__ = ["MAGIC", "decode", "encode", "envelope", "event", "list_content", "loads"]
+
+#: What every document begins with.
+MAGIC: Final = b"k8s\0"
+
+
+def encode(type_: Type, obj: dict[str, Any]) -> bytes:
+    """The content of an object: a message of its type, without kind and apiVersion.
+
+    Raises:
+        EncodeError: the object does not fit the type.
+    """
+    return content_of(type_)(obj)
+
+
+def decode(type_: Type, content: bytes) -> dict[str, Any]:
+    """The object in a message of this type, without kind and apiVersion.
+
+    Raises:
+        DecodeError: in the words of the generated code.
+    """
+    try:
+        return read_struct(type_, content)
+    except RecursionError:
+        raise DecodeError("proto: nested too deep") from None
+
+
+# ---------------------------------------------------------------- the envelope
+
+def _delimited(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+@lru_cache(maxsize=1024)
+def _envelope_head(api_version: str, kind: str) -> bytes:
+    type_meta = _delimited(1, api_version.encode()) + _delimited(2, kind.encode())
+    return MAGIC + _delimited(1, type_meta) + b"\x12"
+
+
+def envelope(api_version: str, kind: str, content: bytes) -> bytes:
+    """A document: the content of an object with its kind."""
+    return b"%b%b%b\x1a\0\x22\0" % (_envelope_head(api_version, kind), varint(len(content)), content)
+
+
+def list_content(metadata: dict[str, Any], contents: Sequence[bytes]) -> bytes:
+    """The content of a list, from the ListMeta and the contents of the items."""
+    meta = encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata)
+    parts = [b"\x0a", varint(len(meta)), meta]
+    for content in contents:
+        parts += (b"\x12", varint(len(content)), content)
+    return b"".join(parts)
+
+
+def event(event_type: str, document: bytes) -> bytes:
+    """A WatchEvent around a document (with its envelope)."""
+    return _delimited(1, event_type.encode()) + _delimited(2, _delimited(1, document))
+
+
+def _text(name: str) -> Member:
+    return Member(2, name, lambda into, content: into.__setitem__(name, utf8(content)))
+
+
+_TYPE_META: Final = Table({1: _text("APIVersion"), 2: _text("Kind")})
+_UNKNOWN: Final = Table(
+    {
+        1: Member(2, "TypeMeta", lambda into, content: scan(content, _TYPE_META, into, "TypeMeta")),
+        2: Member(2, "Raw", lambda into, content: into.__setitem__("Raw", content)),
+        3: _text("ContentEncoding"),
+        4: _text("ContentType"),
+    }
+)
+
+
+def loads(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
+    """Read a document.
+
+    Args:
+        body: the document with its envelope.
+        api_version: what the object is if it does not say.
+        kind: the same of its kind.
+
+    Returns:
+        The object with apiVersion and kind in front. Nothing more if that kind is not known.
+
+    Raises:
+        ContentError: the message of the object is broken.
+        DecodeError: there is no envelope, or a broken one.
+    """
+    if not body:
+        raise DecodeError("empty data")
+    if not body.startswith(MAGIC):
+        problem = "provided data does not appear to be a protobuf message, expected prefix"
+        raise DecodeError(f"{problem} [{' '.join(map(str, MAGIC))}]")
+    if len(body) == len(MAGIC):
+        raise DecodeError("empty body")
+    unknown: dict[str, Any] = {}
+    scan(body[len(MAGIC) :], _UNKNOWN, unknown, "Unknown")
+    head = {"apiVersion": unknown.get("APIVersion") or api_version, "kind": unknown.get("Kind") or kind}
+    group, _, version = head["apiVersion"].rpartition("/")
+    type_ = kind_type(group, version, head["kind"])
+    if type_ is None:
+        return head
+    try:
+        return head | decode(type_, unknown.get("Raw", b""))
+    except DecodeError as error:
+        raise ContentError(str(error), head["apiVersion"], head["kind"]) from None
