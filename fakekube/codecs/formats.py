@@ -156,9 +156,9 @@ class CBOR:
         return cbor.SELF_DESCRIBED + self._whole(part, kind)
 
     def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
-        opening = cbor.part({"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata})
-        items = cbor.head(4, len(parts)) + b"".join(parts)
-        return cbor.SELF_DESCRIBED + cbor.joined(opening, cbor.part({"items": None})[:-1] + items, 1)
+        listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
+        opening = cbor.part(listing)[:-1]  # without the null
+        return cbor.SELF_DESCRIBED + opening + cbor.head(4, len(parts)) + b"".join(parts)
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         opening = cbor.part({"type": event_type, "object": None})[:-1]

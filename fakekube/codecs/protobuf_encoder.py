@@ -230,7 +230,8 @@ def _union(type_: Type) -> Write:
     schema, alternative = _compile(type_.items), type_.alternative
     if alternative.shape is Shape.BOOLEAN:
         with_schema = _tagged(2, 2, schema)
-        return lambda value: b"\x08\1" + with_schema(value) if value.__class__ is dict else b"\x08" + varint(value)
+        allows = b"\x08\1"
+        return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + varint(value)
     assert alternative.items is not None
     with_schema = _tagged(1, 2, schema)
     items = _repeated(_tagged(2, *_scalar(alternative.items)), b"")
