@@ -14,8 +14,8 @@ The files, one entry a line:
   its schema, where that does not follow from the rest).
 * The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): `t` Go type, `*` is a pointer; `o` when
   it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w` Protobuf number and wire (absent:
-  bytes); `s` and `k` patch strategy and merge key; `r` required; `d` constant default; of OpenAPI `l`, `m`, `g` list type, map keys and map type,
-  `e` enum, `x` the whole property where `shapes.property_schema` does not yield it.
+  bytes); `s` and `k` patch strategy and merge key; `r` required; `d` constant default; of OpenAPI `l`, `m`, `g` list
+  type, map keys and map type, `e` enum, `v` default, `x` the whole property where `shapes.property_schema` is wrong.
 * `columns.json`: table columns by path of the collection.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """

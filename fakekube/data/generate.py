@@ -89,6 +89,20 @@ class Facts:
         self.schemas: dict[str, Row] = {}
         for document in sorted((folder / "openapi").glob("*.json")):
             self.schemas.update(json.loads(document.read_text())["components"].get("schemas", {}))
+        self._shown_in: dict[str, Row] = {}
+        for name in self.types:
+            if schema_name(name) in self.schemas:
+                self._note_inlined(name, self.schemas[schema_name(name)])
+
+    def _note_inlined(self, name: str, schema: Row) -> None:
+        for field in self.types[name].get("fields", ()):
+            if field.get("inline"):
+                self._shown_in.setdefault(field["type"], schema)
+                self._note_inlined(field["type"], schema)
+
+    def schema_showing(self, name: str) -> Row:
+        """The schema that shows the fields of a type: its own, or that of a type that it is inlined in."""
+        return self.schemas.get(schema_name(name)) or self._shown_in.get(name, {})
 
     def underlying(self, name: str) -> str:
         """The type behind a named scalar, list or map; any other type itself."""
@@ -248,8 +262,8 @@ def type_row(facts: Facts, name: str, defaults: Mapping[tuple[str, str], Any]) -
         row["alias"] = known["alias"]
     if known.get("customJSON"):
         row["custom"] = True
-    properties = schema.get("properties", {})
-    required = schema.get("required", [])
+    properties = facts.schema_showing(name).get("properties", {})
+    required = facts.schema_showing(name).get("required", [])
     if known.get("fields") and not known.get("customJSON"):
         row["fields"] = {
             ("+" + str(position) if field.get("inline") else field["json"]): field_row(facts, name, field, defaults, properties, required)
@@ -305,6 +319,8 @@ def field_row(
             row["e"] = actual["enum"]
         elif "enum" in items:
             row["e"] = items["enum"]
+        if "default" in actual and property_schema(row, facts.types).get("default") != actual["default"]:
+            row["v"] = actual["default"]
         if property_schema(row, facts.types) != actual:
             row["x"] = actual
     return row

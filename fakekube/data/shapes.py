@@ -21,7 +21,11 @@ SCALARS: Mapping[str, dict[str, Any]] = {
     "float64": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
 }
-_ZERO = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}
+_EXTENSIONS: Mapping[str, str] = {
+    "l": "x-kubernetes-list-type", "m": "x-kubernetes-list-map-keys", "g": "x-kubernetes-map-type",
+    "k": "x-kubernetes-patch-merge-key", "s": "x-kubernetes-patch-strategy",
+}  # fmt: skip
+_ZERO: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}
 
 
 def schema_name(go_name: str) -> str:
@@ -32,29 +36,19 @@ def schema_name(go_name: str) -> str:
 
 def property_schema(row: Row, types: Mapping[str, Row]) -> dict[str, Any]:
     """The OpenAPI v3 schema of a field with this row."""
+    if "x" in row:
+        return dict(row["x"])
     pointer = row["t"].startswith("*")
     type_name = row["t"].removeprefix("*")
     schema = _schema(type_name, types)
-    items = schema.get("items") or schema.get("additionalProperties")
     if "e" in row:
-        (items if isinstance(items, dict) else schema)["enum"] = row["e"]
-    for key, name in (("l", "x-kubernetes-list-type"), ("m", "x-kubernetes-list-map-keys"), ("g", "x-kubernetes-map-type"),
-                      ("k", "x-kubernetes-patch-merge-key"), ("s", "x-kubernetes-patch-strategy")):
-        if key in row:
-            schema[name] = row[key]
-    if not pointer and ("o" in row or "$ref" in schema):
-        zero = _zero(type_name, types)
-        if zero is not None:
-            schema["default"] = zero
-    return _wrapped(schema)
-
-
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """A reference that says more stands in an allOf."""
-    if "$ref" in schema and len(schema) > 1:
-        reference = schema.pop("$ref")
-        return {**schema, "allOf": [{"$ref": reference}]}
-    return schema
+        schema.get("items", schema)["enum"] = row["e"]
+    schema |= {name: row[key] for key, name in _EXTENSIONS.items() if key in row}
+    zero = None if pointer or not ("o" in row or "$ref" in schema) else _zero(type_name, types)
+    if "v" in row or zero is not None:
+        schema["default"] = row.get("v", zero)
+    reference = schema.pop("$ref", None)
+    return schema if reference is None else {**schema, "allOf": [{"$ref": reference}]}
 
 
 def _schema(type_name: str, types: Mapping[str, Row]) -> dict[str, Any]:
@@ -74,15 +68,18 @@ def _element(type_name: str, types: Mapping[str, Row]) -> dict[str, Any]:
     """Items and values carry their zero value as default."""
     schema = _schema(type_name, types)
     zero = _zero(type_name, types)
-    if zero is not None:
-        schema["default"] = zero
-    return _wrapped(schema)
+    if zero is None:
+        return schema
+    schema["default"] = zero
+    reference = schema.pop("$ref", None)
+    return schema if reference is None else {**schema, "allOf": [{"$ref": reference}]}
 
 
 def _zero(type_name: str, types: Mapping[str, Row]) -> Any:
-    alias = types.get(type_name, {}).get("alias")
-    if alias:
-        return _zero(alias, types)
+    """The zero value as a default; None for types that have a form of their own."""
+    known = types.get(type_name, {})
+    if "alias" in known:
+        return _zero(known["alias"], types)
     if type_name in _ZERO:
         return _ZERO[type_name]
-    return {} if type_name in types else None
+    return {} if "fields" in known and not known.keys() & {"custom", "customJSON"} else None
