@@ -16,6 +16,7 @@ The files, one entry a line:
   it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w` Protobuf number and wire (absent:
   bytes); `s` and `k` patch strategy and merge key; `r` required; `d` constant default; of OpenAPI `l`, `m`, `g` list
   type, map keys and map type, `e` enum, `v` default, `x` the whole property where `shapes.property_schema` is wrong.
+* `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
@@ -136,6 +137,19 @@ class Facts:
             self._packages[package] = rows
         row: Row = rows[base]
         return row
+
+    def row(self, go_name: str) -> Row:
+        """The same, but an empty row for what is not kept (`string`, `[]string` …)."""
+        try:
+            return self.type(go_name)
+        except KeyError:
+            return {}
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Row]:
+        """The OpenAPI schemas that belong to none of the types, by their OpenAPI name."""
+        schemas: Mapping[str, Row] = self._read("schemas.json")
+        return schemas
 
     def type_names(self) -> Sequence[str]:
         """The Go names of all types (reads everything)."""

@@ -104,6 +104,10 @@ class Facts:
         """The schema that shows the fields of a type: its own, or that of a type that it is inlined in."""
         return self.schemas.get(schema_name(name)) or self._shown_in.get(name, {})
 
+    def row(self, name: str) -> Row:
+        """What is said of a type; nothing of one that has no name of its own."""
+        return self.types.get(name, {})
+
     def underlying(self, name: str) -> str:
         """The type behind a named scalar, list or map; any other type itself."""
         return str(self.types.get(name, {}).get("alias") or name)
@@ -272,10 +276,9 @@ def type_row(facts: Facts, name: str, defaults: Mapping[tuple[str, str], Any]) -
     for key, short in (("x-kubernetes-map-type", "map"), ("x-kubernetes-unions", "unions"), ("x-kubernetes-group-version-kind", "gvk")):
         if key in schema and not (key.endswith("kind") and short_name(name) in ("meta/v1.DeleteOptions", "meta/v1.WatchEvent")):
             row[short] = schema[key]
-    if schema and "properties" not in schema and schema != {"type": "object"}:
-        row["schema"] = schema
-    elif schema:
-        row["schema"] = True
+    if schema_name(name) in facts.schemas:
+        plain = "properties" in schema or schema == {"type": "object"}
+        row["schema"] = True if plain else schema
     return row
 
 
@@ -319,9 +322,9 @@ def field_row(
             row["e"] = actual["enum"]
         elif "enum" in items:
             row["e"] = items["enum"]
-        if "default" in actual and property_schema(row, facts.types).get("default") != actual["default"]:
+        if "default" in actual and property_schema(row, facts.row).get("default") != actual["default"]:
             row["v"] = actual["default"]
-        if property_schema(row, facts.types) != actual:
+        if property_schema(row, facts.row) != actual:
             row["x"] = actual
     return row
 
@@ -366,6 +369,8 @@ def generate(facts: Facts, out: Path) -> None:
     write_rows(out / "resources.json", resources(facts))
     write_rows(out / "groups.json", groups(facts))
     write_lines(out / "columns.json", facts.columns)
+    named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
+    write_lines(out / "schemas.json", {name: schema for name, schema in sorted(facts.schemas.items()) if name not in named})
     for path, objects in facts.bootstrap.items():
         write_rows(out / "bootstrap" / f"{path.strip('/').replace('/', '_')}.json", map(strip_server_values, objects))
 

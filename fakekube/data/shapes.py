@@ -1,19 +1,23 @@
-"""How the OpenAPI schema of a field follows from its row, so that data holds no schema twice.
+"""How the OpenAPI schema of a type follows from its row, so that data holds no schema twice.
 
 The rules are those of kube-openapi's generator: what a Go type looks like in OpenAPI, and where it writes a `default`.
-Shared by the generator (which stores a property only where the rules do not hold) and by whoever serves OpenAPI.
+Shared by the generator (which stores a property only where the rules do not hold) and by whoever serves OpenAPI. Both
+hand in how rows are found: a function from a Go name to its row, or to an empty one for what has no row (`string`).
+
+Specified by: k8s.io/kube-openapi/pkg/generators (openapi.go).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["property_schema", "schema_name"]
+__all__ = ["property_schema", "schema_name", "type_schema"]
 
 Row = Mapping[str, Any]
+Rows = Callable[[str], Row]
 
-SCALARS: Mapping[str, dict[str, Any]] = {
+_SCALARS: Mapping[str, dict[str, Any]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
     "int32": {"type": "integer", "format": "int32"},
@@ -21,11 +25,14 @@ SCALARS: Mapping[str, dict[str, Any]] = {
     "float64": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
 }
-_EXTENSIONS: Mapping[str, str] = {
-    "l": "x-kubernetes-list-type", "m": "x-kubernetes-list-map-keys", "g": "x-kubernetes-map-type",
+_OF_FIELDS: Mapping[str, str] = {
+    "m": "x-kubernetes-list-map-keys", "l": "x-kubernetes-list-type", "g": "x-kubernetes-map-type",
     "k": "x-kubernetes-patch-merge-key", "s": "x-kubernetes-patch-strategy",
 }  # fmt: skip
-_ZERO: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}
+_OF_TYPES: Mapping[str, str] = {
+    "map": "x-kubernetes-map-type", "unions": "x-kubernetes-unions", "gvk": "x-kubernetes-group-version-kind",
+}  # fmt: skip
+_ZEROS: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}
 
 
 def schema_name(go_name: str) -> str:
@@ -34,52 +41,77 @@ def schema_name(go_name: str) -> str:
     return ".".join([*reversed(host.split(".")), *rest.split("/")])
 
 
-def property_schema(row: Row, types: Mapping[str, Row]) -> dict[str, Any]:
+def type_schema(go_name: str, rows: Rows) -> dict[str, Any]:
+    """The OpenAPI v3 schema of a named type.
+
+    DeleteOptions and WatchEvent have no x-kubernetes-group-version-kind here: theirs differs from document to document
+    (the core group's, and that of the document's group version).
+    """
+    row = rows(go_name)
+    if isinstance(row.get("schema"), Mapping):
+        return dict(row["schema"])
+    schema: dict[str, Any] = {"type": "object"}
+    fields = dict(_fields(go_name, rows))
+    required = [name for name, field in fields.items() if "r" in field]
+    if required:
+        schema["required"] = required
+    if fields:
+        schema["properties"] = {name: property_schema(field, rows) for name, field in sorted(fields.items())}
+    return schema | {name: row[key] for key, name in _OF_TYPES.items() if key in row}
+
+
+def _fields(go_name: str, rows: Rows) -> Iterator[tuple[str, Row]]:
+    for name, field in rows(go_name).get("fields", {}).items():
+        if name.startswith("+"):
+            yield from _fields(field["t"].removeprefix("*"), rows)
+        else:
+            yield name, field
+
+
+def property_schema(row: Row, rows: Rows) -> dict[str, Any]:
     """The OpenAPI v3 schema of a field with this row."""
     if "x" in row:
         return dict(row["x"])
     pointer = row["t"].startswith("*")
     type_name = row["t"].removeprefix("*")
-    schema = _schema(type_name, types)
-    if "e" in row:
-        schema.get("items", schema)["enum"] = row["e"]
-    schema |= {name: row[key] for key, name in _EXTENSIONS.items() if key in row}
-    zero = None if pointer or not ("o" in row or "$ref" in schema) else _zero(type_name, types)
+    schema = _schema(type_name, rows)
+    zero = None if pointer or not ("o" in row or "$ref" in schema) else _zero(type_name, rows)
     if "v" in row or zero is not None:
         schema["default"] = row.get("v", zero)
-    reference = schema.pop("$ref", None)
-    return schema if reference is None else {**schema, "allOf": [{"$ref": reference}]}
+    if "e" in row:
+        element = schema.get("items") or schema.get("additionalProperties") or schema
+        element["enum"] = row["e"]
+    return _reference_in_all_of(schema) | {name: row[key] for key, name in _OF_FIELDS.items() if key in row}
 
 
-def _schema(type_name: str, types: Mapping[str, Row]) -> dict[str, Any]:
-    if type_name in SCALARS:
-        return dict(SCALARS[type_name])
+def _schema(type_name: str, rows: Rows) -> dict[str, Any]:
+    if type_name in _SCALARS:
+        return dict(_SCALARS[type_name])
     if type_name.startswith("[]"):
-        return {"type": "array", "items": _element(type_name[2:], types)}
+        return {"type": "array", "items": _element(type_name[2:], rows)}
     if type_name.startswith("map["):
-        return {"type": "object", "additionalProperties": _element(type_name.partition("]")[2], types)}
-    alias = types.get(type_name, {}).get("alias")
-    if alias:
-        return _schema(alias, types)
-    return {"$ref": f"#/components/schemas/{schema_name(type_name)}"}
+        return {"type": "object", "additionalProperties": _element(type_name.partition("]")[2], rows)}
+    alias = rows(type_name).get("alias")
+    return _schema(alias, rows) if alias else {"$ref": f"#/components/schemas/{schema_name(type_name)}"}
 
 
-def _element(type_name: str, types: Mapping[str, Row]) -> dict[str, Any]:
+def _element(type_name: str, rows: Rows) -> dict[str, Any]:
     """Items and values carry their zero value as default."""
-    schema = _schema(type_name, types)
-    zero = _zero(type_name, types)
-    if zero is None:
-        return schema
-    schema["default"] = zero
+    schema = _schema(type_name, rows)
+    zero = _zero(type_name, rows)
+    return schema if zero is None else _reference_in_all_of({**schema, "default": zero})
+
+
+def _reference_in_all_of(schema: dict[str, Any]) -> dict[str, Any]:
     reference = schema.pop("$ref", None)
     return schema if reference is None else {**schema, "allOf": [{"$ref": reference}]}
 
 
-def _zero(type_name: str, types: Mapping[str, Row]) -> Any:
+def _zero(type_name: str, rows: Rows) -> Any:
     """The zero value as a default; None for types that have a form of their own."""
-    known = types.get(type_name, {})
-    if "alias" in known:
-        return _zero(known["alias"], types)
-    if type_name in _ZERO:
-        return _ZERO[type_name]
-    return {} if "fields" in known and not known.keys() & {"custom", "customJSON"} else None
+    if type_name in _ZEROS:
+        return _ZEROS[type_name]
+    row = rows(type_name)
+    if "alias" in row:
+        return _zero(row["alias"], rows)
+    return {} if "fields" in row and not row.keys() & {"custom", "customJSON"} else None

@@ -87,7 +87,8 @@ class Builtins:
         )
 
     def _map(self, name: str, value: str, go: str, row: Mapping[str, Any]) -> Type:
-        return Type(Shape.MAP, name, go, items=self.type_of(value), map_type=MapType(row.get("g", "granular")))
+        items = self._make(value, {"e": row["e"]}) if "e" in row else self.type_of(value)
+        return Type(Shape.MAP, name, go, items=items, map_type=MapType(row.get("g", "granular")))
 
     def _named(self, go_name: str, row: Mapping[str, Any]) -> Type:
         package, _, base = go_name.rpartition(".")
