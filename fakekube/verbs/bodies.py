@@ -26,11 +26,24 @@ from fakekube.schema import defaults
 from fakekube.schema.builtin import builtins
 from fakekube.verbs.scope import Scope
 
-__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "decode_value", "go_name"]
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_name"]
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
 _SCHEME = "pkg/runtime/scheme.go:111"
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A document as its format gives it."""
+
+    value: Any
+    duplicates: Sequence[str] = ()
+    """Paths of members given twice (JSON)."""
+    finding: str = ""
+    """What the format's strict reader complains of (YAML)."""
+    source: bytes | None = None
+    """The JSON that it was read from, if it was."""
 
 
 @dataclass(slots=True)
@@ -48,28 +61,19 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
     """
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
     try:
-        value, duplicates = _parse(form, body, scope.kind, custom=scope.resource.custom)
-        source = body if form == "json" else None
-        return decode_value(scope, value, duplicates, field_validation, body, source)
+        parsed = _parse(form, body, scope.kind, custom=scope.resource.custom)
+        return _decoded(scope, parsed, field_validation, body)
     except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
 
 
-def decode_value(
-    scope: Scope, value: Any, duplicates: Sequence[str], field_validation: str, body: bytes = b"",
-    source: bytes | None = None,
-) -> Object:
-    """The same for a document that was parsed already, or made by a patch (then `body` is for error messages).
-
-    `source` is the JSON that the value was read from, if it was."""
-    try:
-        kind = _kind_of(value, scope.kind, body)
-        if scope.resource.custom and scope.subresource_type_is_own:
-            return scope.resource.decoder(scope, value, duplicates, field_validation, kind)
-        obj, strict = _typed(kind, scope.kind, value or {}, duplicates, wants_strict=field_validation != "Ignore", source=source)
-    except Problem as problem:
-        raise status.bad_request(_explained(problem, scope.kind, body)) from None
-    report(scope, kind, strict, field_validation)
+def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
+    kind = _kind_of(parsed.value, scope.kind, body)
+    wants_strict = field_validation != "Ignore"
+    obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
+    if wants_strict and parsed.finding:
+        strict.insert(0, parsed.finding)
+    _report(scope, kind, strict, field_validation)
     if kind != scope.kind:
         raise _wrong_version(kind, scope.kind)
     scope.default(obj)
@@ -79,10 +83,10 @@ def decode_value(
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch has made of an object, and what strict decoding finds in it. Raises Problem."""
     kind = _kind_of(value, scope.kind, b"")
-    return _typed(kind, scope.kind, value or {}, (), wants_strict=wants_strict)
+    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
 
 
-def report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
+def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
     """Tell what strict decoding found. Raises StatusError 400 if that is asked for."""
     if not strict or field_validation == "Ignore":
         return
@@ -96,11 +100,11 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
     try:
-        value, _ = _parse(form, body, _DELETE_OPTIONS, custom=False)
-        kind = _kind_of(value, _DELETE_OPTIONS, body)
+        parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
+        kind = _kind_of(parsed.value, _DELETE_OPTIONS, body)
         if not _is_delete_options(kind):
             raise Problem(_unregistered(kind))
-        return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, value or {}, (), wants_strict=False)[0]
+        return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
         raise status.bad_request(problem.message) from None
 
@@ -118,15 +122,18 @@ def _is_delete_options(kind: GVK) -> bool:
 # ---------------------------------------------------------------- steps
 
 
-def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> tuple[Any, Sequence[str]]:
+def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
+    """Raises Problem."""
     try:
         if form == "json":
-            return json.loads(body, merge=not custom)
+            value, duplicates = json.loads(body, merge=not custom)
+            return Parsed(value, duplicates, "", body)
         if form == "yaml":
-            return yaml.loads(body)
+            value, problems = yaml.loads(body)
+            return Parsed(value, (), yaml.strict_error(problems) if problems else "")
         if form == "cbor":
-            return cbor.loads(body), ()
-        return protobuf.loads(body, expected.api_version, expected.kind), ()
+            return Parsed(cbor.loads(body))
+        return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None
@@ -167,19 +174,17 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def _typed(
-    kind: GVK, expected: GVK, value: dict[str, Any], duplicates: Sequence[str], *, wants_strict: bool,
-    source: bytes | None = None,
-) -> tuple[Object, list[str]]:
-    """Decode by the schema of the kind that the document claims."""
+def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """Decode by the schema of the kind that the document claims. Raises Problem."""
     found = builtins().kind_type(kind.group, kind.version, kind.kind)
     if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_unregistered(kind), kind)
-    members = partial(json.members, source) if source is not None else None
-    literals = partial(json.literals, source) if source is not None else None
-    strict = schema_decode.Strict(duplicates, members) if wants_strict else None
+    members = literals = None
+    if parsed.source is not None:
+        members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
+    strict = schema_decode.Strict(parsed.duplicates, members) if wants_strict else None
     try:
-        obj = schema_decode.decode(found, value, strict, literals) if found is not None else {}
+        obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
         raise Problem(str(error), kind) from None
     if (kind.kind, kind.group) != (expected.kind, expected.group):

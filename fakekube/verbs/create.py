@@ -6,6 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
 from __future__ import annotations
 
 from fakekube.admission.chain import Operation
+from fakekube.codecs.formats import Kind
 from fakekube.errors import status
 from fakekube.resources.strategy import Object
 from fakekube.verbs import admitting, answers, bodies, managers, options, systemfields, versions, writing
@@ -13,6 +14,9 @@ from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
 __all__ = ["handle"]
+
+#: Bodies of actions that may name the uid and revision that they mean.
+KEEPS_SYSTEM_FIELDS = frozenset({"Binding"})
 
 
 def handle(scope: Scope) -> Response:
@@ -51,8 +55,10 @@ def _act(scope: Scope, action: object) -> Response:
     body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
     meta = body.get("metadata")
     if meta is not None:
-        systemfields.wipe(meta)
+        if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
+            systemfields.wipe(meta)
         systemfields.match_namespace(meta, scope.namespace)
     admitting.admit(scope, Operation.CREATE, body, None)
     answer: Object = action(scope.context, scope.name, body)  # type: ignore[operator]
-    return answers.plain_response(scope, representation, 201, answer)
+    kind = None if answer.get("kind") == "Status" else Kind(scope.kind.api_version, scope.kind.kind, scope.type)
+    return answers.plain_response(scope, representation, 201, answer, kind)

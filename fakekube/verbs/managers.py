@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
+from fakekube.errors import StatusError
 from fakekube.patch.apply import FieldManager, excluding
 from fakekube.patch.apply.scale import ScaleMapping
 from fakekube.resources.registry import Registry, Resource
+from fakekube.resources.services import Recorded
 from fakekube.resources.strategy import Object, Strategy
 from fakekube.resources.subresources import Subresource
 from fakekube.schema.model import Type
@@ -22,7 +24,11 @@ from fakekube.verbs import versions
 from fakekube.verbs.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.verbs.scope import Scope
 
-__all__ = ["applied", "scale_mapping", "updated"]
+__all__ = ["applied", "misfit", "recorded", "scale_mapping", "updated"]
+
+#: What the real server calls itself when it writes as a client.
+SERVER = "kube-apiserver"
+
 
 
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
@@ -31,12 +37,24 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     return new
 
 
+def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
+    """The new object, with the managedFields of a write that the server made as a client of its own."""
+    tracked = {**new, "metadata": dict(new["metadata"])}
+    _manager(registry, resource, resource.subresources.get(write.subresource)).update(old, tracked, SERVER, write.time)
+    return tracked
+
+
 def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
     """What an apply makes of the live object, which is returned itself if nothing changes.
 
     Raises StatusError 400, 409 or 500.
     """
     return _manager_of(scope).apply(live, configuration, manager, force, scope.backend.clock.now())
+
+
+def misfit(scope: Scope, configuration: Object, problem: str) -> StatusError:
+    """500 for an applied configuration whose result does not decode."""
+    return _manager_of(scope).misfit(configuration, problem)
 
 
 def scale_mapping(scope: Scope) -> ScaleMapping:

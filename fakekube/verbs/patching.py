@@ -101,8 +101,9 @@ def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
     try:
         value, duplicates = yaml.loads(body)
     except DecodeError as error:
-        raise status.bad_request(f"error decoding YAML: {error}") from None
-    return _apply(scope, value, duplicates, options)
+        raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    strict = f"error converting YAML to JSON: {yaml.strict_error(duplicates)}" if duplicates else ""
+    return _apply(scope, value, strict, options)
 
 
 def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
@@ -110,22 +111,29 @@ def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
         value = cbor.loads(body)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: {error}") from None
-    return _apply(scope, value, (), options)
+    return _apply(scope, value, "", options)
 
 
-def _apply(scope: Scope, value: Any, duplicates: Sequence[str], options: WriteOptions) -> Patch:
+def _apply(scope: Scope, value: Any, finding: str, options: WriteOptions) -> Patch:
     if value is not None and not isinstance(value, dict):
         problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding YAML: {problem}")
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+
+    configuration = value or {}
 
     def change(live: Object | None) -> Object:
-        obj = managers.applied(scope, live, value or {}, options.field_manager, force=bool(options.force))
-        if duplicates and options.field_validation == "Strict":
-            raise status.bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
-        if duplicates and options.field_validation == "Warn":
-            scope.request.warnings.extend(duplicates)
-        if live is None and obj["metadata"].get("uid"):
-            uid = obj["metadata"]["uid"]
+        merged = managers.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
+        try:
+            obj, _ = bodies.decode_patched(scope, whole(scope, merged), wants_strict=False)
+        except bodies.Problem as problem:
+            raise managers.misfit(scope, configuration, problem.message) from None
+        scope.default(obj)
+        if finding and options.field_validation == "Strict":
+            raise status.bad_request(f"error strict decoding YAML: {finding}")
+        if finding and options.field_validation == "Warn":
+            scope.request.warnings.append(finding)
+        uid = obj.setdefault("metadata", {}).get("uid")
+        if live is None and uid:
             raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
         return _named(scope, obj)
 

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 from fakekube.codecs.document import Document
 from fakekube.errors import status
 from fakekube.resources.registry import Registry, Resource
+from fakekube.resources.services import Recorded
 from fakekube.resources.strategy import Object
 from fakekube.schema import printing
 from fakekube.store import Bucket, Conflict, Store
+from fakekube.verbs import managers
 from fakekube.verbs.backend import Settings
 from fakekube.verbs.writing import stamped
 
@@ -56,7 +58,16 @@ class ClusterServices:
         page = self._bucket(group, plural).page(f"{namespace}/" if namespace else "")
         return (record.value.object for record in page.records)
 
-    def update(self, group: str, plural: str, namespace: str, name: str, change: Callable[[Object], Object]) -> Object:
+    def update(
+        self,
+        group: str,
+        plural: str,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        *,
+        recorded: Recorded | None = None,
+    ) -> Object:
         resource = self._resource(group, plural)
         bucket, key = self._store.bucket(resource.bucket), resource.key(namespace, name)
         while True:
@@ -67,6 +78,8 @@ class ClusterServices:
             new = change(old)
             if new is old:
                 return old
+            if recorded is not None:
+                new = managers.recorded(self._registry, resource, old, new, recorded)
             final = printing.normalise(resource.storage_type, new)
             try:
                 return bucket.commit(key, record.revision, lambda revision, obj=final: stamped(obj, revision)).value.object

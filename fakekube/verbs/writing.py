@@ -129,8 +129,13 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     if strategy.generation:
         meta["generation"] = 1
     strategy.prepare_for_create(context, obj)
-    errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
+    namespaced = scope.resource.namespaced
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata:
+        errors += object_metadata.validate_object_meta(meta, namespaced, strategy.name_errors)
     errors += strategy.validate(context, obj)
+    if not errors and not strategy.checks_metadata:
+        errors += object_metadata.validate_object_meta(meta, namespaced, names.path_segment)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, None))
