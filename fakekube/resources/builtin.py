@@ -32,6 +32,8 @@ STRATEGIES: dict[tuple[str, str], str] = {
 #: A /status without a row is a `StatusView`.
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
+    ("", "pods/binding"): "fakekube.resources.pods.binding:bind",
+    ("", "pods/eviction"): "fakekube.resources.pods.eviction:evict",
     ("", "pods/status"): "fakekube.resources.pods.strategy:PodStatusStrategy",
     ("", "pods/ephemeralcontainers"): "fakekube.resources.pods.strategy:EphemeralContainersStrategy",
     ("", "pods/resize"): "fakekube.resources.pods.strategy:ResizeStrategy",
@@ -40,6 +42,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
 ACTIONS: dict[tuple[str, str], str] = {
+    ("", "bindings"): "fakekube.resources.pods.binding:bind_named",
 }
 
 #: (group, plural) → where resources are stored under another group or version than their own: bucket, group, version.

@@ -7,12 +7,23 @@ implements (`verbs/services.py`) and unit tests fake.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from fakekube.resources.strategy import Object
 
-__all__ = ["Services"]
+__all__ = ["Recorded", "Services"]
+
+
+@dataclass(slots=True, frozen=True)
+class Recorded:
+    """A write that managedFields tell of: the server wrote as a client of its own."""
+
+    subresource: str
+    """Through which it wrote; "" for the main resource."""
+    time: datetime
 
 
 class Services(Protocol):
@@ -24,9 +35,18 @@ class Services(Protocol):
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         """All stored objects, of one namespace or (if "") of all. Not to be changed."""
 
-    def update(self, group: str, plural: str, namespace: str, name: str, change: Callable[[Object], Object]) -> Object:
-        """Compare-and-set: `change` gets the stored object and returns a new tree (or the same object for no change);
-        it may be called again after a conflict, and may raise StatusError. Raises not-found."""
+    def update(
+        self,
+        group: str,
+        plural: str,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        *,
+        recorded: Recorded | None = None,
+    ) -> Object:
+        """Compare-and-set: `change` gets the stored object and returns a new tree (or the same object for no
+        change); it may be called again after a conflict, and may raise StatusError. Raises not-found."""
 
     def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
         """Store an object that the server itself makes (already complete); raises already-exists."""

@@ -51,6 +51,8 @@ class WriteContext:
     subresource: str = ""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    remove: Callable[[str, Object], None] | None = None
+    """For actions: deletes an object of the resource by its name, with DeleteOptions, as a client would."""
     warnings: list[str] = field(default_factory=list)
     """Texts of Warning headers, in order; the answer sends each once."""
 
@@ -79,6 +81,8 @@ class Strategy:
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
 
+    checks_metadata: ClassVar[bool] = True
+    """A new object's metadata is validated before the rest; else loosely, and only if the rest is fine (events)."""
     checks_metadata_update: ClassVar[bool] = True
     """The kind's own update validation looks at the change of the metadata once more (a fault is then told twice)."""
     checks_metadata_again: ClassVar[bool] = False
