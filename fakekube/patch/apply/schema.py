@@ -156,6 +156,8 @@ def _key_default(field: Field | None) -> Any:
         return None
     if not field.type.name:
         return field.default if field.default is not None else field.type.default
+    if "v" in field.row:
+        return field.row["v"]
     if "x" in field.row:
         return field.row["x"].get("default")
     if field.pointer or "o" not in field.row:
