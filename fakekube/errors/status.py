@@ -133,7 +133,7 @@ def unsupported_media_type(message: str) -> StatusError:
 
 
 def request_entity_too_large(message: str) -> StatusError:
-    return StatusError(413, "RequestEntityTooLarge", f"Request entity is too large: {message}")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
 
 
 def expired(message: str) -> StatusError:

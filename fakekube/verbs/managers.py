@@ -19,6 +19,7 @@ from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded
 from fakekube.resources.strategy import Object, Strategy
 from fakekube.resources.subresources import Subresource
+from fakekube.schema import printing
 from fakekube.schema.model import Type
 from fakekube.verbs import versions
 from fakekube.verbs.options import FIELD_MANAGER_MAX_LENGTH
@@ -32,9 +33,13 @@ SERVER = "kube-apiserver"
 
 
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
-    """The new object, with the managedFields of a plain write; `live` is None for a create."""
-    _manager_of(scope).update(live, new, manager_name(scope, manager), scope.backend.clock.now())
-    return new
+    """The new object in its printed form, with the managedFields of a plain write; `live` is None for a create.
+
+    What is not printed (empty maps and lists) is not owned either.
+    """
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    return printed
 
 
 def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:

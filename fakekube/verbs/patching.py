@@ -77,7 +77,7 @@ def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], ed
 
 
 def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
-    value, duplicates = _parsed(body, "", merge=False)
+    value, duplicates = _parsed(body, "")
     document = strategic.decode(value)
     strict = options.field_validation != "Ignore"
 
@@ -143,9 +143,11 @@ def _apply(scope: Scope, value: Any, finding: str, options: WriteOptions) -> Pat
 # ---------------------------------------------------------------- shared steps
 
 
-def _parsed(body: bytes, prefix: str, *, merge: bool = True) -> tuple[Any, list[str]]:
+def _parsed(body: bytes, prefix: str) -> tuple[Any, list[str]]:
+    """The document, and what strict decoding says of members given twice (of which the last one counts)."""
     try:
-        return json.loads(body, merge=merge)
+        value, doubled = json.loads(body, merge=False)
+        return value, [f'duplicate field "{path}"' for path in doubled]
     except DecodeError as error:
         raise status.bad_request(f"{prefix}{error}") from None
 

@@ -81,6 +81,7 @@ def match_name(metadata: Mapping[str, Any], name: str) -> None:
 
 def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
     """What an update can neither set nor take away (the uid is filled in, and validated afterwards)."""
+    metadata.pop("selfLink", None)
     if not metadata.get("uid"):
         metadata["uid"] = old.get("uid", "")
     for name in ("creationTimestamp", "deletionTimestamp"):

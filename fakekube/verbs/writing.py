@@ -206,6 +206,7 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
     if revision not in (0, record.revision):
         raise scope.conflict(OPTIMISTIC_LOCK)
+    meta["resourceVersion"] = str(record.revision)
     finish = scope.strategy.begin_update(scope.context, obj, old)
     stored = False
     try:
