@@ -1,7 +1,8 @@
-"""NamespaceLifecycle: no content without a namespace, no new content in a dying one, and three namespaces never die.
+"""NamespaceLifecycle: no content without a namespace, no new content in a dying one, and three namespaces
+never die.
 
-Deletions always pass, so that a namespace can be emptied. Access reviews pass, too: their answer must not tell
-whether a namespace exists.
+Deletions always pass, so that a namespace can be emptied. Access reviews pass, too: their answer must not
+tell whether a namespace exists.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
 """
@@ -37,7 +38,10 @@ class NamespaceLifecycle(Plugin):
         namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
         if namespace is None:
             raise status.not_found("", "namespaces", attributes.namespace)
-        if attributes.operation is Operation.CREATE and namespace.get("status", {}).get("phase") == "Terminating":
+        if (
+            attributes.operation is Operation.CREATE
+            and namespace.get("status", {}).get("phase") == "Terminating"
+        ):
             self._refuse(attributes)
 
     @staticmethod
@@ -46,7 +50,8 @@ class NamespaceLifecycle(Plugin):
         problem = f"unable to create new content in namespace {namespace} because it is being terminated"
         error = forbidden(attributes, problem)
         cause = {
-            "reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated",
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
             "field": "metadata.namespace",
         }
         error.details = {**(error.details or {}), "causes": [cause]}

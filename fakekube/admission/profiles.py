@@ -1,6 +1,7 @@
 """Which plugins a server runs, in which order: the default-on ones of a kube-apiserver.
 
-The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster` has it.
+The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster`
+has it.
 
 Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOffAdmissionPlugins).
 """
@@ -15,9 +16,7 @@ from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
 __all__ = ["plugins"]
 
 #: In the order in which they run.
-_ORDERED: Sequence[type[Plugin]] = (
-    NamespaceLifecycle,
-)
+_ORDERED: Sequence[type[Plugin]] = (NamespaceLifecycle,)
 
 _NOT_IN: dict[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 

@@ -16,7 +16,8 @@ __all__ = ["forbidden", "not_found", "shown_name"]
 
 
 def shown_name(attributes: Attributes) -> str:
-    """The name by which a refusal speaks of the object: its own, what it is generated from, or none at all."""
+    """The name by which a refusal speaks of the object: its own, what it is generated from, or none at
+    all."""
     if attributes.name:
         return attributes.name
     if attributes.object is None:

@@ -26,6 +26,20 @@ STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods"): "fakekube.resources.pods.strategy:PodStrategy",
     # -- the other kinds
+    ("", "namespaces"): "fakekube.resources.namespaces:NamespaceStrategy",
+    ("", "nodes"): "fakekube.resources.nodes:NodeStrategy",
+    ("", "services"): "fakekube.resources.service:ServiceStrategy",
+    ("", "endpoints"): "fakekube.resources.endpoints:EndpointsStrategy",
+    ("discovery.k8s.io", "endpointslices"): "fakekube.resources.endpoints:EndpointSliceStrategy",
+    ("", "events"): "fakekube.resources.events:EventStrategy",
+    ("events.k8s.io", "events"): "fakekube.resources.events:EventStrategy",
+    ("networking.k8s.io", "ipaddresses"): "fakekube.resources.ip_addresses:IPAddressStrategy",
+    ("networking.k8s.io", "servicecidrs"): "fakekube.resources.service_cidrs:ServiceCIDRStrategy",
+    ("rbac.authorization.k8s.io", "roles"): "fakekube.resources.rbac:RoleStrategy",
+    ("rbac.authorization.k8s.io", "rolebindings"): "fakekube.resources.rbac:RoleBindingStrategy",
+    ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.resources.rbac:ClusterRoleStrategy",
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): "fakekube.resources.rbac:ClusterRoleBindingStrategy",
+    ("coordination.k8s.io", "leases"): "fakekube.resources.leases:LeaseStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -38,6 +52,11 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "pods/ephemeralcontainers"): "fakekube.resources.pods.strategy:EphemeralContainersStrategy",
     ("", "pods/resize"): "fakekube.resources.pods.strategy:ResizeStrategy",
     # -- the other kinds
+    ("", "namespaces/status"): "fakekube.resources.namespaces:StatusView",
+    ("", "namespaces/finalize"): "fakekube.resources.namespaces:FinalizeView",
+    ("", "nodes/status"): "fakekube.resources.nodes:STATUS",
+    ("", "services/status"): "fakekube.resources.service:STATUS",
+    ("networking.k8s.io", "servicecidrs/status"): "fakekube.resources.service_cidrs:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
@@ -53,6 +72,7 @@ STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
 
 #: (group, version, plural) of what is not stored in its own shape → ("module:to_storage", "module:from_storage").
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
+    ("events.k8s.io", "v1", "events"): ("fakekube.resources.events:to_storage", "fakekube.resources.events:from_storage"),
 }
 
 #: (group, version, kind) → field labels that the kind knows, and the facts do not tell.

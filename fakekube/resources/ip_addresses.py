@@ -1,0 +1,86 @@
+"""IPAddresses: who has which address of the service networks. The object's name is the address.
+
+The server makes one for every cluster IP of a Service, and takes it away with the Service; users may make
+others.
+
+Specified by: pkg/registry/networking/ipaddress, pkg/apis/networking/validation (ValidateIPAddress),
+pkg/registry/core/service/ipallocator/ipallocator.go (createIPAddress).
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import required
+from fakekube.resources import addresses
+from fakekube.resources.checks import immutable_field, invalid_each
+from fakekube.resources.names import dns_subdomain, path_segment
+from fakekube.resources.revalidated import Revalidated
+from fakekube.resources.strategy import Object, WriteContext
+
+__all__ = ["IPAddressStrategy", "of_service"]
+
+FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
+MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
+ALLOCATOR = "ipallocator.k8s.io"
+
+_OWNED_FIELDS = {
+    "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
+    "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
+}
+
+
+class IPAddressStrategy(Revalidated):
+    """See the module."""
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [error.detail for error in addresses.ip("", name)]
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return immutable_field(
+            obj.get("spec", {}).get("parentRef"), old.get("spec", {}).get("parentRef"), "spec.parentRef"
+        )
+
+
+def _parent_reference(reference: Object | None, path: str) -> list[FieldError]:
+    if reference is None:
+        return [required(path)]
+    errors: list[FieldError] = []
+    group, resource = reference.get("group", ""), reference.get("resource", "")
+    name, namespace = reference.get("name", ""), reference.get("namespace", "")
+    if group:
+        errors += invalid_each(f"{path}.group", group, dns_subdomain(group))
+    for field, value in (("resource", resource), ("name", name)):
+        where = f"{path}.{field}"
+        errors += invalid_each(where, value, path_segment(value)) if value else [required(where)]
+    if namespace:
+        errors += invalid_each(f"{path}.namespace", namespace, path_segment(namespace))
+    return errors
+
+
+def of_service(context: WriteContext, address: str, service: str) -> Object:
+    """The object that says that the Service of this name, in the namespace of the write, has an address."""
+    now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    owner = {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": "networking.k8s.io/v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _OWNED_FIELDS,
+    }
+    family = "IPv6" if addresses.is_ipv6(address) else "IPv4"
+    return {
+        "metadata": {
+            "name": address,
+            "uid": str(uuid.uuid4()),
+            "creationTimestamp": now,
+            "labels": {FAMILY_LABEL: family, MANAGED_BY_LABEL: ALLOCATOR},
+            "managedFields": [owner],
+        },
+        "spec": {"parentRef": {"resource": "services", "namespace": context.namespace, "name": service}},
+    }
