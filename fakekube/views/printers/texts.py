@@ -1,0 +1,131 @@
+"""The texts that cells are made of: ages, selectors, lists that are cut short.
+
+Specified by: k8s.io/apimachinery/pkg/util/duration, labels, apis/meta/v1 (helpers.go); printers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+__all__ = [
+    "NONE", "UNKNOWN", "UNSET", "Cells", "Object", "age", "between", "condition", "containers",
+    "human_duration", "labels", "more", "name", "quantity", "selector", "since",
+]
+
+Object = Mapping[str, Any]
+Cells = Callable[[Object, datetime], list[Any]]
+"""(object, now) → the cells of its row."""
+
+NONE: Final = "<none>"
+UNKNOWN: Final = "<unknown>"
+UNSET: Final = "<unset>"
+
+_MINUTE: Final = 60
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+
+
+def human_duration(seconds: float) -> str:
+    """A duration in two or three figures: `90s`, `5m30s`, `3h20m`, `2d4h`, `1y100d`."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    for limit, unit, letter, rest, rest_letter in _STEPS:
+        if whole < limit:
+            amount, remainder = divmod(whole, unit)
+            smaller = remainder // rest if rest else 0
+            return f"{amount}{letter}{smaller}{rest_letter}" if smaller else f"{amount}{letter}"
+    return f"{whole // (365 * _DAY)}y"
+
+
+#: Below how many seconds the unit is used, with which smaller one (0: none).
+_STEPS: Final = (
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (48 * _HOUR, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * 365 * _DAY, _DAY, "d", 0, ""),
+    (8 * 365 * _DAY, 365 * _DAY, "y", _DAY, "d"),
+)
+
+
+@lru_cache(maxsize=4096)
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def since(timestamp: str | None, now: datetime) -> str:
+    """How long ago a time was."""
+    return human_duration((now - _moment(timestamp)).total_seconds()) if timestamp else UNKNOWN
+
+
+def between(start: str, end: str) -> str:
+    """How long it was from one time to another."""
+    return human_duration((_moment(end) - _moment(start)).total_seconds())
+
+
+def age(obj: Object, now: datetime) -> str:
+    """How long ago the object was created."""
+    return since(obj["metadata"].get("creationTimestamp"), now)
+
+
+def name(obj: Object) -> str:
+    text: str = obj["metadata"].get("name", "")
+    return text
+
+
+def labels(mapping: Mapping[str, str] | None) -> str:
+    """`a=b,c=d`, or `<none>`."""
+    return ",".join(f"{key}={value}" for key, value in sorted((mapping or {}).items())) or NONE
+
+
+_OPERATORS: Final[dict[str, Callable[[str, str], str]]] = {
+    "In": lambda key, values: f"{key} in ({values})",
+    "NotIn": lambda key, values: f"{key} notin ({values})",
+    "Exists": lambda key, _: key,
+    "DoesNotExist": lambda key, _: f"!{key}",
+}
+
+
+def selector(label_selector: Object | None) -> str:
+    """A label selector as text, sorted by key; "" if it selects everything, or nothing."""
+    chosen = label_selector or {}
+    parts = [(key, f"{key}={value}") for key, value in (chosen.get("matchLabels") or {}).items()]
+    for expression in chosen.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        write = _OPERATORS.get(expression.get("operator", ""))
+        if write is None:
+            return "<error>"
+        parts.append((key, write(key, values)))
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def containers(pod_spec: Object | None) -> list[str]:
+    """Two cells: the names and the images of the containers."""
+    found = (pod_spec or {}).get("containers") or ()
+    return [",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)]
+
+
+def more(items: Iterable[str], maximum: int = 3, empty: str = UNSET) -> str:
+    """The first few of a list, and how many there are besides."""
+    every = list(items)
+    text = ",".join(every[:maximum])
+    if len(every) > maximum:
+        return f"{text} + {len(every) - maximum} more..."
+    return text or empty
+
+
+def condition(conditions: Sequence[Object] | None, type_: str) -> Object | None:
+    """The first condition of a type."""
+    return next((found for found in conditions or () if found.get("type") == type_), None)
+
+
+def quantity(quantities: Mapping[str, str] | None, resource: str) -> str:
+    """The amount of a resource; "0" if there is none."""
+    return (quantities or {}).get(resource, "0")

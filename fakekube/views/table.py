@@ -1,0 +1,151 @@
+"""Tables: objects as rows of cells, for people who read lists.
+
+Every resource has a `TableConvertor`: its columns, and a function that makes the cells of a row. Built-in
+ones take their columns from `data/` and their cells from `views.printers`; kinds without a printer show
+name and creation time. Custom resources bring convertors of their own (`views.custom`).
+
+Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserver/pkg/registry/rest
+(table.go), pkg/endpoints/handlers/response.go (asTable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from fakekube import data
+from fakekube.errors.field import go_quote
+from fakekube.views.printers import cluster, core, network, pods, storage, workloads
+from fakekube.views.printers.texts import Cells, Object
+
+__all__ = ["DEFAULT", "Row", "TableConvertor", "convertor_for", "include_object_error", "table"]
+
+Column = Mapping[str, Any]
+
+
+def _no_conditions(_: Object) -> list[dict[str, str]]:
+    return []
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class TableConvertor:
+    """How the objects of one resource become rows."""
+
+    columns: Sequence[Column]
+    """name, type, format, description and priority of each."""
+    cells: Cells
+    """(object in its storage version, now) → the cells of its row."""
+    conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
+    """What the row as a whole is: completed, or not."""
+    order: Callable[[Object], Any] | None = None
+    """The key by which rows are sorted; None: as the list is."""
+    empty: Sequence[Any] | None = ()
+    """What stands in the place of rows where there are none."""
+    repeats_columns: bool = False
+    """Every event of a watch has the columns, not only the first."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One object of a table."""
+
+    stored: Object
+    """In its storage version: what cells are made of."""
+    shown: Object | None
+    """What the row carries besides its cells: the object, its metadata, or nothing."""
+
+
+def table(
+    convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *,
+    headers: bool = True,
+) -> dict[str, Any]:
+    """A Table.
+
+    Args:
+        convertor: of the resource.
+        api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
+        rows: the objects.
+        metadata: the ListMeta of the list, or of a single object its resourceVersion.
+        now: the cluster's time, for ages.
+        headers: with the columns (of a watch only the first event has them).
+    """
+    if convertor.order is not None:
+        order = convertor.order
+        rows = sorted(rows, key=lambda row: order(row.stored))
+    columns = [dict(column) for column in convertor.columns] if headers or convertor.repeats_columns else None
+    made = [_row(convertor, row, now) for row in rows]
+    empty = None if convertor.empty is None else list(convertor.empty)
+    return {
+        "kind": "Table", "apiVersion": api_version, "metadata": metadata,
+        "columnDefinitions": columns, "rows": made or empty,
+    }  # fmt: skip
+
+
+def _row(convertor: TableConvertor, row: Row, now: datetime) -> dict[str, Any]:
+    made: dict[str, Any] = {"cells": convertor.cells(row.stored, now)}
+    conditions = convertor.conditions(row.stored)
+    if conditions:
+        made["conditions"] = conditions
+    made["object"] = row.shown
+    return made
+
+
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
+_CHOICE: Final = "'Metadata', 'Object', 'None', or empty"
+
+
+def include_object_error(include_object: str) -> str:
+    """What is wrong with the query parameter includeObject; "" if nothing."""
+    if include_object in _INCLUDED:
+        return ""
+    problem = f"includeObject: Invalid value: {go_quote(include_object)}: must be {_CHOICE}"
+    return f"Unable to convert to Table as requested: {problem}"
+
+
+# ---------------------------------------------------------------- the convertors of built-in resources
+
+_CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    **cluster.CELLS, **core.CELLS, **network.CELLS, **pods.CELLS, **storage.CELLS, **workloads.CELLS,
+}  # fmt: skip
+
+
+def _column(name: str, type_: str = "string", format_: str = "", priority: int = 0) -> Column:
+    return {"name": name, "type": type_, "format": format_, "description": "", "priority": priority}
+
+
+def _name_and_time(obj: Object, _: datetime) -> list[Any]:
+    metadata = obj["metadata"]
+    return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
+
+
+#: Of resources without a printer.
+DEFAULT: Final = TableConvertor(
+    (_column("Name", format_="name"), _column("Created At", "date")), _name_and_time, empty=None
+)
+
+_SCALE: Final = TableConvertor(
+    (_column("Name"), _column("Desired", "integer"), _column("Available", "integer"), _column("Age")),
+    workloads.scale,
+)
+
+
+@cache
+def convertor_for(group: str, version: str, plural: str, *, scale: bool = False) -> TableConvertor:
+    """The convertor of a built-in resource, or of its scale."""
+    if scale:
+        return _SCALE
+    cells = _CELLS.get((group, plural))
+    if cells is None:
+        return DEFAULT
+    path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
+    rows = data.minor().columns(path)
+    return TableConvertor(
+        [_column(row["name"], row["type"], row["format"], row["priority"]) for row in rows],
+        cells,
+        conditions=pods.pod_conditions if (group, plural) == ("", "pods") else _no_conditions,
+        order=cluster.flow_order if plural == "flowschemas" else None,
+        repeats_columns=plural == "apiservices",
+    )
