@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from fakekube.store.cursor import Cursor
 from fakekube.store.history import History
 from fakekube.store.timeline import Timeline
-from fakekube.store.values import Conflict, Event, Page, Record
+from fakekube.store.values import Compacted, Conflict, Event, Page, Record
 from fakekube.store.versions import Versions
 
 __all__ = ["Bucket", "Contents"]
@@ -151,8 +151,10 @@ class Bucket(Generic[V]):
         """
         with self._timeline.lock:
             self._timeline.compact_if_due()
-            sequence = self._contents.history.sequence_after(after, cached=cached)
-            return Cursor(self, sequence, after, cached=cached)
+            floor = self._floor(cached)
+            if after < floor:
+                raise Compacted(floor)
+            return Cursor(self, self._contents.history.sequence_after(after), after, cached=cached)
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """Call `wake` after every change, from the thread that made it, until unsubscribed. It must not
@@ -178,6 +180,8 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             history = self._contents.history
             events = history.since(sequence, limit, cached=cached)
+            if events is None:
+                raise Compacted(self._floor(cached))
             sequence += len(events)
             idle = sequence == history.end
             return events, sequence, self._timeline.revision if idle else events[-1].revision
@@ -201,7 +205,7 @@ class Bucket(Generic[V]):
 
     def trim(self, revision: int) -> None:
         """Forget what only reads before `revision` need."""
-        if self._contents.history.uncompacted(revision):
+        if self._contents.history.has_before(revision):
             contents = self._own()
             contents.versions.forget(contents.history.compact(revision), revision)
 
@@ -214,6 +218,10 @@ class Bucket(Generic[V]):
         """Tell the subscribers (without the lock)."""
         for wake in self._wakes:
             wake()
+
+    def _floor(self, cached: bool) -> int:
+        """The oldest revision after which a cursor can begin: a compaction keeps the event of its own revision."""
+        return self._contents.history.floor if cached else max(self._timeline.compacted - 1, 0)
 
     def _own(self) -> Contents[V]:
         """The contents, to be changed."""

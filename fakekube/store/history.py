@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Generic, TypeVar
 
 from fakekube.store.timeline import Retention
-from fakekube.store.values import Compacted, Event
+from fakekube.store.values import Event
 from fakekube.store.versions import Span
 
 __all__ = ["History"]
@@ -34,7 +34,7 @@ _BATCH = 64
 class History(Generic[V]):
     """The recent events of one bucket."""
 
-    __slots__ = ("_cached", "_cached_floor", "_events", "_first", "_uncached", "_uncached_floor", "end")
+    __slots__ = ("_cached", "_events", "_first", "_uncached", "end", "floor")
 
     def __init__(self, floor: int, first: int = 0) -> None:
         self._events: list[Event[V]] = []
@@ -44,16 +44,15 @@ class History(Generic[V]):
         """The sequence number of the next event."""
         self._cached = self._uncached = first
         """The sequence numbers at which the windows begin."""
-        self._cached_floor = self._uncached_floor = floor
-        """The oldest revisions after which the windows know every event."""
+        self.floor = floor
+        """The oldest revision after which the cached window knows every event."""
 
     def copy(self) -> History[V]:
         """An independent twin."""
-        twin: History[V] = History(self._cached_floor, self._first)
+        twin: History[V] = History(self.floor, self._first)
         twin._events = self._events.copy()
         twin.end = self.end
         twin._cached, twin._uncached = self._cached, self._uncached
-        twin._uncached_floor = self._uncached_floor
         return twin
 
     def append(self, event: Event[V], retention: Retention) -> None:
@@ -65,9 +64,13 @@ class History(Generic[V]):
             or event.time - self._events[self._cached - self._first].time > retention.window_age
         ):
             self._cached += 1
-            self._cached_floor = self._events[self._cached - self._first].revision - 1
+            self.floor = self._events[self._cached - self._first].revision - 1
         if min(self._cached, self._uncached) - self._first >= max(_BATCH, len(self._events) // 2):
             self._let_go()
+
+    def has_before(self, revision: int) -> bool:
+        """Is there an event up to and with `revision` for `compact` to pass?"""
+        return self._uncached < self.end and self._events[self._uncached - self._first].revision <= revision
 
     def compact(self, revision: int) -> Sequence[Event[V]]:
         """Begin the uncached window at `revision`, the event of which it keeps.
@@ -77,13 +80,8 @@ class History(Generic[V]):
         start = self._uncached - self._first
         passed = self._events[start : bisect_right(self._events, revision, lo=start, key=_revision)]
         self._uncached = self._first + bisect_left(self._events, revision, lo=start, key=_revision)
-        self._uncached_floor = revision - 1
         self._let_go()
         return passed
-
-    def uncompacted(self, revision: int) -> bool:
-        """Would `compact` change anything but numbers?"""
-        return bool(self._events) and self._uncached_floor < revision - 1
 
     def growth(self, span: Span, revision: int) -> int:
         """How many keys of a span came into being after a revision, less those that ceased to be."""
@@ -97,30 +95,19 @@ class History(Generic[V]):
     def forget(self, revision: int) -> None:
         """Begin the cached window anew, now, at `revision`."""
         self._cached = self.end
-        self._cached_floor = revision
+        self.floor = revision
         self._let_go()
 
-    def sequence_after(self, revision: int, *, cached: bool) -> int:
-        """The sequence number of the first event after a revision. Raises Compacted if the window begins
-        later.
-        """
-        start, floor = self._window(cached)
-        if revision < floor:
-            raise Compacted(floor)
-        return self._first + bisect_right(self._events, revision, lo=start - self._first, key=_revision)
+    def sequence_after(self, revision: int) -> int:
+        """The sequence number of the first event after a revision that no window begins after."""
+        return self._first + bisect_right(self._events, revision, key=_revision)
 
-    def since(self, sequence: int, limit: int, *, cached: bool) -> list[Event[V]]:
-        """At most `limit` events (0: all) from a sequence number on. Raises Compacted if the window begins
-        later.
-        """
-        start, floor = self._window(cached)
-        if sequence < start:
-            raise Compacted(floor)
+    def since(self, sequence: int, limit: int, *, cached: bool) -> list[Event[V]] | None:
+        """At most `limit` events (0: all) from a sequence number on; None if the window begins later."""
+        if sequence < (self._cached if cached else self._uncached):
+            return None
         place = sequence - self._first
         return self._events[place : place + limit] if limit > 0 else self._events[place:]
-
-    def _window(self, cached: bool) -> tuple[int, int]:
-        return (self._cached, self._cached_floor) if cached else (self._uncached, self._uncached_floor)
 
     def _let_go(self) -> None:
         start = min(self._cached, self._uncached)

@@ -1,0 +1,146 @@
+"""Where a cursor may begin, what it gives, and when it is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube.store import Bucket, Compacted, Retention, Store
+
+
+def store_with(events: int, retention: Retention | None = None) -> tuple[Store[str], Bucket[str]]:
+    """A store whose bucket has events at the revisions 1 to `events`."""
+    store: Store[str] = Store(now=lambda: 0.0, retention=retention)
+    bucket = store.bucket("things")
+    write(bucket, events)
+    return store, bucket
+
+
+def write(bucket: Bucket[str], times: int) -> None:
+    for _ in range(times):
+        bucket.commit("key", None, lambda revision: f"at {revision}")
+
+
+def revisions(events: object) -> list[int]:
+    assert isinstance(events, list)
+    return [event.revision for event in events]
+
+
+def test_a_cursor_gives_every_event_once_in_order() -> None:
+    _, bucket = store_with(3)
+    cursor = bucket.cursor(1)
+    assert revisions(cursor.take(1)) == [2]
+    write(bucket, 2)
+    assert revisions(cursor.take(2)) == [3, 4]
+    assert revisions(cursor.take()) == [5]
+    assert cursor.take() == []
+
+
+def test_all_cursors_get_the_same_objects() -> None:
+    _, bucket = store_with(1)
+    first, second = bucket.cursor(0), bucket.cursor(0)
+    event = first.take()[0]
+    event.encodings["json"] = b"{}"
+    assert second.take()[0] is event
+
+
+def test_an_event_tells_what_was_there_before() -> None:
+    _, bucket = store_with(2)
+    bucket.commit("key", None, None)
+    created, changed, deleted = bucket.cursor(0).take()
+    assert created.previous is None
+    assert changed.previous is created.record
+    assert deleted.previous is changed.record
+    assert (deleted.record, deleted.revision) == (None, 3)
+
+
+def test_the_position_of_an_idle_cursor_moves_with_the_store() -> None:
+    store, bucket = store_with(2)
+    cursor = bucket.cursor(0)
+    assert cursor.position == 0
+    cursor.take(1)
+    assert cursor.position == 1
+    cursor.take()
+    store.bucket("others").commit("key", None, lambda revision: "")
+    assert cursor.position == store.revision == 3
+    write(bucket, 1)
+    assert cursor.pending
+    assert cursor.position == 3, "an event that was not taken lies after the position"
+
+
+def test_a_cursor_may_wait_for_the_future() -> None:
+    _, bucket = store_with(1)
+    cursor = bucket.cursor(3)
+    write(bucket, 1)
+    assert (cursor.take(), cursor.position) == ([], 3)
+    write(bucket, 3)
+    assert revisions(cursor.take()) == [4, 5]
+
+
+def test_a_cached_cursor_begins_where_the_window_does_whatever_is_compacted() -> None:
+    store, bucket = store_with(10, Retention(window_minimum=4, window_maximum=4))
+    store.compact()
+    assert revisions(bucket.cursor(6).take()) == [7, 8, 9, 10]
+    with pytest.raises(Compacted) as refused:
+        bucket.cursor(5)
+    assert refused.value.revision == 6
+
+
+def test_an_uncached_cursor_begins_where_the_compaction_was_whatever_the_window() -> None:
+    store, bucket = store_with(10, Retention(window_minimum=1, window_maximum=1))
+    store.compact(5)
+    assert revisions(bucket.cursor(4, cached=False).take()) == [5, 6, 7, 8, 9, 10]
+    with pytest.raises(Compacted) as refused:
+        bucket.cursor(3, cached=False)
+    assert refused.value.revision == 4
+
+
+def test_the_event_at_the_compaction_can_still_be_seen() -> None:
+    store, bucket = store_with(10)
+    store.compact()
+    store.compact()
+    assert revisions(bucket.cursor(9, cached=False).take()) == [10]
+
+
+def test_the_compaction_counts_for_a_bucket_without_events_too() -> None:
+    store, _ = store_with(10)
+    quiet = store.bucket("quiet")
+    store.compact()
+    for bucket in (quiet, store.bucket("new")):
+        with pytest.raises(Compacted):
+            bucket.cursor(8, cached=False)
+        assert bucket.cursor(9, cached=False).take() == []
+
+
+def test_a_slow_cursor_falls_out_of_the_window_for_good() -> None:
+    _, bucket = store_with(1, Retention(window_minimum=2, window_maximum=2))
+    slow, quick = bucket.cursor(0), bucket.cursor(0)
+    assert revisions(quick.take()) == [1]
+    write(bucket, 2)
+    assert revisions(quick.take()) == [2, 3]
+    for _ in range(2):
+        with pytest.raises(Compacted):
+            slow.take()
+
+
+def test_compaction_does_not_hurt_a_cursor_that_is_up_to_date() -> None:
+    store, bucket = store_with(5)
+    cursor = bucket.cursor(0, cached=False)
+    cursor.take()
+    for _ in range(5):
+        store.advance()
+    store.compact()
+    write(bucket, 1)
+    assert revisions(cursor.take()) == [11]
+
+
+def test_a_window_can_begin_anew() -> None:
+    _, bucket = store_with(3)
+    lost, kept = bucket.cursor(0), bucket.cursor(3)
+    bucket.forget()
+    with pytest.raises(Compacted):
+        bucket.cursor(2)
+    with pytest.raises(Compacted):
+        lost.take()
+    write(bucket, 1)
+    assert revisions(kept.take()) == revisions(bucket.cursor(3).take()) == [4]
+    assert revisions(bucket.cursor(0, cached=False).take()) == [1, 2, 3, 4]

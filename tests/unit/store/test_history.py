@@ -1,0 +1,72 @@
+"""The limits of the cached window: by count, by age, and in which order they count."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube.store import Bucket, Compacted, Retention, Store
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def write(bucket: Bucket[int], times: int) -> None:
+    for _ in range(times):
+        bucket.commit("key", None, lambda revision: revision)
+
+
+def oldest(bucket: Bucket[int]) -> int:
+    """The oldest revision that a cached cursor can begin after."""
+    try:
+        bucket.cursor(0)
+    except Compacted as refused:
+        bucket.cursor(refused.revision)
+        return refused.revision
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("pause", "kept"),
+    [
+        (0.0, 8),  # all are young: up to the maximum
+        (60.0, 8),  # as old as they may be
+        (60.5, 4),  # the rest is too old: down to the minimum, and no further
+    ],
+)
+def test_young_events_are_kept_up_to_the_maximum_and_old_ones_down_to_the_minimum(
+    pause: float, kept: int
+) -> None:
+    time = Time()
+    store: Store[int] = Store(
+        now=time, retention=Retention(window_minimum=4, window_maximum=8, window_age=60.0)
+    )
+    bucket = store.bucket("things")
+    write(bucket, 20)
+    time.now += pause
+    write(bucket, 1)
+    assert oldest(bucket) == 21 - kept
+
+
+def test_every_bucket_has_a_window_of_its_own() -> None:
+    store: Store[int] = Store(retention=Retention(window_minimum=2, window_maximum=2))
+    quiet, busy = store.bucket("quiet"), store.bucket("busy")
+    write(quiet, 2)
+    write(busy, 1000)
+    assert (oldest(quiet), oldest(busy)) == (0, 1000)
+
+
+def test_events_that_neither_window_needs_are_let_go_of() -> None:
+    store: Store[int] = Store(retention=Retention(window_minimum=2, window_maximum=2))
+    bucket = store.bucket("things")
+    write(bucket, 1000)
+    assert len(bucket.cursor(0, cached=False).take()) == 1000
+    store.compact()
+    with pytest.raises(Compacted):
+        bucket.cursor(0, cached=False)
+    write(bucket, 1)
+    assert len(bucket.cursor(999, cached=False).take()) == 2

@@ -1,0 +1,110 @@
+"""Forks, snapshots and what a restored store tells its watchers."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube.store import Bucket, Compacted, Record, Store
+
+
+def put(bucket: Bucket[int], *keys: str) -> None:
+    for key in keys:
+        bucket.commit(key, None, lambda revision: revision)
+
+
+def keys(store: Store[int]) -> list[str]:
+    return [record.key for record in store.bucket("things").page().records]
+
+
+def test_one_revision_counts_for_all_buckets() -> None:
+    store: Store[int] = Store()
+    put(store.bucket("a"), "x")
+    put(store.bucket("b"), "x")
+    assert store.advance() == 3
+    assert store.bucket("a") is store.bucket("a")
+    put(store.bucket("a"), "y")
+    assert [record.revision for record in store.bucket("a").page().records] == [1, 4]
+
+
+def test_a_fork_and_its_origin_go_their_own_ways() -> None:
+    origin: Store[int] = Store()
+    put(origin.bucket("things"), "a", "b")
+    twin = origin.fork()
+    put(origin.bucket("things"), "c")
+    twin.bucket("things").commit("a", None, None)
+    assert (keys(origin), keys(twin)) == (["a", "b", "c"], ["b"])
+    assert (origin.revision, twin.revision) == (3, 3)
+    grandchild = twin.fork()
+    put(twin.bucket("things"), "z")
+    assert (keys(twin), keys(grandchild)) == (["b", "z"], ["b"])
+
+
+def test_a_fork_remembers_what_its_origin_did() -> None:
+    origin: Store[int] = Store()
+    put(origin.bucket("things"), "a", "a", "a")
+    twin = origin.fork()
+    origin.compact()
+    assert twin.bucket("things").get("a", 2) == Record("a", 2, 1, 2)
+    assert [event.revision for event in twin.bucket("things").cursor(1).take()] == [2, 3]
+
+
+def test_a_fork_wakes_only_its_own() -> None:
+    origin: Store[int] = Store()
+    woken: list[str] = []
+    origin.bucket("things").subscribe(lambda: woken.append("origin"))
+    twin = origin.fork()
+    twin.bucket("things").subscribe(lambda: woken.append("twin"))
+    put(twin.bucket("things"), "a")
+    assert woken == ["twin"]
+
+
+def test_restoring_brings_back_the_records_but_no_revision() -> None:
+    store: Store[int] = Store()
+    put(store.bucket("things"), "a", "b")
+    saved = store.snapshot()
+    store.bucket("things").commit("a", None, None)
+    put(store.bucket("things"), "b", "c")
+    put(store.bucket("later"), "x")
+    seen = store.revision
+    store.restore(saved)
+    assert list(store.bucket("things").page().records) == [Record("a", 1, 1, 1), Record("b", 2, 2, 2)]
+    assert list(store.bucket("later").page().records) == []
+    assert store.revision > seen
+    with pytest.raises(Compacted):
+        store.bucket("things").get("a", seen)
+
+
+def test_a_snapshot_can_be_restored_again_and_elsewhere() -> None:
+    store: Store[int] = Store()
+    put(store.bucket("things"), "a")
+    saved = store.snapshot()
+    other: Store[int] = Store()
+    for target in (store, other, store):
+        target.restore(saved)
+        assert keys(target) == ["a"]
+        put(target.bucket("things"), "b")
+        assert keys(target) == ["a", "b"]
+    assert other.revision > saved.revision
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_every_watcher_learns_of_a_restoration(cached: bool) -> None:
+    store: Store[int] = Store()
+    put(store.bucket("things"), "a")
+    saved = store.snapshot()
+    put(store.bucket("things"), "b")
+    bucket, seen = store.bucket("things"), store.revision
+    cursor = bucket.cursor(seen, cached=cached)
+    woken: list[bool] = []
+    bucket.subscribe(lambda: woken.append(True))
+    store.restore(saved)
+    assert woken == [True]
+    with pytest.raises(Compacted):
+        cursor.take()
+    with pytest.raises(Compacted):
+        bucket.cursor(seen, cached=cached)
+    fresh = bucket.cursor(store.revision, cached=cached)
+    put(bucket, "c")
+    assert [event.key for event in fresh.take()] == ["c"]
+    with pytest.raises(Compacted):
+        cursor.take()
