@@ -103,15 +103,17 @@ class Clock:
         move = timedelta(**amount)
         if move < timedelta():
             raise ValueError("a clock cannot be moved back")
-        with self._moving:
-            held = self.held
-            self._stop()
-            try:
-                self._move(move)
-            finally:
-                if not held:
-                    self._run()
-        self._tell()
+        try:
+            with self._moving:
+                held = self.held
+                self._stop()
+                try:
+                    self._move(move)
+                finally:
+                    if not held:
+                        self._run()
+        finally:
+            self._tell()
 
     def release(self) -> None:
         """Run on from where the clock stands."""
