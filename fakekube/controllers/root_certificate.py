@@ -1,0 +1,51 @@
+"""Every namespace has a ConfigMap kube-root-ca.crt with the certificate of the cluster's CA.
+
+Specified by: pkg/controller/certificates/rootcacertpublisher/publisher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.testing.errors import ApiError
+
+__all__ = ["RootCertificatePublisher"]
+
+NAME = "kube-root-ca.crt"
+_ANNOTATIONS = {
+    "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
+    "distributions of Kubernetes clusters.",
+}
+
+
+class RootCertificatePublisher(Reconciler):
+    """Makes the ConfigMap, and makes it right again when somebody changes or deletes it."""
+
+    watches = ("namespaces", "configmaps")
+
+    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "namespaces":
+            return () if event_type == "DELETED" else (Key("", metadata["name"]),)
+        return (Key("", metadata["namespace"]),) if metadata["name"] == NAME else ()
+
+    def reconcile(self, key: Key) -> None:
+        namespace = self.client.get("namespaces", key.name)
+        if namespace["status"].get("phase") == "Terminating":
+            return
+        wanted = {
+            "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
+            "data": {"ca.crt": self.certificate_authority},
+        }
+        try:
+            found = self.client.get("configmaps", NAME, namespace=key.name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            self.client.create(wanted)
+            return
+        if found.get("data") != wanted["data"]:
+            self.client.update({**found, "data": wanted["data"]})

@@ -1,0 +1,40 @@
+"""Every namespace has a ServiceAccount called default.
+
+Specified by: pkg/controller/serviceaccount/serviceaccounts_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.testing.errors import ApiError
+
+__all__ = ["ServiceAccountController"]
+
+NAME = "default"
+
+
+class ServiceAccountController(Reconciler):
+    """Makes the account when a namespace appears, and again when somebody deletes it."""
+
+    watches = ("namespaces", "serviceaccounts")
+
+    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "namespaces":
+            return () if event_type == "DELETED" else (Key("", metadata["name"]),)
+        if event_type == "DELETED" and metadata["name"] == NAME:
+            return (Key("", metadata["namespace"]),)
+        return ()
+
+    def reconcile(self, key: Key) -> None:
+        namespace = self.client.get("namespaces", key.name)
+        if namespace["status"].get("phase") == "Terminating":
+            return
+        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": NAME, "namespace": key.name}}
+        try:
+            self.client.create(account)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise

@@ -1,0 +1,1 @@
+"""The test author's powers, wrapped around the row of rooms: a client in process, ready clients, waiting."""
