@@ -25,6 +25,13 @@ __all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods"): "fakekube.resources.pods.strategy:PodStrategy",
+    ("", "podtemplates"): "fakekube.resources.workloads.podtemplates:PodTemplateStrategy",
+    ("", "replicationcontrollers"): "fakekube.resources.workloads.replicasets:ReplicationControllerStrategy",
+    ("apps", "replicasets"): "fakekube.resources.workloads.replicasets:ReplicaSetStrategy",
+    ("apps", "deployments"): "fakekube.resources.workloads.deployments:DeploymentStrategy",
+    ("apps", "daemonsets"): "fakekube.resources.workloads.daemonsets:DaemonSetStrategy",
+    ("apps", "statefulsets"): "fakekube.resources.workloads.statefulsets:StatefulSetStrategy",
+    ("apps", "controllerrevisions"): "fakekube.resources.workloads.controllerrevisions:ControllerRevisionStrategy",
     # -- the other kinds
     ("", "namespaces"): "fakekube.resources.namespaces:NamespaceStrategy",
     ("", "nodes"): "fakekube.resources.nodes:NodeStrategy",
@@ -51,6 +58,15 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "pods/status"): "fakekube.resources.pods.strategy:PodStatusStrategy",
     ("", "pods/ephemeralcontainers"): "fakekube.resources.pods.strategy:EphemeralContainersStrategy",
     ("", "pods/resize"): "fakekube.resources.pods.strategy:ResizeStrategy",
+    ("", "replicationcontrollers/status"): "fakekube.resources.workloads.replicasets:ReplicationControllerStatusStrategy",
+    ("", "replicationcontrollers/scale"): "fakekube.resources.workloads.scale:REPLICATION_CONTROLLERS",
+    ("apps", "replicasets/status"): "fakekube.resources.workloads.replicasets:ReplicaSetStatusStrategy",
+    ("apps", "replicasets/scale"): "fakekube.resources.workloads.scale:REPLICA_SETS",
+    ("apps", "deployments/status"): "fakekube.resources.workloads.deployments:DeploymentStatusStrategy",
+    ("apps", "deployments/scale"): "fakekube.resources.workloads.scale:DEPLOYMENTS",
+    ("apps", "daemonsets/status"): "fakekube.resources.workloads.daemonsets:DaemonSetStatusStrategy",
+    ("apps", "statefulsets/status"): "fakekube.resources.workloads.statefulsets:StatefulSetStatusStrategy",
+    ("apps", "statefulsets/scale"): "fakekube.resources.workloads.scale:STATEFUL_SETS",
     # -- the other kinds
     ("", "namespaces/status"): "fakekube.resources.namespaces:StatusView",
     ("", "namespaces/finalize"): "fakekube.resources.namespaces:FinalizeView",

@@ -81,7 +81,7 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
             if not secret.get("name")
         ]
     if "overhead" in spec:
-        found += _fractions(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
+        found += fractional_bytes(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
     if SECCOMP in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
         found.append(f"{prefix}metadata.annotations[{SECCOMP}]: {_USE_SECCOMP}")
     visited = list(containers_with_paths(spec, path))
@@ -135,7 +135,7 @@ def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
                 ) or {}
                 where = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec.resources"
                 for side in ("requests", "limits"):
-                    found += _fractions(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
+                    found += fractional_bytes(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
             else:
                 found.append(f"{path}.volumes[{index}].{shown}: {text}")
     return found
@@ -152,7 +152,7 @@ def _repeated(items: Sequence[Part], field: str, path: str) -> list[str]:
     return found
 
 
-def _fractions(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
+def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
     """Parts of bytes."""
     return [
         f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
@@ -177,7 +177,7 @@ def _containers(
         if wanted:
             for name in ("memory", "ephemeral-storage"):
                 for side in ("limits", "requests"):
-                    found += _fractions(wanted.get(side) or {}, f"{path}.resources.{side}", (name,))
+                    found += fractional_bytes(wanted.get(side) or {}, f"{path}.resources.{side}", (name,))
         if len(container.get("env") or ()) > 1:
             found += _hidden_variables(container["env"], f"{path}.env")
     return found

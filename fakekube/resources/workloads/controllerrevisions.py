@@ -1,0 +1,32 @@
+"""controllerrevisions.apps: states of what controllers roll out, kept to go back to.
+
+Specified by: pkg/registry/apps/controllerrevision; ValidateControllerRevision… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, required
+from fakekube.resources.checks import non_negative
+from fakekube.resources.strategy import Object, Strategy, WriteContext
+
+
+class ControllerRevisionStrategy(Strategy):
+    """controllerrevisions."""
+
+    checks_metadata_again = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        data = obj.get("data")
+        if data is None:
+            errors.append(required("data", "data is mandatory"))
+        elif not isinstance(data, dict):
+            errors.append(required("data", "data must be a valid JSON object"))
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        if obj.get("data") != old.get("data"):
+            errors.append(immutable("data", obj.get("data")))
+        return errors

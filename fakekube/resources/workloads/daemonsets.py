@@ -1,0 +1,149 @@
+"""daemonsets.apps.
+
+Specified by: pkg/registry/apps/daemonset/strategy.go; ValidateDaemonSet… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import invalid, not_supported, required
+from fakekube.resources import selectors
+from fakekube.resources.checks import at_most_one_hundred_percent, immutable_field, int_or_percent
+from fakekube.resources.internal import as_internal
+from fakekube.resources.pods.tolerance import Tolerance
+from fakekube.resources.pods.warnings import template_warnings
+from fakekube.resources.statuses import StatusStrategy, restore
+from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.workloads import templates
+from fakekube.resources.workloads.counters import StatusNumbers, all_non_negative, number_of
+
+STATUS = StatusNumbers(
+    not_negative=(
+        "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
+        "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
+        "collisionCount",
+    ),
+    within_replicas=(),
+)  # fmt: skip
+
+#: The template's own generation, from when daemon sets had no revisions; it is no longer served.
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Strategy):
+    """daemonsets."""
+
+    has_status = True
+    generation = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        templates.default_template(spec["template"])
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations[TEMPLATE_GENERATION] = str(template_generation(obj))
+        strategy = spec["updateStrategy"]
+        if strategy.get("type") == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        templates.drop_disabled(obj["spec"]["template"])
+        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        templates.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        generation = template_generation(old)
+        if obj["spec"]["template"] != old["spec"]["template"]:
+            generation += 1
+        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_spec(obj, templates.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        tolerance = templates.tolerance_of(before["template"])
+        if selectors.has_invalid_label_value(before.get("selector")):
+            tolerance = replace(tolerance, selector_values=True)
+        errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+        return errors + _validate_spec(obj, tolerance)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        template = obj["spec"]["template"]
+        if old is not None and template == old["spec"]["template"]:
+            return []
+        return template_warnings(template, "spec.template")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def template_generation(obj: Object) -> int:
+    """The template's own generation; 0 where there is none, or it is no number."""
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def _validate_spec(obj: Object, tolerance: Tolerance) -> list[FieldError]:
+    """ValidateDaemonSetSpec."""
+    spec = obj["spec"]
+    selector, template = spec.get("selector"), spec["template"]
+    errors = selectors.label_selector(
+        selector, "spec.selector", allow_invalid_values=tolerance.selector_values
+    )
+    parsed, labels = templates.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
+    if parsed is not None and not parsed.matches(labels):
+        text = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, text))
+    if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+    errors += templates.validate_template(template, "spec.template", tolerance)
+    errors += templates.always_running(template, "spec.template", "DaemonSet")
+    errors += all_non_negative(spec, ("minReadySeconds",), "spec")
+    generation = template_generation(obj)
+    errors += all_non_negative({"templateGeneration": generation}, ("templateGeneration",), "spec")
+    errors += _validate_update_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    return errors + all_non_negative(spec, ("revisionHistoryLimit",), "spec")
+
+
+def _validate_update_strategy(strategy: Object, path: str) -> list[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = as_internal("DaemonSetUpdateStrategy", strategy)
+        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+    if rolling is None:
+        return [required(f"{path}.rollingUpdate")]
+    bounds = {field: rolling.get(field, 0) for field in ("maxUnavailable", "maxSurge")}
+    errors: list[FieldError] = []
+    for check in (int_or_percent, at_most_one_hundred_percent):
+        for field, value in bounds.items():
+            errors += check(value, f"{path}.rollingUpdate.{field}")
+    unavailable, surge = (number_of(value) for value in bounds.values())
+    if unavailable and surge:
+        text = "may not be set when maxUnavailable is non-zero"
+        errors.append(invalid(f"{path}.rollingUpdate.maxSurge", bounds["maxSurge"], text))
+    elif not unavailable and not surge:
+        errors.append(required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors
+
+
+class DaemonSetStatusStrategy(StatusStrategy):
+    """daemonsets/status."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        before = old["metadata"].get("annotations") or {}
+        restore(obj["metadata"].setdefault("annotations", {}), before, TEMPLATE_GENERATION)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        return STATUS.validate(status) + STATUS.validate_update(status, before)
