@@ -26,7 +26,7 @@ from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
 from fakekube.api.metrics import Metrics, labels_of
-from fakekube.api.openapi import OpenAPIEndpoints
+from fakekube.api.openapi import OpenAPIDocuments, OpenAPIEndpoints
 from fakekube.api.request_info import UnknownTargetError, request_info
 from fakekube.api.routing import ResourceRouter
 from fakekube.api.site import Site
@@ -34,6 +34,7 @@ from fakekube.api.warnings import warning_headers
 from fakekube.auth.access import Access
 from fakekube.auth.authorization import sanitised
 from fakekube.errors import StatusError
+from fakekube.resources.registry import Resource
 from fakekube.verbs.backend import Backend
 from fakekube.verbs.request import Query, Request, RequestInfo, Response, User
 
@@ -44,6 +45,7 @@ StartResponse = Callable[..., Any]
 _log = logging.getLogger(__name__)
 
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+_WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _NO_QUERY: Final = Query()
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: In the names of all headers together, joined: is any of them about impersonation?
@@ -71,10 +73,13 @@ class Application:
         self.metrics = Metrics(partial(_stored_objects, backend), version)
         documents = Documents(backend.registry, [group.name for group in data.minor(version).groups])
         discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
+        definition_of = partial(_definition, backend)
         self._site = Site(
             documents=documents,
             discovery=discovery,
-            openapi=OpenAPIEndpoints(),
+            openapi=OpenAPIEndpoints(
+                OpenAPIDocuments(version, backend.registry, definition_of), backend.clock
+            ),
             metrics=self.metrics,
             signer=access.signer,
             clock=backend.clock,
@@ -178,7 +183,8 @@ def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
         return body
     if len(body) > THRESHOLD:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
-    response.headers.append(("Content-Length", str(len(body))))
+    if response.status not in _WITHOUT_BODY:
+        response.headers.append(("Content-Length", str(len(body))))
     return (body,)
 
 
@@ -199,6 +205,12 @@ def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
     message = 'an error on the server ("") has prevented the request from succeeding'
     error = StatusError(500, "InternalError", message, {})
     return answers.error_response(error, exchange.request_headers, exchange.query, cbor=cbor)
+
+
+def _definition(backend: Backend, resource: Resource) -> dict[str, Any] | None:
+    """The CustomResourceDefinition behind a custom resource."""
+    name = f"{resource.plural}.{resource.group}"
+    return backend.services.get("apiextensions.k8s.io", "customresourcedefinitions", "", name)
 
 
 def _stored_objects(backend: Backend) -> Iterator[tuple[str, str, int]]:

@@ -13,7 +13,7 @@ from typing import Final
 from fakekube.codecs import negotiation
 from fakekube.verbs.request import Response
 
-__all__ = ["THRESHOLD", "compress"]
+__all__ = ["THRESHOLD", "compress", "gzipped", "takes_gzip"]
 
 #: Answers of more bytes are compressed.
 THRESHOLD: Final = 128 * 1024
@@ -26,12 +26,18 @@ _COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.
 def compress(response: Response, body: bytes, accept_encoding: str) -> bytes:
     """The large body of an answer as it is to be sent; says so in the headers if that is compressed."""
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
-    if media_type.partition(";")[0] not in _COMPRESSED or not _takes_gzip(accept_encoding):
+    if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
         return body
     response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return gzipped(body)
+
+
+def gzipped(body: bytes) -> bytes:
+    """A body with gzip, quickly rather than well."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     return compressor.compress(body) + compressor.flush()
 
 
-def _takes_gzip(accept_encoding: str) -> bool:
+def takes_gzip(accept_encoding: str) -> bool:
+    """Does the client say that it takes gzip?"""
     return any(token.strip() == "gzip" for token in accept_encoding.split(","))

@@ -104,7 +104,7 @@ class _PageOffer(Offer):
 
     kind: str = ""
 
-    def _allows(self, media_type: str, target: Target | None) -> bool:
+    def allows(self, media_type: str, target: Target | None) -> bool:
         if target is None or media_type == negotiation.PROTOBUF:
             return False
         return target.group == _GROUP and target.kind == self.kind and target.version in _VERSIONS

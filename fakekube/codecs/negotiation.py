@@ -26,8 +26,8 @@ from typing import Final
 from fakekube.errors import StatusError, status
 
 __all__ = [
-    "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "YAML", "MediaType", "Offer", "Target",
-    "error_output", "is_pretty", "patch_input", "patch_types", "route",
+    "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "YAML", "Clause", "MediaType", "Offer", "Target",
+    "clauses", "error_output", "is_pretty", "patch_input", "patch_types", "route",
 ]
 
 JSON: Final = "application/json"
@@ -78,7 +78,7 @@ class MediaType:
 
 
 @dataclass(slots=True, frozen=True)
-class _Clause:
+class Clause:
     """One range of an Accept header."""
 
     type: str
@@ -158,7 +158,7 @@ class Offer:
             raise _unknown_format(self.media_types)
         return _FORMATS[media_type]
 
-    def _allows(self, media_type: str, target: Target | None) -> bool:
+    def allows(self, media_type: str, target: Target | None) -> bool:
         """Does the endpoint offer this transformation in this form? (AllowsMediaTypeTransform)"""
         if target is None:
             return not (self.custom and self.transforms and media_type == PROTOBUF)
@@ -177,7 +177,7 @@ def _chosen(accept: str, offer: Offer) -> MediaType | None:
     """The first form that both sides know; `accept` is the whole header."""
     if not accept:
         return MediaType("json", JSON)
-    for clause in _clauses(accept):
+    for clause in clauses(accept):
         for media_type in offer.media_types:
             if clause.matches(media_type):
                 chosen = _accepted(clause, media_type, offer)
@@ -186,7 +186,7 @@ def _chosen(accept: str, offer: Offer) -> MediaType | None:
     return None
 
 
-def _accepted(clause: _Clause, media_type: str, offer: Offer) -> MediaType | None:
+def _accepted(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
     """This media type with the parameters of the clause, if the endpoint offers that."""
     parameters = dict(clause.parameters)
     stream = parameters.get("stream", "")
@@ -197,28 +197,28 @@ def _accepted(clause: _Clause, media_type: str, offer: Offer) -> MediaType | Non
     target = None
     if not parameters.keys().isdisjoint(("as", "g", "v")):
         target = Target(parameters.get("g", ""), parameters.get("v", ""), parameters.get("as", ""))
-    if not offer._allows(media_type, target):
+    if not offer.allows(media_type, target):
         return None
     pretty = media_type == JSON and parameters.get("pretty") == "1"
     return MediaType(_FORMATS[media_type], media_type, target, pretty)
 
 
-def _clauses(accept: str) -> list[_Clause]:
+def clauses(accept: str) -> list[Clause]:
     """The ranges of an Accept header, the preferred ones first; what cannot be read is left out."""
-    clauses: list[_Clause] = []
+    found: list[Clause] = []
     for part in accept.split(","):
         clause = _clause(part.strip(" "))
         if clause is not None:
-            clauses.append(clause)
-    for end in range(1, len(clauses)):  # insertion sort, as Go sorts few: the order is not a strict one
+            found.append(clause)
+    for end in range(1, len(found)):  # insertion sort, as Go sorts few: the order is not a strict one
         place = end
-        while place and _preferred(clauses[place], clauses[place - 1]):
-            clauses[place - 1], clauses[place] = clauses[place], clauses[place - 1]
+        while place and _preferred(found[place], found[place - 1]):
+            found[place - 1], found[place] = found[place], found[place - 1]
             place -= 1
-    return clauses
+    return found
 
 
-def _preferred(one: _Clause, other: _Clause) -> bool:
+def _preferred(one: Clause, other: Clause) -> bool:
     if one.quality > other.quality:
         return True
     if one.type != "*" and other.type == "*":
@@ -226,7 +226,7 @@ def _preferred(one: _Clause, other: _Clause) -> bool:
     return one.subtype != "*" and other.subtype == "*"
 
 
-def _clause(part: str) -> _Clause | None:
+def _clause(part: str) -> Clause | None:
     media_range, _, rest = part.partition(";")
     kind, _, subtype = media_range.partition("/")
     kind = kind.strip(" ")
@@ -249,7 +249,7 @@ def _clause(part: str) -> _Clause | None:
             quality = _quality(value)
         else:
             parameters[name] = value.strip(" ")
-    return _Clause(kind, subtype.strip(" "), quality, tuple(parameters.items()))
+    return Clause(kind, subtype.strip(" "), quality, tuple(parameters.items()))
 
 
 _NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)", re.I)

@@ -34,7 +34,7 @@ _AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};
 class _AggregatedOffer(Offer):
     """Only the aggregated form."""
 
-    def _allows(self, media_type: str, target: Target | None) -> bool:
+    def allows(self, media_type: str, target: Target | None) -> bool:
         return target == _AGGREGATED
 
 

@@ -1,25 +1,128 @@
-"""The paths of OpenAPI."""
+"""/openapi/v2 and /openapi/v3: the documents in the forms that they come in, with what caches need.
+
+A document that is asked for by its hash may be kept for ever; a wrong hash leads to the right one. Both
+endpoints judge Accept by themselves, and refuse with an empty 406.
+
+Specified by: k8s.io/kube-openapi/pkg/handler and pkg/handler3; net/http (ServeContent, for conditional
+requests).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Final
 
-from fakekube.api import answers
+from fakekube.api.compression import gzipped, takes_gzip
+from fakekube.api.openapi import gnostic
+from fakekube.api.openapi.documents import OpenAPIDocuments
+from fakekube.clock import Clock
+from fakekube.codecs import negotiation
 from fakekube.verbs.request import Request, Response
 
 __all__ = ["OpenAPIEndpoints"]
 
+Handler = Callable[[Request], Response]
+Headers = list[tuple[str, str]]
+
+_INDEX: Final = "/openapi/v3"
+_ROOT: Final = "/openapi/v3/"
+_YEAR: Final = timedelta(days=365)
+_JSON_SUBTYPE: Final = "json"
+
+
+def _protobuf_subtypes(version: str) -> tuple[str, str]:
+    """The name that is answered with, and the one that clients used before."""
+    family = f"com.github.proto-openapi.spec.{version}"
+    return f"{family}.v1.0+protobuf", f"{family}@v1.0+protobuf"
+
 
 class OpenAPIEndpoints:
-    """Answers for /openapi."""
+    """Answers for the paths of OpenAPI."""
 
-    def endpoints(self) -> dict[str, Callable[[Request], Response]]:
+    def __init__(self, documents: OpenAPIDocuments, clock: Clock) -> None:
+        self._documents = documents
+        self._clock = clock
+        self._started = format_datetime(clock.now(), usegmt=True)
+
+    def endpoints(self) -> dict[str, Handler]:
         """The paths that are matched whole."""
-        return {
-            "/openapi/v2": lambda _: answers.page_not_found(),
-            "/openapi/v3": lambda _: answers.page_not_found(),
-        }
+        return {"/openapi/v2": self._v2, _INDEX: self._index}
 
-    def prefixes(self) -> dict[str, Callable[[Request], Response]]:
+    def prefixes(self) -> dict[str, Handler]:
         """What is served below a path."""
-        return {}
+        return {_ROOT: self._group_version}
+
+    def _index(self, request: Request) -> Response:
+        index = self._documents.current().index
+        # The real server sends this content as it found it, under the type that it guesses.
+        headers = [("Content-Type", "text/plain; charset=utf-8")]
+        return self._content(request, index.json, headers)
+
+    def _v2(self, request: Request) -> Response:
+        vary: Headers = [("Vary", "Accept-Encoding"), ("Vary", "Accept")]
+        chosen = _chosen(request.headers.get("accept", ""), _protobuf_subtypes("v2"))
+        if chosen is None:
+            return Response(406, vary, b"")
+        document = self._documents.current().v2
+        body = document.json if chosen == negotiation.JSON else gnostic.v2(document.json)
+        headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
+        response = self._content(request, body, headers)
+        if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "")):
+            response.headers.append(("Content-Encoding", "gzip"))
+            response.body = gzipped(body)
+        return response
+
+    def _group_version(self, request: Request) -> Response:
+        vary: Headers = [("Vary", "Accept")]
+        chosen = _chosen(request.headers.get("accept", ""), _protobuf_subtypes("v3"))
+        if chosen is None:
+            return Response(406, vary, b"")
+        name = request.info.path[len(_ROOT) :]
+        current = self._documents.current()
+        document = current.document(name)
+        if document is None:
+            return Response(404, [], b"")
+        headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
+        wanted = request.query.get("hash")
+        if wanted and wanted != document.hash:
+            return Response(301, [*headers, ("Location", current.url(name))], b"")
+        if wanted:
+            expires = format_datetime(self._clock.now() + _YEAR, usegmt=True)
+            headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
+        body = document.json if chosen == negotiation.JSON else gnostic.v3(document.json)
+        return self._content(request, body, headers)
+
+    def _content(self, request: Request, body: bytes, headers: Headers) -> Response:
+        """A body that the client may have already: its ETag is the one in `headers`."""
+        etag = next((value for name, value in headers if name == "Etag"), "")
+        headers = [*headers, ("Last-Modified", self._started), ("Accept-Ranges", "bytes")]
+        if etag and _matches(request.headers.get("if-none-match", ""), etag):
+            kept = [
+                header
+                for header in headers
+                if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")
+            ]
+            return Response(304, kept, b"")
+        return Response(200, headers, body)
+
+
+def _matches(if_none_match: str, etag: str) -> bool:
+    """Is the ETag among those of the header? Weak ones count."""
+    if if_none_match.strip() == "*":
+        return True
+    return any(candidate.strip().removeprefix("W/") == etag for candidate in if_none_match.split(","))
+
+
+def _chosen(accept: str, protobuf: Sequence[str]) -> str | None:
+    """The media type to answer with: the first range that names one of ours decides."""
+    offered = (
+        (_JSON_SUBTYPE, negotiation.JSON),
+        *((subtype, f"application/{protobuf[0]}") for subtype in protobuf),
+    )
+    for clause in negotiation.clauses(accept or "*/*"):
+        for subtype, media_type in offered:
+            if clause.type in ("application", "*") and clause.subtype in (subtype, "*"):
+                return media_type
+    return None

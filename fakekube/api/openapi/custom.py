@@ -1,0 +1,106 @@
+"""The schemas of custom resources: what their definition says, with what every object has.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go and …/openapi/v2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakekube.api.openapi import v2
+from fakekube.api.openapi.operations import META
+from fakekube.api.openapi.schemas import REFERENCE_PREFIX
+from fakekube.data.shapes import schema_name
+from fakekube.resources.registry import Resource
+
+__all__ = ["definition_version", "schemas", "type_name"]
+
+Json = dict[str, Any]
+
+_TEXT: Final[Json] = {"type": "string"}
+_PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+def type_name(resource: Resource) -> str:
+    """What its objects are called, as Go would call them."""
+    return f"{resource.group}/{resource.version}.{resource.kind}"
+
+
+def definition_version(definition: Mapping[str, Any], version: str) -> Json:
+    """What a definition (v1) says of one of its versions."""
+    found: Json = next(entry for entry in definition["spec"]["versions"] if entry["name"] == version)
+    return found
+
+
+def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
+    """The schemas of objects and of lists, by name.
+
+    Args:
+        resource: a served version.
+        definition: the CustomResourceDefinition (v1) behind it.
+        old: in the words of OpenAPI v2.
+    """
+    name, listed = type_name(resource), f"{resource.group}/{resource.version}.{resource.list_kind}"
+    refer = _old_reference if old else _reference
+    version = definition_version(definition, resource.version)
+    obj = _object(version, refer, old=old)
+    obj["x-kubernetes-group-version-kind"] = _gvk(resource, resource.kind)
+    if version.get("selectableFields"):
+        obj["x-kubernetes-selectable-fields"] = [
+            {"fieldPath": field["jsonPath"].removeprefix(".")} for field in version["selectableFields"]
+        ]
+    items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
+    listing = {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": _TEXT,
+            "items": {"type": "array", "items": items},
+            "kind": _TEXT,
+            "metadata": refer(META + "ListMeta"),
+        },
+        "x-kubernetes-group-version-kind": _gvk(resource, resource.list_kind),
+    }
+    return {schema_name(name): obj, schema_name(listed): listing}
+
+
+def _gvk(resource: Resource, kind: str) -> list[Json]:
+    return [{"group": resource.group, "kind": kind, "version": resource.version}]
+
+
+def _reference(go_type: str) -> Json:
+    return {"allOf": [{"$ref": REFERENCE_PREFIX + schema_name(go_type)}]}
+
+
+def _old_reference(go_type: str) -> Json:
+    return {"$ref": f"#/definitions/{schema_name(go_type)}"}
+
+
+def _object(version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bool) -> Json:
+    declared = (version.get("schema") or {}).get("openAPIV3Schema")
+    if declared is None or (old and declared.get(_PRESERVES)):
+        return {"type": "object"}
+    shown = _completed(v2.custom_schema(declared) if old else declared, refer, old=old)
+    common = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")}
+    return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
+
+
+def _completed(declared: Json, refer: Callable[[str], Json], *, old: bool) -> Json:
+    """A schema with what embedded objects have, and with the two forms of an int-or-string."""
+    shown = dict(declared)
+    if "properties" in shown:
+        completed = {name: _completed(inner, refer, old=old) for name, inner in shown["properties"].items()}
+        shown["properties"] = dict(sorted(completed.items()))
+    for key in ("items", "additionalProperties"):
+        if isinstance(shown.get(key), dict):
+            shown[key] = _completed(shown[key], refer, old=old)
+    if shown.get("x-kubernetes-int-or-string") and not old and "anyOf" not in shown and "allOf" not in shown:
+        shown |= _INT_OR_STRING
+    if shown.get("x-kubernetes-embedded-resource") and not (old and shown.get(_PRESERVES)):
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")}
+        shown["properties"] = dict(sorted({**shown.get("properties", {}), **own}.items()))
+        required = shown.get("required", [])
+        shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    return shown

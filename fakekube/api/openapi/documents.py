@@ -1,0 +1,175 @@
+"""All OpenAPI documents of a cluster as bytes, each made when it is first asked for.
+
+Documents of built-ins are made once per process and minor; those with custom resources once per state of the
+definitions. A document's ETag is the hash of its JSON, whatever the form in which it is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+
+from fakekube import data
+from fakekube.api.openapi import custom, sources, v2, v3
+from fakekube.api.openapi.operations import Paths
+from fakekube.api.openapi.schemas import definitions
+from fakekube.resources.registry import Registry, Resource
+
+__all__ = ["Encoded", "OpenAPIDocuments"]
+
+Definition = Mapping[str, Any]
+Lookup = Callable[[Resource], Definition | None]
+"""The CustomResourceDefinition behind a custom resource."""
+
+_INDEX_ROOT: Final = "/openapi/v3/"
+
+
+@dataclass(slots=True, frozen=True)
+class Encoded:
+    """A document as JSON, and the hash of that."""
+
+    json: bytes
+    hash: str
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.hash}"'
+
+
+def _encoded(document: Any) -> Encoded:
+    content = orjson.dumps(document)
+    return Encoded(content, hashlib.sha512(content).hexdigest().upper())
+
+
+class OpenAPIDocuments:
+    """The documents of one cluster.
+
+    Args:
+        version: the emulated minor.
+        registry: what is served.
+        definition_of: finds the definition of a custom resource.
+    """
+
+    def __init__(self, version: str, registry: Registry, definition_of: Lookup) -> None:
+        self._version = version
+        self._registry = registry
+        self._definition_of = definition_of
+        self._custom = _Custom(version, ())
+
+    def current(self) -> _Custom:
+        """The documents of what is served now; the same object as long as nothing changes."""
+        served = tuple(self._customs())
+        if served != self._custom.served:
+            self._custom = _Custom(self._version, served)
+        return self._custom
+
+    def _customs(self) -> Iterator[tuple[Resource, Definition]]:
+        for resource in self._registry:
+            if resource.custom:
+                definition = self._definition_of(resource)
+                if definition is not None:
+                    yield resource, definition
+
+
+class _Custom:
+    """One state of the definitions."""
+
+    def __init__(self, version: str, served: tuple[tuple[Resource, Definition], ...]) -> None:
+        self._version = version
+        self.served = served
+        self._documents: dict[str, Encoded] = {}
+
+    @cached_property
+    def _names(self) -> dict[str, list[tuple[Resource, Definition]]]:
+        """The custom group versions by document name."""
+        found: dict[str, list[tuple[Resource, Definition]]] = {}
+        for resource, definition in self.served:
+            name = sources.document_name(resource.group, resource.version)
+            found.setdefault(name, []).append((resource, definition))
+        return found
+
+    @cached_property
+    def index(self) -> Encoded:
+        """What /openapi/v3 lists."""
+        names = sorted({*sources.builtin_paths(self._version), *self._names})
+        paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
+        return _encoded({"paths": paths})
+
+    def url(self, name: str) -> str:
+        """Where a document is, with its hash."""
+        document = self.document(name)
+        assert document is not None
+        return f"{_INDEX_ROOT}{quote(name)}?hash={document.hash}"
+
+    def document(self, name: str) -> Encoded | None:
+        """The document of that name; None if there is none."""
+        customs = self._names.get(name)
+        if customs is None:
+            return _builtin_document(self._version, name)
+        found = self._documents.get(name)
+        if found is None:
+            found = self._documents[name] = self._custom_document(customs)
+        return found
+
+    def _custom_document(self, customs: list[tuple[Resource, Definition]]) -> Encoded:
+        paths: Paths = {}
+        schemas: dict[str, dict[str, Any]] = {}
+        for resource, definition in customs:
+            paths |= sources.custom_paths(resource, custom.type_name(resource))
+            schemas |= custom.schemas(resource, definition)
+        return _encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas))
+
+    @cached_property
+    def v2(self) -> Encoded:
+        """The document of /openapi/v2."""
+        if not self.served:
+            return _builtin_v2(self._version)
+        paths: Paths = _all_builtin_paths(self._version).copy()
+        schemas: dict[str, dict[str, Any]] = {}
+        for resource, definition in self.served:
+            paths |= sources.custom_paths(resource, custom.type_name(resource))
+            schemas |= custom.schemas(resource, definition, old=True)
+        return _encoded(_v2(self._version, paths, schemas))
+
+
+@cache
+def _builtin_document(version: str, name: str) -> Encoded | None:
+    paths = sources.builtin_paths(version).get(name)
+    if paths is None:
+        return None
+    group, version_of_group = _group_version(name)
+    info = v3.builtin_info(version)
+    return _encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group))
+
+
+def _group_version(name: str) -> tuple[str, str]:
+    """Of a group version's document; empty for the others."""
+    root, _, rest = name.partition("/")
+    if root == "api":
+        return "", rest
+    group, _, version = rest.partition("/")
+    return (group, version) if root == "apis" and version else ("", "")
+
+
+@cache
+def _all_builtin_paths(version: str) -> Paths:
+    return {
+        path: operations
+        for paths in sources.builtin_paths(version).values()
+        for path, operations in paths.items()
+    }
+
+
+@cache
+def _builtin_v2(version: str) -> Encoded:
+    return _encoded(_v2(version, _all_builtin_paths(version), {}))
+
+
+def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return v2.document(version, paths, definitions(version), data.minor(version).group_versions, schemas)

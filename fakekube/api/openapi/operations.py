@@ -1,0 +1,353 @@
+"""What can be asked of each path, said once for both versions of OpenAPI.
+
+A resource has few kinds of paths, and each verb asks for the same parameters wherever it is served; so the
+operations of a group version follow from its resources by templates. Rendering them is left to `v2` and
+`v3`.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/installer.go (routes and their parameters) and
+…/openapi/openapi.go (ids).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fakekube.codecs import negotiation
+from fakekube.resources.registry import GVK, Resource
+from fakekube.resources.subresources import Subresource
+
+__all__ = ["META", "Operation", "Parameter", "discovery_operation", "hoisted", "operations_of", "tag_of"]
+
+META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class Parameter:
+    """A parameter of a path ("path") or of the query ("query")."""
+
+    name: str
+    place: str
+    type: str = "string"
+
+
+@dataclass(slots=True, frozen=True)
+class Operation:
+    """A method of a path. Types are Go names (or, of custom resources, schema names); "" is plain text."""
+
+    method: str
+    identifier: str
+    tag: str
+    answers: tuple[tuple[int, str], ...]
+    """Codes with the types of their bodies."""
+    produces: tuple[str, ...]
+    consumes: tuple[str, ...] = ("*/*",)
+    action: str = ""
+    gvk: GVK | None = None
+    parameters: frozenset[Parameter] = frozenset()
+    body: str = ""
+    """The type of the body; "" if there is none."""
+    body_required: bool = True
+
+
+def _query(**types: str) -> frozenset[Parameter]:
+    return frozenset(Parameter(name, "query", type_) for name, type_ in types.items())
+
+
+_STRING, _BOOLEAN, _INTEGER = "string", "boolean", "integer"
+_PRETTY: Final = _query(pretty=_STRING)
+_SELECTION: Final = _query(
+    fieldSelector=_STRING,
+    labelSelector=_STRING,
+    limit=_INTEGER,
+    resourceVersion=_STRING,
+    resourceVersionMatch=_STRING,
+    sendInitialEvents=_BOOLEAN,
+    shardSelector=_STRING,
+    timeoutSeconds=_INTEGER,
+    **{"continue": _STRING},
+)
+_LIST: Final = _SELECTION | _query(allowWatchBookmarks=_BOOLEAN, watch=_BOOLEAN)
+_WRITE: Final = _query(dryRun=_STRING, fieldManager=_STRING, fieldValidation=_STRING)
+_DELETE: Final = _query(
+    dryRun=_STRING,
+    gracePeriodSeconds=_INTEGER,
+    ignoreStoreReadErrorWithClusterBreakingPotential=_BOOLEAN,
+    orphanDependents=_BOOLEAN,
+    propagationPolicy=_STRING,
+)
+_STREAMS: Final = _query(container=_STRING, stderr=_BOOLEAN, stdin=_BOOLEAN, stdout=_BOOLEAN, tty=_BOOLEAN)
+#: The query of what a kubelet answers, by subresource.
+_CONNECTIONS: Final = {
+    "attach": _STREAMS,
+    "exec": _STREAMS | _query(command=_STRING),
+    "portforward": _query(ports=_INTEGER),
+    "proxy": _query(path=_STRING),
+}
+_LOG: Final = _query(
+    container=_STRING,
+    follow=_BOOLEAN,
+    insecureSkipTLSVerifyBackend=_BOOLEAN,
+    limitBytes=_INTEGER,
+    previous=_BOOLEAN,
+    sinceSeconds=_INTEGER,
+    stream=_STRING,
+    tailLines=_INTEGER,
+    timestamps=_BOOLEAN,
+)
+
+_OBJECTS: Final = (negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF)
+_CUSTOM_OBJECTS: Final = (negotiation.JSON, negotiation.YAML)
+_OBJECTS_AND_STREAMS: Final = (
+    *_OBJECTS,
+    f"{negotiation.JSON};stream=watch",
+    f"{negotiation.PROTOBUF};stream=watch",
+)
+_ANYTHING: Final = ("*/*",)
+
+#: Of a verb on an object: the method, the first word of the identifier, the codes, the parameters.
+_ITEM_VERBS: Final = {
+    "get": ("get", "read", (200,), frozenset[Parameter]()),
+    "update": ("put", "replace", (200, 201), _WRITE),
+    "patch": ("patch", "patch", (200, 201), _WRITE | _query(force=_BOOLEAN)),
+    "create": ("post", "create", (200, 201, 202), _WRITE),
+}
+_PROXY_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
+
+Paths = dict[str, list[Operation]]
+
+
+def tag_of(group: str, version: str = "") -> str:
+    """What the operations of a group (version) are filed under."""
+    name = _camel(group.removesuffix(".k8s.io") or "core", capitalised=False)
+    return f"{name}_{version}" if version else name
+
+
+def _camel(text: str, *, capitalised: bool) -> str:
+    """Without what is no letter or digit; the letter after that is a capital."""
+    written: list[str] = []
+    capital = capitalised
+    for character in text:
+        if character.isalpha() or character == "_" or (written and character.isdigit()):
+            written.append(character.upper() if capital else character)
+            capital = False
+        else:
+            capital = True
+    return "".join(written)
+
+
+def _prefix(group: str, version: str = "") -> str:
+    """What stands between the verb of an identifier and the rest."""
+    return _camel(group.removesuffix(".k8s.io") or "core", capitalised=True) + _camel(
+        version, capitalised=True
+    )
+
+
+def hoisted(operations: Sequence[Operation]) -> tuple[list[Parameter], list[list[Parameter]]]:
+    """The parameters that all operations of a path share, and those that each has besides; in order."""
+    shared = frozenset.intersection(*(operation.parameters for operation in operations))
+    return sorted(shared), [sorted(operation.parameters - shared) for operation in operations]
+
+
+def discovery_operation(group: str, version: str, go_type: str, what: str) -> Operation:
+    """The GET of a discovery document; `what` ends its identifier."""
+    prefix = _prefix(group, version) if group or version or what == "APIVersions" else ""
+    return Operation(
+        "get", f"get{prefix}{what}", tag_of(group, version), ((200, go_type),), _OBJECTS, consumes=_OBJECTS
+    )
+
+
+# ---------------------------------------------------------------- the paths of a resource
+
+
+@dataclass(slots=True, frozen=True)
+class _Place:
+    """A path, and how its operations are called."""
+
+    path: str
+    scope: str
+    """"Namespaced" or ""."""
+    parameters: frozenset[Parameter]
+
+
+@dataclass(slots=True, frozen=True)
+class _Details:
+    """What an operation has besides its name and its answers."""
+
+    action: str
+    parameters: frozenset[Parameter] = frozenset()
+    produces: tuple[str, ...] = _OBJECTS
+    consumes: tuple[str, ...] = _ANYTHING
+    gvk: GVK | None = None
+    body: str = ""
+    body_required: bool = True
+
+
+_Name = tuple[str, str]
+"""The verb that an identifier starts with, and its end."""
+_Answers = Iterable[tuple[int, str]]
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Makes the operations of one resource."""
+
+    resource: Resource
+    go_type: str
+    """Of an object."""
+    list_type: str
+    deleted_type: str
+    """Of the answer to a deletion."""
+    subresource_types: Mapping[str, str]
+    paths: Paths = field(default_factory=dict)
+
+    @property
+    def _root(self) -> str:
+        group, version = self.resource.group, self.resource.version
+        return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+    def _add(self, place: _Place, method: str, name: _Name, answers: _Answers, details: _Details) -> None:
+        resource = self.resource
+        custom, anything = resource.custom, details.consumes == _ANYTHING
+        operation = Operation(
+            method=method,
+            identifier=f"{name[0]}{_prefix(resource.group, resource.version)}{name[1]}",
+            tag=tag_of(resource.group, resource.version),
+            answers=tuple(answers),
+            produces=_CUSTOM_OBJECTS if custom else details.produces,
+            consumes=_CUSTOM_OBJECTS if custom and anything else details.consumes,
+            action=details.action,
+            gvk=resource.gvk if custom else details.gvk or resource.gvk,
+            parameters=place.parameters | details.parameters,
+            body=details.body,
+            body_required=details.body_required,
+        )
+        self.paths.setdefault(place.path, []).append(operation)
+
+    def build(self) -> Paths:
+        """All paths."""
+        resource = self.resource
+        scope, inside, parameters = "", "", frozenset[Parameter]()
+        if resource.namespaced:
+            scope, inside = "Namespaced", "/namespaces/{namespace}"
+            parameters = frozenset({Parameter("namespace", "path")})
+        collection = _Place(f"{self._root}{inside}/{resource.plural}", scope, parameters | _PRETTY)
+        named = parameters | {Parameter("name", "path")}
+        item = _Place(f"{collection.path}/{{name}}", scope, named | _PRETTY)
+        self._collection(collection)
+        self._item(item)
+        for name in sorted(resource.subresources):
+            self._subresource(_Place(f"{item.path}/{name}", scope, named), resource.subresources[name])
+        if resource.namespaced and "list" in resource.verbs:
+            self._list(_Place(f"{self._root}/{resource.plural}", "", _PRETTY), "ForAllNamespaces")
+        if "watch" in resource.verbs and not resource.custom:
+            self._watches(inside, scope, parameters)
+        return self.paths
+
+    def _collection(self, place: _Place) -> None:
+        kind, verbs = self.resource.kind, self.resource.verbs
+        if "list" in verbs:
+            self._list(place, "")
+        if "create" in verbs:
+            self._object(place, "create", place.scope + kind, self.go_type, self.resource.gvk)
+        if "deletecollection" in verbs:
+            name, status = ("delete", f"Collection{place.scope}{kind}"), ((200, META + "Status"),)
+            self._add(place, "delete", name, status, self._collection_deletion())
+
+    def _collection_deletion(self) -> _Details:
+        if self.resource.custom:
+            return _Details("deletecollection", _LIST)
+        options = META + "DeleteOptions"
+        return _Details("deletecollection", _DELETE | _SELECTION, body=options, body_required=False)
+
+    def _list(self, place: _Place, ending: str) -> None:
+        name = ("list", f"{place.scope}{self.resource.kind}{ending}")
+        details = _Details("list", _LIST, _OBJECTS_AND_STREAMS)
+        self._add(place, "get", name, ((200, self.list_type),), details)
+
+    def _item(self, place: _Place) -> None:
+        resource = self.resource
+        rest = place.scope + resource.kind
+        for verb in ("get", "update", "patch"):
+            if verb in resource.verbs:
+                self._object(place, verb, rest, self.go_type, resource.gvk)
+        if "delete" in resource.verbs:
+            answers = [(code, self.deleted_type) for code in (200, 202)]
+            details = _Details("delete", _DELETE, body=META + "DeleteOptions", body_required=False)
+            self._add(place, "delete", ("delete", rest), answers, details)
+
+    def _object(self, place: _Place, verb: str, rest: str, go_type: str, gvk: GVK) -> None:
+        """A get, or a write that sends what it gets back."""
+        method, word, codes, parameters = _ITEM_VERBS[verb]
+        custom = self.resource.custom
+        if verb == "get":
+            details = _Details(method, _query(resourceVersion=_STRING) if custom else parameters, gvk=gvk)
+        elif verb == "patch":
+            codes = (200,) if custom else codes
+            types = negotiation.patch_types(strategic=not custom)
+            details = _Details(method, parameters, consumes=types, gvk=gvk, body=META + "Patch")
+        else:
+            details = _Details(method, parameters, gvk=gvk, body=go_type)
+        self._add(place, method, (word, rest), [(code, go_type) for code in codes], details)
+
+    def _subresource(self, place: _Place, subresource: Subresource) -> None:
+        rest = f"{place.scope}{self.resource.kind}{_title(subresource.name)}"
+        if subresource.name in _CONNECTIONS:
+            self._connection(place, subresource, rest)
+            return
+        readable = _Place(place.path, place.scope, place.parameters | _PRETTY)
+        if subresource.name == "log":
+            details = _Details("get", _LOG, ("text/plain", *_OBJECTS))
+            self._add(readable, "get", ("read", rest), ((200, ""),), details)
+            return
+        for verb in ("get", "update", "patch", "create"):
+            if verb in subresource.verbs:
+                go_type = self.subresource_types[subresource.name]
+                self._object(readable, verb, rest, go_type, subresource.gvk)
+
+    def _connection(self, place: _Place, subresource: Subresource, rest: str) -> None:
+        details = _Details("connect", _CONNECTIONS[subresource.name], _ANYTHING, gvk=subresource.gvk)
+        proxy = subresource.name == "proxy"
+        places = [(place, rest)]
+        if proxy:
+            deeper = place.parameters | {Parameter("path", "path")}
+            places.append((_Place(f"{place.path}/{{path}}", place.scope, deeper), f"{rest}WithPath"))
+        for where, ending in places:
+            for method in _PROXY_METHODS if proxy else ("get", "post"):
+                self._add(where, method, ("connect", _title(method) + ending), ((200, ""),), details)
+
+    def _watches(self, inside: str, scope: str, parameters: frozenset[Parameter]) -> None:
+        """The deprecated paths."""
+        kind, plural, root = self.resource.kind, self.resource.plural, f"{self._root}/watch"
+        named = parameters | {Parameter("name", "path")}
+        places = [
+            (f"{root}{inside}/{plural}", parameters, f"{scope}{kind}List", "watchlist"),
+            (f"{root}{inside}/{plural}/{{name}}", named, f"{scope}{kind}", "watch"),
+        ]
+        if inside:
+            rest = f"{kind}ListForAllNamespaces"
+            places.append((f"{root}/{plural}", frozenset(), rest, "watchlist"))
+        events = ((200, META + "WatchEvent"),)
+        for path, own, rest, action in places:
+            place = _Place(path, scope, own | _PRETTY)
+            self._add(place, "get", ("watch", rest), events, _Details(action, _LIST, _OBJECTS_AND_STREAMS))
+
+
+def _title(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def operations_of(
+    resource: Resource, go_type: str, list_type: str, deleted_type: str, subresource_types: Mapping[str, str]
+) -> Paths:
+    """The paths of a resource with their operations.
+
+    Args:
+        resource: a served version.
+        go_type: of its objects.
+        list_type: of its lists.
+        deleted_type: of the answer to a deletion.
+        subresource_types: of the bodies of its subresources, by name.
+    """
+    return _Builder(resource, go_type, list_type, deleted_type, subresource_types).build()

@@ -1,0 +1,111 @@
+"""Schemas of built-in types, in the form of OpenAPI v3, and how v2 says the same.
+
+Specified by: k8s.io/kube-openapi/pkg/generators and pkg/openapiconv, pkg/handler/default_pruning.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from typing import Any, Final
+
+from fakekube import data
+from fakekube.data.shapes import schema_name, type_schema
+
+__all__ = ["Definitions", "definitions", "references"]
+
+Schema = dict[str, Any]
+
+REFERENCE_PREFIX: Final = "#/components/schemas/"
+
+
+#: What no Go type of the facts stands behind.
+_WITHOUT_TYPE: Final[Mapping[str, Schema]] = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": {"type": "object"},
+    "io.k8s.apimachinery.pkg.version.Info": {
+        "type": "object",
+        "required": [
+            "major",
+            "minor",
+            "gitVersion",
+            "gitCommit",
+            "gitTreeState",
+            "buildDate",
+            "goVersion",
+            "compiler",
+            "platform",
+        ],
+        "properties": {
+            "buildDate": {"type": "string", "default": ""},
+            "compiler": {"type": "string", "default": ""},
+            "emulationMajor": {"type": "string"},
+            "emulationMinor": {"type": "string"},
+            "gitCommit": {"type": "string", "default": ""},
+            "gitTreeState": {"type": "string", "default": ""},
+            "gitVersion": {"type": "string", "default": ""},
+            "goVersion": {"type": "string", "default": ""},
+            "major": {"type": "string", "default": ""},
+            "minCompatibilityMajor": {"type": "string"},
+            "minCompatibilityMinor": {"type": "string"},
+            "minor": {"type": "string", "default": ""},
+            "platform": {"type": "string", "default": ""},
+        },
+    },
+}
+
+
+class Definitions:
+    """The schemas of all built-in types of one minor, by their OpenAPI names. Nothing of them may be
+    changed.
+    """
+
+    def __init__(self, facts: data.Facts) -> None:
+        self._facts = facts
+        self._made: dict[str, Schema] = {}
+
+    def schema(self, name: str) -> Schema:
+        """The schema of that name. Raises KeyError."""
+        schema = self._made.get(name) or _WITHOUT_TYPE.get(name)
+        if schema is None:
+            schema = self._made[name] = type_schema(self._go_names[name], self._row)
+        return schema
+
+    def closure(self, names: Iterable[str]) -> list[str]:
+        """These schemas, and all that they refer to, sorted."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += references(self.schema(name))
+        return sorted(found)
+
+    @cached_property
+    def _go_names(self) -> Mapping[str, str]:
+        return {schema_name(go_name): go_name for go_name in self._facts.type_names()}
+
+    def _row(self, go_name: str) -> Mapping[str, Any]:
+        try:
+            return self._facts.type(go_name)
+        except KeyError:
+            return {}
+
+
+@cache
+def definitions(version: str) -> Definitions:
+    """Those of a minor, made once per process."""
+    return Definitions(data.minor(version))
+
+
+def references(schema: Any) -> Iterator[str]:
+    """The names of the schemas that a schema refers to, itself or below."""
+    if isinstance(schema, dict):
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            yield reference.rpartition("/")[2]
+        for value in schema.values():
+            yield from references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from references(value)
