@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
 
 from fakekube import data
 from fakekube.admission import chain_of
@@ -30,7 +29,7 @@ from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.systemfields import timestamp
 from fakekube.verbs.writing import stamped
 
-__all__ = ["Machinery", "build", "fork"]
+__all__ = ["Machinery", "Prepare", "build"]
 
 #: A fresh server has seen some revisions already; watches from before are too old.
 FIRST_REVISION = 200
@@ -45,12 +44,20 @@ class Machinery:
     application: Application
 
 
+Prepare = Callable[[Machinery], None]
+"""Lets a fresh server become what a profile starts with."""
+
+
 def build(
     *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
+    prepare: Prepare | None = None,
 ) -> Machinery:
-    """A cluster's machinery: on a fork of the base state, or on a store that is given."""
+    """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
+
+    `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process.
+    """
     if store is None:
-        store = base(settings.version).fork(now=clock.monotonic, retention=retention)
+        store = base(settings.version, profile, prepare).fork(now=clock.monotonic, retention=retention)
     registry = Registry(builtin.resources(settings.version))
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
@@ -62,16 +69,34 @@ def build(
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
+_prepared: dict[tuple[str, str], Store[Document]] = {}
 
 
-def base(version: str) -> Store[Document]:
-    """The state of a fresh server. Not to be written to: forked."""
+def base(version: str, profile: str, prepare: Prepare | None) -> Store[Document]:
+    """The state of a fresh cluster of a profile. Not to be written to: forked."""
     with _building:
-        return _base(version)
+        found = _prepared.get((version, profile))
+        if found is None:
+            found = _fresh(version).fork()
+            if prepare is not None:
+                clock = Clock()
+                prepare(build(clock=clock, settings=Settings(version=version), profile=profile, store=found))
+                clock.close()
+            _forget_history(found, version)
+            _prepared[version, profile] = found
+        return found
+
+
+def _forget_history(store: Store[Document], version: str) -> None:
+    """A fresh server has seen some revisions already; watches from before are too old."""
+    while store.revision < FIRST_REVISION:
+        store.advance()
+    for resource in builtin.resources(version):
+        store.bucket(resource.bucket).forget()
 
 
 @cache
-def _base(version: str) -> Store[Document]:
+def _fresh(version: str) -> Store[Document]:
     store: Store[Document] = Store()
     now = timestamp(datetime.now(UTC))
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
@@ -88,10 +113,6 @@ def _base(version: str) -> Store[Document]:
             final = printing.normalise(resource.storage_type, {**obj, "metadata": meta})
             key = resource.key(meta.get("namespace", ""), meta["name"])
             bucket.commit(key, 0, lambda revision, obj=final: stamped(obj, revision))
-    while store.revision < FIRST_REVISION:
-        store.advance()
-    for resource in resources.values():
-        store.bucket(resource.bucket).forget()
     return store
 
 

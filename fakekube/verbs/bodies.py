@@ -190,8 +190,8 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     except schema_decode.DecodeError as error:
         raise Problem(str(error), kind) from None
     if (kind.kind, kind.group) != (expected.kind, expected.group):
-        package = _INTERNAL_PACKAGES.get(expected.group) or expected.group.partition(".")[0]
-        problem = f"converting ({kind.version}.{kind.kind}) to ({package}.{expected.kind}): unknown conversion"
+        internal = f"{internal_package(expected.group)}.{expected.kind}"
+        problem = f"converting ({kind.version}.{kind.kind}) to ({internal}): unknown conversion"
         raise Problem(problem, kind)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
@@ -201,6 +201,11 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
 #: API group → Go package of its internal types, where that is not the first word of the group's name.
 _INTERNAL_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal", "rbac.authorization.k8s.io": "rbac",
                       "flowcontrol.apiserver.k8s.io": "flowcontrol", "events.k8s.io": "core"}
+
+
+def internal_package(group: str) -> str:
+    """The Go package of a group's internal types, as messages name it."""
+    return _INTERNAL_PACKAGES.get(group) or group.partition(".")[0]
 
 
 def _wrong_version(kind: GVK, expected: GVK) -> StatusError:

@@ -1,0 +1,285 @@
+"""A cluster, as a test author sees it: start, talk, load, wait, snapshot, fork, stop.
+
+A `Cluster` is a store with an API in front of it. It can be used in process at once; `start` puts a server on a socket and
+its controllers to work, for any client in any language. Everything here goes through the API, but for what no API
+offers: snapshots, forks, compaction and the clock.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from fakekube.assembly import Machinery, build
+from fakekube.clock import Clock
+from fakekube.controllers import Manager, of_profile
+from fakekube.store import Retention
+from fakekube.testing.client import Client
+from fakekube.testing.clients import Clients
+from fakekube.testing.errors import ApiError
+from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
+from fakekube.testing.manifests import Source, objects
+from fakekube.verbs.backend import Settings
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
+    from fakekube.server import Server
+    from fakekube.server.certificates import Credentials
+    from fakekube.store import Snapshot, Store
+
+__all__ = ["Cluster"]
+
+Object = dict[str, Any]
+
+#: The bearer token of the kubeconfig's user.
+TOKEN = "admin-token"
+USER_AGENT = "fakekube"
+CONTROLLERS_USER_AGENT = "kube-controller-manager"
+
+
+class Cluster:
+    """One cluster; a context manager that starts and stops it.
+
+    Args:
+        version: the emulated minor of Kubernetes.
+        profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it.
+        host, port: where the server listens; port 0 is a free one.
+        tls: serve HTTPS with a certificate of the cluster's own CA.
+        feature_gates: gates that are not as by default.
+        compaction_interval: seconds between compactions of the history.
+
+    Raises KeyError for an unknown profile and LookupError for an unknown version.
+    """
+
+    def __init__(
+        self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
+        feature_gates: Mapping[str, bool] | None = None, compaction_interval: float | None = None,
+        store: Store[Document] | None = None,
+    ) -> None:
+        self._controllers = of_profile(profile)
+        self._profile, self._host, self._port, self._tls = profile, host, port, tls
+        self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
+        self._retention = Retention() if compaction_interval is None else replace(
+            Retention(), compaction_interval=compaction_interval
+        )
+        self.clock = Clock()
+        """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
+        self._machinery: Machinery = build(
+            clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
+            prepare=self._prepare if self._controllers else None,
+        )
+        self._client = self._client_for(self._machinery, USER_AGENT)
+        self._manager = self._manager_for(self._machinery)
+        self._server: Server | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.clients = Clients(self)
+        """Ready clients of other packages."""
+
+    def _client_for(self, machinery: Machinery, user_agent: str) -> Client:
+        return Client(machinery.application, machinery.backend.registry, machinery.backend.clock, user_agent=user_agent)
+
+    def _manager_for(self, machinery: Machinery) -> Manager:
+        client = self._client_for(machinery, CONTROLLERS_USER_AGENT)
+        authority = self._credentials().ca_certificate if self._tls else ""
+        controllers = [controller(client, certificate_authority=authority) for controller in self._controllers]
+        return Manager(client, machinery.backend.clock, controllers)
+
+    def _prepare(self, machinery: Machinery) -> None:
+        """What controllers make of a fresh server, done once for all clusters of this kind."""
+        manager = self._manager_for(machinery)
+        manager.settle()
+        manager.stop()
+
+    def _credentials(self) -> Credentials:
+        from fakekube.server.certificates import credentials
+
+        return credentials(self._host)
+
+    # ---------------------------------------------------------------- start and stop
+
+    def start(self) -> Cluster:
+        """Serve on the socket, and let the controllers work. Raises OSError if the address cannot be had."""
+        from fakekube.server import Server
+
+        context = None
+        if self._tls:
+            context = self._credentials().context
+        server = Server(self._machinery.application, self._host, self._port, clock=self.clock, tls=context)
+        server.start()
+        self._server = server
+        self._manager.start()
+        return self
+
+    def stop(self) -> None:
+        """End the server with all its streams, and the controllers. May be called twice."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        self._manager.stop()
+        self.clock.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Of the server. Raises RuntimeError before `start`."""
+        if self._server is None:
+            raise RuntimeError("the cluster is not started")
+        return self._server.url
+
+    @property
+    def port(self) -> int:
+        """Of the server. Raises RuntimeError before `start`."""
+        if self._server is None:
+            raise RuntimeError("the cluster is not started")
+        return self._server.port
+
+    @property
+    def application(self) -> Any:
+        """The API as a WSGI application, for another server or a test client."""
+        return self._machinery.application
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig file for the running server; it goes when the cluster stops."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
+            self.write_kubeconfig(Path(self._folder.name) / "kubeconfig")
+        return Path(self._folder.name) / "kubeconfig"
+
+    def write_kubeconfig(self, path: Path | str) -> None:
+        """Write a kubeconfig for the running server to a file of your own. Raises OSError."""
+        if self._tls:
+            found = self._credentials()
+            config = kubeconfig(
+                self.url, authority=found.ca_certificate, certificate=found.client_certificate, key=found.client_key
+            )
+        else:
+            config = kubeconfig(self.url, token=TOKEN)
+        write_kubeconfig(Path(path), config)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables for a process that is to use this cluster."""
+        return {"KUBECONFIG": str(self.kubeconfig)}
+
+    # ---------------------------------------------------------------- objects
+
+    def load(self, *sources: Source) -> list[Object]:
+        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first.
+
+        Raises ManifestError for what is no manifest, and ApiError for what the API refuses.
+        """
+        return [self.apply(obj, field_manager=USER_AGENT) for obj in objects(*sources)]
+
+    def create(self, obj: Object, *, namespace: str | None = None) -> Object:
+        """Create an object. Raises ApiError."""
+        return self._client.create(obj, namespace=namespace)
+
+    def apply(
+        self, obj: Object, *, field_manager: str = USER_AGENT, force: bool = True, namespace: str | None = None,
+    ) -> Object:
+        """Server-side apply. Raises ApiError."""
+        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
+
+    def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
+        """One object; the resource is named as for kubectl. Raises ApiError and UnknownResource."""
+        return self._client.get(resource, name, namespace=namespace)
+
+    def list(
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+    ) -> list[Object]:
+        """The objects of one namespace, or (without one) of all. Raises ApiError and UnknownResource."""
+        return self._client.list(
+            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+        )
+
+    def patch(
+        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
+    ) -> Object:
+        """Merge-patch an object, or its status with `subresource="status"`. Raises ApiError."""
+        return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
+
+    def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
+        """Delete an object; `options` are fields of DeleteOptions. Raises ApiError."""
+        return self._client.delete(resource, name, namespace=namespace, **options)
+
+    # ---------------------------------------------------------------- waiting
+
+    def settle(self) -> None:
+        """Return when the controllers have nothing left to do but what waits for the clock."""
+        self._manager.settle()
+
+    def wait_for(
+        self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
+        gone: bool = False, timeout: float = 10.0,
+    ) -> Object | None:
+        """Wait until an object is there and `until` is true of it, or until it is `gone` (then None is returned).
+
+        `timeout` is in real seconds. Raises TimeoutError, with the last state that was seen.
+        """
+        found = self._client.resource(resource)
+        changed = threading.Event()
+        bucket = self._machinery.backend.store.bucket(found.bucket)
+        bucket.subscribe(changed.set)
+        end = time.monotonic() + timeout
+        try:
+            while True:
+                changed.clear()
+                obj = self._find(resource, name, namespace)
+                if gone and obj is None:
+                    return None
+                if not gone and obj is not None and (until is None or until(obj)):
+                    return obj
+                if not changed.wait(max(end - time.monotonic(), 0)):
+                    goal = "is still there" if gone else "is not as it should be" if obj else "is not there"
+                    raise TimeoutError(f"{resource} {name} {goal} after {timeout} s: {obj}")
+        finally:
+            bucket.unsubscribe(changed.set)
+
+    def _find(self, resource: str, name: str, namespace: str | None) -> Object | None:
+        try:
+            return self._client.get(resource, name, namespace=namespace)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    # ---------------------------------------------------------------- powers
+
+    def snapshot(self) -> Snapshot[Document]:
+        """What the cluster holds now; a value that can be restored many times."""
+        return self._machinery.backend.store.snapshot()
+
+    def restore(self, snapshot: Snapshot[Document]) -> None:
+        """Hold again what a snapshot holds. Watchers are told that their revision is gone."""
+        self._machinery.backend.store.restore(snapshot)
+
+    def fork(self) -> Cluster:
+        """An independent twin, not started, with the same objects and history."""
+        return Cluster(
+            version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
+            feature_gates=self._settings.feature_gates, store=self._machinery.backend.store.fork(),
+        )
+
+    def compact(self) -> None:
+        """Forget the past: what is old is Gone (410), for lists, continue tokens and watches."""
+        store = self._machinery.backend.store
+        store.compact()
+        for resource in self._machinery.backend.registry:
+            store.bucket(resource.bucket).forget()

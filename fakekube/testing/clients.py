@@ -1,0 +1,56 @@
+"""Ready clients of the packages that people use, where they are installed.
+
+Each function imports its package when it is called; without it, the ImportError says which one is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+
+__all__ = ["Clients"]
+
+
+class Clients:
+    """`cluster.clients`: one method for each package."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def kubernetes(self) -> Any:
+        """An ApiClient of the package kubernetes: `CoreV1Api(cluster.clients.kubernetes())`."""
+        from kubernetes import config
+
+        return config.new_client_from_config(config_file=str(self._cluster.kubeconfig))
+
+    async def kubernetes_asyncio(self) -> Any:
+        """An ApiClient of the package kubernetes_asyncio; close it when done."""
+        from kubernetes_asyncio import config
+
+        return await config.new_client_from_config(config_file=str(self._cluster.kubeconfig))
+
+    def kr8s(self) -> Any:
+        """An Api of the package kr8s."""
+        import kr8s
+
+        return kr8s.api(kubeconfig=str(self._cluster.kubeconfig))
+
+    async def kr8s_asyncio(self) -> Any:
+        """An asynchronous Api of the package kr8s."""
+        import kr8s.asyncio
+
+        return await kr8s.asyncio.api(kubeconfig=str(self._cluster.kubeconfig))
+
+    def lightkube(self) -> Any:
+        """A Client of the package lightkube."""
+        from lightkube import Client, KubeConfig
+
+        return Client(config=KubeConfig.from_file(str(self._cluster.kubeconfig)))
+
+    def pykube(self) -> Any:
+        """An HTTPClient of the package pykube-ng."""
+        import pykube
+
+        return pykube.HTTPClient(pykube.KubeConfig.from_file(str(self._cluster.kubeconfig)))

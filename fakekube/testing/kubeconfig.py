@@ -1,0 +1,53 @@
+"""The kubeconfig of a cluster: inline, complete, readable by its owner only."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+__all__ = ["kubeconfig", "write_kubeconfig"]
+
+NAME = "fakekube"
+
+
+def kubeconfig(
+    url: str, *, token: str = "", authority: str = "", certificate: str = "", key: str = "",
+) -> dict[str, Any]:
+    """A config with one context.
+
+    Args:
+        url: of the API server.
+        token: a bearer token of the user.
+        authority, certificate, key: PEM texts of the CA, and of the user's certificate and key.
+    """
+    cluster: dict[str, Any] = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = _inline(authority)
+    user: dict[str, Any] = {}
+    if certificate:
+        user = {"client-certificate-data": _inline(certificate), "client-key-data": _inline(key)}
+    elif token:
+        user = {"token": token}
+    return {
+        "apiVersion": "v1", "kind": "Config", "current-context": NAME,
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+    }
+
+
+def write_kubeconfig(path: Path, config: dict[str, Any]) -> None:
+    """Write a config to a file that only its owner can read. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        yaml.dump(config, file, Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _inline(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

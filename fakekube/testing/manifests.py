@@ -1,0 +1,81 @@
+"""Manifests from wherever a test has them: files, folders, YAML or JSON text, or objects.
+
+What must exist first comes first: definitions, then namespaces, then the rest in the order given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+__all__ = ["ManifestError", "Source", "objects"]
+
+Object = dict[str, Any]
+Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_FIRST = ("CustomResourceDefinition", "Namespace")
+
+
+class ManifestError(ValueError):
+    """A source that cannot be read as manifests; says which and why."""
+
+
+def objects(*sources: Source) -> list[Object]:
+    """All objects of some sources, in the order in which they can be created.
+
+    A text with a line break, or that does not name a file or folder, is read as YAML. Raises ManifestError.
+    """
+    found = [obj for source in sources for obj in _objects(source)]
+    return sorted(found, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST))
+
+
+def _objects(source: Source) -> Iterator[Object]:
+    if isinstance(source, Mapping):
+        yield from _expanded(dict(source), "an object")
+    elif isinstance(source, Path):
+        yield from _of_path(source)
+    elif isinstance(source, str):
+        if "\n" in source or source.lstrip().startswith("{"):
+            yield from _of_text(source, "the text")
+        else:
+            yield from _of_path(Path(source))
+    else:
+        for part in source:
+            yield from _objects(part)
+
+
+def _of_path(path: Path) -> Iterator[Object]:
+    try:
+        if path.is_dir():
+            for file in sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES):
+                yield from _of_text(file.read_text(encoding="utf-8"), str(file))
+            return
+        yield from _of_text(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ManifestError(f"{path}: {reason}") from None
+
+
+def _of_text(text: str, origin: str) -> Iterator[Object]:
+    try:
+        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    except yaml.YAMLError as error:
+        raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
+    for document in documents:
+        if document is not None:
+            yield from _expanded(document, origin)
+
+
+def _expanded(document: Any, origin: str) -> Iterator[Object]:
+    """A document, or the items of a List."""
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "apiVersion" not in document:
+        raise ManifestError(f"{origin}: not a Kubernetes object: kind and apiVersion are missing")
+    if document["kind"].endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _expanded(item, origin)
+    else:
+        yield document
