@@ -1,0 +1,125 @@
+"""The pytest plugin: a Kubernetes cluster as a fixture.
+
+```python
+def test_operator(fakekube):                       # a fresh cluster for each test
+    fakekube.load("deploy/")
+    assert fakekube.get("deployments", "web")
+
+@pytest.mark.fakekube(profile="apiserver", tls=True)
+def test_bare_server(fakekube): ...
+```
+
+Options come, the later the stronger, from the ini file (`fakekube_profile = apiserver`), the command line
+(`--fakekube-profile=apiserver`) and the marker. Nothing of fakekube is imported before a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fakekube import Cluster
+
+__all__ = ["fakekube", "fakekube_factory", "fakekube_session"]
+
+#: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
+_OPTIONS = {
+    "profile": ("string", "cluster (with controllers) or apiserver (bare, as envtest)"),
+    "tls": ("bool", "serve HTTPS"),
+    "kubeconfig": ("bool", "set KUBECONFIG for the test"),
+    "load": ("paths", "manifests that every cluster starts with"),
+    "feature_gates": ("linelist", "feature gates, one GATE=true a line"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("fakekube", "Kubernetes clusters for tests")
+    for name, (kind, text) in _OPTIONS.items():
+        parser.addini(f"fakekube_{name}", text, type=kind, default=None)  # type: ignore[arg-type]
+        flag = f"--fakekube-{name.replace('_', '-')}"
+        if kind == "bool":
+            group.addoption(flag, action="store_true", default=None, help=text)
+        elif kind == "string":
+            group.addoption(flag, default=None, help=text)
+        else:
+            group.addoption(flag, action="append", default=None, help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "fakekube(profile=…, tls=…, kubeconfig=…, load=…, feature_gates=…): how this test's cluster is made"
+    )
+
+
+def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[str, Any]:
+    """What holds for a cluster: ini file, command line, marker."""
+    chosen: dict[str, Any] = {}
+    for name in _OPTIONS:
+        for value in (config.getini(f"fakekube_{name}"), config.getoption(f"fakekube_{name}")):
+            if value not in (None, [], ""):
+                chosen[name] = value
+    if marker is not None:
+        unknown = set(marker.kwargs) - set(_OPTIONS)
+        if unknown or marker.args:
+            raise pytest.UsageError(f"the marker fakekube takes {', '.join(_OPTIONS)} by name")
+        chosen |= marker.kwargs
+    gates = chosen.get("feature_gates")
+    if isinstance(gates, list):
+        pairs = (line.partition("=") for line in gates)
+        chosen["feature_gates"] = {name.strip(): value.strip().lower() == "true" for name, _, value in pairs}
+    return chosen
+
+
+def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A running cluster by such options, which may also be arguments of `Cluster`."""
+    from fakekube import Cluster
+
+    options = dict(options)
+    sources, set_kubeconfig = options.pop("load", ()), options.pop("kubeconfig", False)
+    cluster = Cluster(**options).start()
+    try:
+        cluster.load(*([sources] if isinstance(sources, str) else sources))
+        if set_kubeconfig:
+            monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+@pytest.fixture
+def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A fresh cluster for this test."""
+    options = _options(request.config, request.node.get_closest_marker("fakekube"))
+    cluster = _start(options, monkeypatch)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def fakekube_session(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """One cluster for all tests that ask for it (with xdist: one a worker)."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        cluster = _start(_options(request.config), monkeypatch)
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def fakekube_factory(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Cluster]]:
+    """Makes as many clusters as a test wants: `one, two = fakekube_factory(), fakekube_factory(tls=True)`."""
+    clusters: list[Cluster] = []
+
+    def make(**options: Any) -> Cluster:
+        cluster = _start({**_options(request.config), **options}, monkeypatch)
+        clusters.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in clusters:
+        cluster.stop()

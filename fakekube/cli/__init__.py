@@ -1,0 +1,115 @@
+"""The command line: `fakekube serve` and `fakekube run`.
+
+Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for everything that
+keeps a cluster from starting (a bad flag, a busy port, a manifest that does not load), told in one line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fakekube.cli.arguments import Options, UsageError, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fakekube.cluster import Cluster
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        options = parse(sys.argv[1:] if arguments is None else list(arguments))
+        return _COMMANDS[options.command](options)
+    except UsageError as problem:
+        print(f"fakekube: {problem}", file=sys.stderr)
+        return 2
+
+
+@contextmanager
+def _cluster(options: Options) -> Iterator[Cluster]:
+    """A running cluster with its manifests loaded. Raises UsageError."""
+    from fakekube.cluster import Cluster
+    from fakekube.testing.errors import ApiError
+    from fakekube.testing.client import UnknownResource
+    from fakekube.testing.manifests import ManifestError
+
+    cluster = Cluster(
+        profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
+        compaction_interval=options.compaction_interval,
+    )
+    try:
+        try:
+            cluster.start()
+        except OSError as error:
+            raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
+        for source in options.load:
+            try:
+                cluster.load(source)
+            except ManifestError as problem:
+                raise UsageError(str(problem)) from None
+            except (ApiError, UnknownResource) as problem:
+                raise UsageError(f"{source}: {problem}") from None
+        if options.kubeconfig is not None:
+            try:
+                cluster.write_kubeconfig(options.kubeconfig)
+            except OSError as error:
+                raise UsageError(f"{options.kubeconfig}: {error.strerror}") from None
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+# ---------------------------------------------------------------- serve
+
+
+def _serve(options: Options) -> int:
+    """Serve until a signal comes."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with _cluster(options) as cluster:
+        path = options.kubeconfig or cluster.kubeconfig
+        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path), flush=True)
+        while not ended.wait(3600):  # a wait without end would not hear signals on every platform
+            pass
+    return 0
+
+
+_GREETING = """\
+fakekube serves a Kubernetes 1.36 API at {url} (profile {profile})
+
+    export KUBECONFIG={path}
+    kubectl get namespaces
+
+Ctrl-C ends it; nothing is kept."""
+
+
+# ---------------------------------------------------------------- run
+
+
+def _run(options: Options) -> int:
+    """Run a command against a fresh cluster, and pass on its exit code."""
+    with _cluster(options) as cluster:
+        path = options.kubeconfig or cluster.kubeconfig
+        try:
+            process = subprocess.Popen(options.rest, env={**os.environ, "KUBECONFIG": str(Path(path).absolute())})
+        except OSError as error:
+            raise UsageError(f"{options.rest[0]}: {error.strerror}") from None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda received, _frame: process.send_signal(received))
+        code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+_COMMANDS = {"serve": _serve, "run": _run}
