@@ -1,8 +1,8 @@
 """The admission chain: what may change or refuse a write after authorization and before it is stored.
 
-A `Plugin` says which operations on which resources it looks at, so that others cost nothing; the chain keeps, for each of
-them, the plugins that apply. Changing plugins run first (`admit`), on the object before it is validated; checking ones
-(`validate`) see what will be stored.
+A `Plugin` says which operations on which resources it looks at, so that others cost nothing; the chain
+keeps, for each of them, the plugins that apply. Changing plugins run first (`admit`), on the object before
+it is validated; checking ones (`validate`) see what will be stored.
 
 Specified by: k8s.io/apiserver/pkg/admission; pkg/kubeapiserver/options/plugins.go for the order.
 """
@@ -55,8 +55,8 @@ class Plugin:
     operations: ClassVar[frozenset[Operation]] = frozenset()
     resources: ClassVar[frozenset[tuple[str, str]] | None] = None
     """(group, plural) of what it looks at; None: everything."""
-    subresources: ClassVar[bool] = False
-    """It looks at writes through subresources, too."""
+    subresources: ClassVar[frozenset[str] | None] = frozenset({""})
+    """Through which subresources it sees them ("": the object itself); None: all."""
 
     def admit(self, attributes: Attributes) -> None:
         """Change the new object, or raise StatusError."""
@@ -74,7 +74,8 @@ class Chain:
 
     @classmethod
     def of_profile(cls, profile: str) -> Chain:
-        """The chain of a plain kube-apiserver (`apiserver`: as envtest runs it; `cluster`: with every default plugin)."""
+        """The chain of a plain kube-apiserver (`apiserver`: as envtest runs it; `cluster`: with every
+        default plugin)."""
         from fakekube.admission.profiles import plugins
 
         return cls(plugins(profile))
@@ -99,6 +100,8 @@ class Chain:
 
 
 def _applies(plugin: Plugin, group: str, plural: str, subresource: str, operation: Operation) -> bool:
-    if operation not in plugin.operations or (subresource and not plugin.subresources):
+    if operation not in plugin.operations:
+        return False
+    if plugin.subresources is not None and subresource not in plugin.subresources:
         return False
     return plugin.resources is None or (group, plural) in plugin.resources

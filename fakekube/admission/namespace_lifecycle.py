@@ -25,7 +25,7 @@ class NamespaceLifecycle(Plugin):
 
     name = "NamespaceLifecycle"
     operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})
-    subresources = True
+    subresources = None
 
     def admit(self, attributes: Attributes) -> None:
         resource = (attributes.resource.group, attributes.resource.plural)

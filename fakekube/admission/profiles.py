@@ -10,13 +10,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.admission.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from fakekube.admission.chain import Plugin
+from fakekube.admission.ingresses import DefaultIngressClass
+from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
+from fakekube.admission.nodes import TaintNodesByCondition
+from fakekube.admission.pods import (
+    DefaultTolerationSeconds,
+    PodResizeValidator,
+    PodTopologyLabels,
+    Priority,
+    RuntimeClass,
+)
+from fakekube.admission.service_accounts import ServiceAccount
+from fakekube.admission.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
 
 __all__ = ["plugins"]
 
 #: In the order in which they run.
-_ORDERED: Sequence[type[Plugin]] = (NamespaceLifecycle,)
+_ORDERED: Sequence[type[Plugin]] = (
+    NamespaceLifecycle,
+    LimitRanger,
+    ServiceAccount,
+    TaintNodesByCondition,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    StorageObjectInUseProtection,
+    PersistentVolumeClaimResize,
+    RuntimeClass,
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    DefaultIngressClass,
+    PodTopologyLabels,
+    PodResizeValidator,
+)
 
 _NOT_IN: dict[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 

@@ -25,7 +25,7 @@ FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR = "ipallocator.k8s.io"
 
-_OWNED_FIELDS = {
+_OWNED_FIELDS: Object = {
     "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
     "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
 }

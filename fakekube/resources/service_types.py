@@ -78,11 +78,13 @@ def clear_what_no_longer_applies(obj: Object, old: Object) -> None:
 
 
 def _same(new: Object, old: Object, field: str) -> bool:
-    return _value(new, field) == _value(old, field)
+    """Equal, if absent and empty are one; false is a value."""
+    return bool(_value(new, field) == _value(old, field))
 
 
 def _value(spec: Object, field: str) -> Any:
-    return spec.get(field) or None if field != "allocateLoadBalancerNodePorts" else spec.get(field)
+    value = spec.get(field)
+    return None if value in ("", 0, []) and value is not False else value
 
 
 def _drop(spec: Object, fields: Sequence[str]) -> None:

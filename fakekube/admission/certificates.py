@@ -1,0 +1,101 @@
+"""Certificate signing requests: who may approve and sign them, and for whom no client certificate is made.
+
+Specified by: plugin/pkg/admission/certificates, pkg/apis/certificates (IsAuthorizedForSignerName).
+"""
+
+from __future__ import annotations
+
+import base64
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.refusals import forbidden
+from fakekube.errors.field import go_quote
+from fakekube.resources.equality import same
+
+__all__ = ["CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"]
+
+REQUESTS = ("certificates.k8s.io", "certificatesigningrequests")
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+ALMIGHTY_GROUP = "system:masters"
+
+
+class CertificateApproval(Plugin):
+    """Approving needs the right to approve for the signer."""
+
+    name = "CertificateApproval"
+    operations = frozenset({Operation.UPDATE})
+    resources = frozenset({REQUESTS})
+    subresources = frozenset({"approval"})
+
+    def validate(self, attributes: Attributes) -> None:
+        assert attributes.old is not None
+        signer = attributes.old["spec"].get("signerName", "")
+        if not _may(attributes, "approve", signer):
+            raise forbidden(
+                attributes, f"user not permitted to approve requests with signerName {go_quote(signer)}"
+            )
+
+
+class CertificateSigning(Plugin):
+    """Setting the certificate or conditions needs the right to sign for the signer."""
+
+    name = "CertificateSigning"
+    operations = frozenset({Operation.UPDATE})
+    resources = frozenset({REQUESTS})
+    subresources = frozenset({"status"})
+
+    def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None and attributes.old is not None
+        new, old = attributes.object.get("status") or {}, attributes.old.get("status") or {}
+        unchanged = new.get("certificate") == old.get("certificate")
+        if unchanged and same(new.get("conditions"), old.get("conditions")):
+            return
+        signer = attributes.old["spec"].get("signerName", "")
+        if not _may(attributes, "sign", signer):
+            raise forbidden(
+                attributes, f"user not permitted to sign requests with signerName {go_quote(signer)}"
+            )
+
+
+class CertificateSubjectRestriction(Plugin):
+    """Nobody gets a client certificate of system:masters this way."""
+
+    name = "CertificateSubjectRestriction"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({REQUESTS})
+
+    def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        if spec.get("signerName") != CLIENT_SIGNER:
+            return
+        request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
+        groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        if any(group.value == ALMIGHTY_GROUP for group in groups):
+            text = f"use of {CLIENT_SIGNER} signer with {ALMIGHTY_GROUP} group is not allowed"
+            raise forbidden(attributes, text)
+
+
+def _may(attributes: Attributes, verb: str, signer: str) -> bool:
+    """By the name of the signer, or by its domain and a star."""
+    context = attributes.context
+    for name in (signer, f"{signer.partition('/')[0]}/*"):
+        question = {
+            "user": context.user,
+            "uid": context.uid,
+            "groups": list(context.groups),
+            "extra": {key: list(values) for key, values in context.extra.items()},
+            "resourceAttributes": {
+                "group": "certificates.k8s.io",
+                "resource": "signers",
+                "name": name,
+                "verb": verb,
+                "version": "*",
+            },
+        }
+        if context.services.authorize(context.user, context.groups, question)[0]:
+            return True
+    return False
