@@ -72,6 +72,8 @@ class Resource:
     """Where the real server's storage keeps the objects; some error messages tell."""
     action: Action | None = None
     """What a POST does where nothing is stored (reviews, bindings)."""
+    printer_columns: Sequence[Mapping[str, Any]] = ()
+    """Of a custom resource: the additionalPrinterColumns of this version."""
     custom: bool = False
     """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
     to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None

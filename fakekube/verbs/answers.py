@@ -19,6 +19,7 @@ from fakekube.errors import StatusError
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
 from fakekube.schema import printing
+from fakekube.schema.builtin import type_of
 from fakekube.store import Event, Record
 from fakekube.verbs import transforming
 from fakekube.verbs.reading import Listing
@@ -27,7 +28,7 @@ from fakekube.verbs.scope import Scope
 
 __all__ = ["EventEncoder", "list_response", "negotiate", "negotiate_stream", "object_response", "plain_response"]
 
-STATUS = Kind("v1", "Status", custom=True)
+STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -70,7 +71,7 @@ def object_response(scope: Scope, chosen: MediaType, code: int, document: Docume
     """An answer that is one object of the scope's resource."""
     shown = served(scope.resource, document)
     if chosen.target is not None:
-        return transforming.object_response(scope, chosen, code, shown)
+        return transforming.object_response(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen), kind_of(scope.resource)
     return _response(chosen, code, form.object(form.part(shown, kind), kind))
 
@@ -82,7 +83,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     if resource.from_storage is not None:
         documents = [served(resource, document) for document in documents]
     if chosen.target is not None:
-        return transforming.list_response(scope, chosen, listing, documents)
+        return transforming.list_response(scope, chosen, listing, documents, list_metadata(listing))
     form, kind = formats.format_of(chosen), kind_of(resource)
     parts = [form.part(document, kind) for document in documents]
     return _response(chosen, 200, form.list(parts, list_kind_of(resource), list_metadata(listing)))
@@ -102,7 +103,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     """An answer that is not an object of the resource: a Status (which carries its kind), a scale, a review."""
     kind = kind or STATUS
     if chosen.target is not None:
-        return transforming.plain_response(scope, chosen, code, kind.whole(obj))
+        return transforming.plain_response(scope, chosen, code, obj, kind)
     form = formats.format_of(chosen)
     return _response(chosen, code, form.object(form.part(Document(obj), kind), kind))
 
@@ -169,5 +170,5 @@ class EventEncoder:
     def _write(self, event_type: str, document: Document, *, convert: bool = True) -> bytes:
         shown = served(self._resource, document) if convert else document
         if self._transform is not None:
-            shown = self._transform(shown)
+            shown = self._transform(document, shown)
         return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)

@@ -17,6 +17,7 @@ from typing import Any
 
 from fakekube import data as facts
 from fakekube.codecs import cbor, json, protobuf, yaml
+from fakekube.codecs.errors import ContentError
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors import StatusError, status
 from fakekube.resources.registry import GVK
@@ -136,6 +137,9 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         if form == "cbor":
             return Parsed(cbor.loads(body))
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
+    except ContentError as error:
+        kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
+        raise Problem(str(error), kind) from None
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None

@@ -1,46 +1,188 @@
 """Answers in another shape than the object's own: metadata only, or a Table of rows.
 
+A transformation gets both what is stored (built-in cells are made of that) and what the requested version
+shows of it. A Status is never transformed.
+
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformObject, asTable).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from fakekube.codecs import formats, json
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
+from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object
+from fakekube.verbs.bodies import internal_package
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
+from fakekube.views import custom, partial, table
+from fakekube.views.table import Row, TableConvertor
 
 if TYPE_CHECKING:
     from fakekube.verbs.reading import Listing
 
 __all__ = ["EventTransform", "event_transform", "list_response", "object_response", "plain_response"]
 
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-@dataclass(slots=True)
+
+# ---------------------------------------------------------------- whole answers
+
+
+def object_response(
+    scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document
+) -> Response:
+    """One object, transformed. Raises StatusError 400 or 406."""
+    assert chosen.target is not None
+    if chosen.target.kind == "Table":
+        metadata = {"resourceVersion": shown.object["metadata"].get("resourceVersion", "")}
+        return _table(scope, chosen, code, [(stored, shown)], metadata)
+    if chosen.target.kind == "PartialObjectMetadataList":
+        raise _not_acceptable(scope, "the requested object is not a list")
+    form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
+    document = partial.partial_document(shown, chosen.target.api_version)
+    return _response(chosen, code, form.object(form.part(document, kind), kind))
+
+
+def list_response(
+    scope: Scope, chosen: MediaType, listing: Listing, shown: list[Document], metadata: Object
+) -> Response:
+    """A collection, transformed. Raises StatusError 400 or 406."""
+    assert chosen.target is not None
+    api_version = chosen.target.api_version
+    if chosen.target.kind == "Table":
+        return _table(scope, chosen, 200, zip(listing.documents, shown, strict=True), metadata)
+    if chosen.target.kind == "PartialObjectMetadata":
+        raise _not_acceptable(scope, "the requested object is a list", "List")
+    form, kind = formats.format_of(chosen), partial.kind(api_version)
+    parts = [form.part(partial.partial_document(document, api_version), kind) for document in shown]
+    return _response(chosen, 200, form.list(parts, partial.list_kind(api_version), metadata))
+
+
+def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
+    """An object that is not of the resource (without kind and apiVersion, unless its kind is `custom`)."""
+    document = Document(obj)
+    if kind.kind != "Status":
+        return object_response(scope, chosen, code, document, document)
+    form = formats.format_of(chosen)
+    return _response(chosen, code, form.object(form.part(document, kind), kind))
+
+
+def _response(chosen: MediaType, code: int, body: bytes) -> Response:
+    return Response(code, [("Content-Type", chosen.media_type)], body)
+
+
+def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError:
+    """406 of metadata in the wrong number; the message names the Go type."""
+    kind = scope.kind
+    go_type = f"{internal_package(kind.group)}.{kind.kind}{suffix}"
+    if scope.resource.custom:
+        go_type = f"unstructured.Unstructured{suffix}"
+    wanted = "PartialObjectMetadata" if suffix else "PartialObjectMetadataList"
+    return status.not_acceptable(f"you requested {wanted}, but {problem} (*{go_type})")
+
+
+# ---------------------------------------------------------------- tables
+
+Pairs = Iterable[tuple[Document, Document]]
+"""What is stored, and what the requested version shows."""
+
+
+def _table(scope: Scope, chosen: MediaType, code: int, pairs: Pairs, metadata: Object) -> Response:
+    """The rows' objects are put in as the bytes that are kept with them, where the form allows it."""
+    assert chosen.target is not None
+    is_compact = chosen.format == "json" and not chosen.pretty and not scope.resource.custom
+    rows = _Rows(scope, chosen.target.api_version, is_compact)
+    made = table.table(
+        _convertor(scope), chosen.target.api_version, [rows.row(*pair) for pair in pairs], metadata,
+        scope.backend.clock.now(),
+    )
+    if is_compact:
+        return _response(chosen, code, json.dumps(made, floats=False) + b"\n")
+    form, kind = formats.format_of(chosen), _table_kind(chosen.target.api_version)
+    return _response(chosen, code, form.object(form.part(Document(made), kind), kind))
+
+
+def _table_kind(api_version: str) -> Kind:
+    return Kind(api_version, "Table", custom=True)
+
+
+def _convertor(scope: Scope) -> TableConvertor:
+    resource, subresource = scope.resource, scope.subresource
+    if subresource is not None and subresource.projection is not None:
+        return table.convertor_for("autoscaling", "v1", "scales", scale=True)
+    if resource.custom:
+        return custom.convertor(resource.printer_columns)
+    return table.convertor_for(resource.group, resource.version, resource.plural)
+
+
+class _Rows:
+    """Makes rows as the query parameter includeObject asks for. Raises StatusError 400."""
+
+    def __init__(self, scope: Scope, api_version: str, is_compact: bool = False) -> None:
+        self._include = scope.request.query.get("includeObject") or ""
+        problem = table.include_object_error(self._include)
+        if problem:
+            raise status.bad_request(problem)
+        resource = scope.resource
+        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=resource.custom)
+        self._api_version = api_version
+        self._is_compact = is_compact
+        self._custom = resource.custom
+
+    def row(self, stored: Document, shown: Document) -> Row:
+        return Row((shown if self._custom else stored).object, self._shown(shown))
+
+    def _shown(self, document: Document) -> Any:
+        annotations = document.object["metadata"].get("annotations") or {}
+        if self._include == "None" and INITIAL_EVENTS_END not in annotations:
+            return None
+        if self._include == "Object":
+            return self._kind.whole(document.object)
+        metadata = partial.partial_document(document, self._api_version)
+        return orjson.Fragment(metadata.json) if self._is_compact else metadata.object
+
+
+# ---------------------------------------------------------------- watch events
+
+
 class EventTransform:
-    kind: Kind
-    shares: bool = True
+    """Transforms the objects of one watch. Of a Table only the first event has the columns."""
 
-    def __call__(self, document: Document) -> Document:
-        raise NotImplementedError
+    def __init__(self, scope: Scope, chosen: MediaType) -> None:
+        assert chosen.target is not None
+        self._api_version = chosen.target.api_version
+        self._is_table = chosen.target.kind == "Table"
+        self.kind = _table_kind(self._api_version) if self._is_table else partial.kind(self._api_version)
+        self.shares = not self._is_table
+        """Frames are the same for all watchers."""
+        self._scope = scope
+        self._headers = True
+        if self._is_table:
+            self._rows = _Rows(scope, self._api_version)
+            self._convertor = _convertor(scope)
+
+    def __call__(self, stored: Document, shown: Document) -> Document:
+        if not self._is_table:
+            return partial.partial_document(shown, self._api_version)
+        metadata = {"resourceVersion": shown.object["metadata"].get("resourceVersion", "")}
+        headers, self._headers = self._headers, False
+        now = self._scope.backend.clock.now()
+        row = self._rows.row(stored, shown)
+        made = table.table(self._convertor, self._api_version, [row], metadata, now, headers=headers)
+        return Document(made)
 
 
-def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
-    raise NotImplementedError
-
-
-def list_response(scope: Scope, chosen: MediaType, listing: Listing, documents: list[Document]) -> Response:
-    raise NotImplementedError
-
-
-def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object) -> Response:
-    raise NotImplementedError
-
-
-def event_transform(scope: Scope, chosen: MediaType) -> EventTransform:
-    raise NotImplementedError
+def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
+    """What becomes of the objects of a watch; None if they stay as they are. Raises StatusError 400."""
+    assert chosen.target is not None
+    if chosen.target.kind == "PartialObjectMetadataList":
+        return None  # no event is a list: the real server gives up on each, and shows it as it is
+    return EventTransform(scope, chosen)

@@ -1,0 +1,107 @@
+"""Tables of custom resources: the columns that a definition asks for, each a path into the object.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor (tableconvertor.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from fakekube.schema.timestamps import TimeError, parse_time
+from fakekube.views import jsonpath
+from fakekube.views.printers.texts import UNKNOWN, Object, name, since
+from fakekube.views.table import TableConvertor
+
+__all__ = ["convertor"]
+
+Column = Mapping[str, Any]
+
+#: What a definition without columns gets.
+_AGE: Final[Sequence[Column]] = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)
+
+_NAME: Final[Column] = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
+
+
+def convertor(columns: Sequence[Column]) -> TableConvertor:
+    """The convertor of a version of a custom resource.
+
+    Args:
+        columns: its additionalPrinterColumns; none: the age. The same sequence gets the same convertor.
+    """
+    key = orjson.dumps(list(columns))
+    known = _made.get(key)
+    if known is None:
+        if len(_made) >= _KEPT:
+            _made.clear()
+        known = _made[key] = _convertor(columns or _AGE)
+    return known
+
+
+_made: dict[bytes, TableConvertor] = {}
+_KEPT: Final = 256
+
+
+def _convertor(columns: Sequence[Column]) -> TableConvertor:
+    writers = [_cell(column) for column in columns]
+    return TableConvertor(
+        [_NAME, *map(_definition, columns)],
+        lambda obj, now: [name(obj), *(write(obj, now) for write in writers)],
+    )
+
+
+def _definition(column: Column) -> Column:
+    described = f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+    return {
+        "name": column["name"], "type": column["type"], "format": column.get("format", ""),
+        "description": column.get("description") or described, "priority": column.get("priority", 0),
+    }  # fmt: skip
+
+
+def _cell(column: Column) -> Callable[[Object, datetime], Any]:
+    try:
+        path = jsonpath.parse(column["jsonPath"])
+    except jsonpath.PathError:
+        return lambda _obj, _now: None
+    kind = column["type"]
+
+    def write(obj: Object, now: datetime) -> Any:
+        found = path.find(obj)
+        if not found:
+            return None
+        if kind == "string":
+            return jsonpath.text(found[0])
+        return _VALUES[kind](found[0], now) if kind in _VALUES else None
+
+    return write
+
+
+def _integer(value: Any, _: datetime) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(value: Any, _: datetime) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _boolean(value: Any, _: datetime) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _date(value: Any, now: datetime) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if value in ("", "null"):
+        return UNKNOWN
+    try:
+        return since(parse_time(value), now)
+    except TimeError:
+        return "<invalid>"
+
+
+_VALUES: Final[Mapping[str, Callable[[Any, datetime], Any]]] = {
+    "integer": _integer, "number": _number, "boolean": _boolean, "date": _date,
+}  # fmt: skip
