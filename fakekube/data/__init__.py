@@ -1,21 +1,24 @@
-"""The facts of each Kubernetes minor, as data: types, kinds, resources, groups, columns, and what a cluster starts with.
+"""The facts of each Kubernetes minor, as data: types, kinds, resources, groups, columns, and what a cluster
+starts with.
 
-Theory of operation: a folder a minor (`v1_36`), made by `generate.py`, read lazily file by file and never changed; what
-is not asked for is not parsed. Nothing here knows what the facts are for. A further minor is a further folder.
+Theory of operation: a folder a minor (`v1_36`), made by `generate.py`, read lazily file by file and never
+changed; what is not asked for is not parsed. Nothing here knows what the facts are for. A further minor is a
+further folder.
 
 The files, one entry a line:
 
 * `resources.json`, `groups.json`: what discovery serves, in its order (see `ResourceRow` and `GroupRow`).
-* `kinds.json`: by group version and kind, the Go name of the type, or an object with `type`, `labels` (what a field
-  selector may name) and `defaults` (constant defaults, by path, that hold for this kind only). An empty string is a
-  kind that the real server has heard of but that cannot be met.
-* `types/PACKAGE.json`: by name, a type: `alias` (the Go type behind a named scalar, list or map), `custom` (has a JSON
-  form of its own), `fields`, `map` (x-kubernetes-map-type), `unions`, `gvk`, `schema` (true: it is in OpenAPI; an object:
-  its schema, where that does not follow from the rest).
-* The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): `t` Go type, `*` is a pointer; `o` when
-  it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w` Protobuf number and wire (absent:
-  bytes); `s` and `k` patch strategy and merge key; `r` required; `d` constant default; of OpenAPI `l`, `m`, `g` list
-  type, map keys and map type, `e` enum, `v` default, `x` the whole property where `shapes.property_schema` is wrong.
+* `kinds.json`: by group version and kind, the Go name of the type, or an object with `type`, `labels` (what a
+  field selector may name) and `defaults` (constant defaults, by path, that hold for this kind only). An empty
+  string is a kind that the real server has heard of but that cannot be met.
+* `types/PACKAGE.json`: by name, a type: `alias` (the Go type behind a named scalar, list or map), `custom`
+  (has a JSON form of its own), `fields`, `map` (x-kubernetes-map-type), `unions`, `gvk`, `schema` (true: it
+  is in OpenAPI; an object: its schema, where that does not follow from the rest).
+* The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): `t` Go type, `*` is a
+  pointer; `o` when it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w`
+  Protobuf number and wire (absent: bytes); `s` and `k` patch strategy and merge key; `r` required; `d`
+  constant default; of OpenAPI `l`, `m`, `g` list type, map keys and map type, `e` enum, `v` default, `x` the
+  whole property where `shapes.property_schema` is wrong.
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
@@ -45,10 +48,12 @@ class ResourceRow:
     name: str
     kind: str
     kind_group: str
-    """Group and version of the bodies; those of the resource unless it is a subresource that speaks another kind."""
+    """Group and version of the bodies; those of the resource unless it is a subresource that speaks another
+    kind."""
     kind_version: str
     foreign: bool
-    """Discovery tells group and version of the kind (it differs from where the resource is, or is a scale)."""
+    """Discovery tells group and version of the kind (it differs from where the resource is, or is a
+    scale)."""
     verbs: tuple[str, ...]
     namespaced: bool = False
     singular: str = ""
@@ -59,7 +64,8 @@ class ResourceRow:
     @property
     def path(self) -> str:
         """The path of the collection, as `columns` and `bootstrap` name it."""
-        return f"/apis/{self.group}/{self.version}/{self.name}" if self.group else f"/api/{self.version}/{self.name}"
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return f"{root}/{self.version}/{self.name}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -100,7 +106,8 @@ class Facts:
     @cached_property
     def groups(self) -> Sequence[GroupRow]:
         """All groups but the core one, in the order of /apis."""
-        return tuple(GroupRow(row["name"], tuple(row["versions"]), row["preferred"]) for row in self._read("groups.json"))
+        rows = self._read("groups.json")
+        return tuple(GroupRow(row["name"], tuple(row["versions"]), row["preferred"]) for row in rows)
 
     @cached_property
     def _kinds(self) -> Mapping[str, Mapping[str, Any]]:
@@ -165,12 +172,14 @@ class Facts:
         return columns
 
     def columns(self, path: str) -> Sequence[Row]:
-        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be listed."""
+        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be
+        listed."""
         return self._columns.get(path, ())
 
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:
-        """The objects that a fresh server has, by path of their collection. Without uid, revision and times."""
+        """The objects that a fresh server has, by path of their collection. Without uid, revision and
+        times."""
         paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
         files = sorted((self._folder / "bootstrap").iterdir())
         return {paths[file.stem]: self._read(f"bootstrap/{file.name}") for file in files}
@@ -180,10 +189,20 @@ def _resource(row: Row) -> ResourceRow:
     group, _, version = row["in"].rpartition("/")
     kind_group, _, kind_version = row.get("of", row["in"]).rpartition("/")
     return ResourceRow(
-        group, version, row["name"], row["kind"], kind_group, kind_version, "of" in row, tuple(row["verbs"]),
-        row.get("namespaced", False), row.get("singular", ""), tuple(row.get("short", ())), tuple(row.get("categories", ())),
-        row.get("hash", ""),
-    )  # fmt: skip
+        group=group,
+        version=version,
+        name=row["name"],
+        kind=row["kind"],
+        kind_group=kind_group,
+        kind_version=kind_version,
+        foreign="of" in row,
+        verbs=tuple(row["verbs"]),
+        namespaced=row.get("namespaced", False),
+        singular=row.get("singular", ""),
+        short_names=tuple(row.get("short", ())),
+        categories=tuple(row.get("categories", ())),
+        storage_version_hash=row.get("hash", ""),
+    )
 
 
 @cache

@@ -1,8 +1,9 @@
 """How the OpenAPI schema of a type follows from its row, so that data holds no schema twice.
 
-The rules are those of kube-openapi's generator: what a Go type looks like in OpenAPI, and where it writes a `default`.
-Shared by the generator (which stores a property only where the rules do not hold) and by whoever serves OpenAPI. Both
-hand in how rows are found: a function from a Go name to its row, or to an empty one for what has no row (`string`).
+The rules are those of kube-openapi's generator: what a Go type looks like in OpenAPI, and where it writes a
+`default`. Shared by the generator (which stores a property only where the rules do not hold) and by whoever
+serves OpenAPI. Both hand in how rows are found: a function from a Go name to its row, or to an empty one for
+what has no row (`string`).
 
 Specified by: k8s.io/kube-openapi/pkg/generators (openapi.go).
 """
@@ -44,8 +45,8 @@ def schema_name(go_name: str) -> str:
 def type_schema(go_name: str, rows: Rows) -> dict[str, Any]:
     """The OpenAPI v3 schema of a named type.
 
-    DeleteOptions and WatchEvent have no x-kubernetes-group-version-kind here: theirs differs from document to document
-    (the core group's, and that of the document's group version).
+    DeleteOptions and WatchEvent have no x-kubernetes-group-version-kind here: theirs differs from document to
+    document (the core group's, and that of the document's group version).
     """
     row = rows(go_name)
     if isinstance(row.get("schema"), Mapping):

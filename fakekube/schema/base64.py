@@ -1,7 +1,7 @@
 """Bytes in JSON: base64 as Go's encoding/base64 reads it, with its words for what is wrong.
 
-Line breaks are skipped, nothing else; a message tells at which byte the reader gave up, which is not always where a
-reader would point.
+Line breaks are skipped, nothing else; a message tells at which byte the reader gave up, which is not always
+where a reader would point.
 
 Specified by: Go's encoding/base64 (StdEncoding, decodeQuantum).
 """

@@ -1,13 +1,14 @@
 """Built-in types as the model has them, made from `data/` when they are first asked for.
 
-A `Type` is made once per minor and Go name (`[]string` and `map[string]k8s.io/….Quantity` are names too), so identity
-of types is identity of Go types as far as their name tells. What belongs to a field and not to a type (list type, map
-keys, map type and enum) makes a type of its own for that field.
+A `Type` is made once per minor and Go name (`[]string` and `map[string]k8s.io/….Quantity` are names too), so
+identity of types is identity of Go types as far as their name tells. What belongs to a field and not to a
+type (list type, map keys, map type and enum) makes a type of its own for that field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -56,7 +57,8 @@ class Builtins:
         self._types: dict[str, Type] = {}
 
     def type_of(self, go_name: str) -> Type:
-        """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises KeyError."""
+        """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises
+        KeyError."""
         known = self._types.get(go_name)
         if known is None:
             known = self._types[go_name] = self._make(go_name, {})
@@ -82,9 +84,9 @@ class Builtins:
 
     def _list(self, name: str, item: str, go: str, row: Mapping[str, Any]) -> Type:
         items = self._make(item, {"e": row["e"]}) if "e" in row else self.type_of(item)
-        return Type(
-            Shape.LIST, name, go, items=items, list_type=ListType(row.get("l", "atomic")), list_map_keys=tuple(row.get("m", ()))
-        )
+        list_type = ListType(row.get("l", "atomic"))
+        keys = tuple(row.get("m", ()))
+        return Type(Shape.LIST, name, go, items=items, list_type=list_type, list_map_keys=keys)
 
     def _map(self, name: str, value: str, go: str, row: Mapping[str, Any]) -> Type:
         items = self._make(value, {"e": row["e"]}) if "e" in row else self.type_of(value)
@@ -96,13 +98,15 @@ class Builtins:
         if go_name in _CUSTOM:
             return Type(_CUSTOM[go_name], go_name, go)
         if base in _UNIONS:
-            struct, alternative = self.type_of(f"{package}.JSONSchemaProps"), _UNIONS[base].replace("%s", package)
-            return Type(Shape.UNION, go_name, go, items=struct, alternative=self.type_of(alternative))
+            alternative = self.type_of(_UNIONS[base].replace("%s", package))
+            struct = self.type_of(f"{package}.JSONSchemaProps")
+            return Type(Shape.UNION, go_name, go, items=struct, alternative=alternative)
         known = self.facts.type(go_name)
         alias = known.get("alias")
         if alias is None:
             granularity = MapType(row.get("g") or known.get("map", "granular"))
-            return Type(Shape.STRUCT, go_name, go, resolve=partial(self._fields, go_name), map_type=granularity)
+            fields = partial(self._fields, go_name)
+            return Type(Shape.STRUCT, go_name, go, resolve=fields, map_type=granularity)
         if alias.startswith("[]"):
             return self._list(go_name, alias[2:], go, row)
         if alias.startswith("map["):
@@ -111,21 +115,18 @@ class Builtins:
         return Type(shape, go_name, go, format=format_, enum=tuple(row.get("e", ())))
 
     def _fields(self, go_name: str) -> Mapping[str, Field]:
-        return {field.name: field for field in self._flat(go_name, (), ())}
+        return {field.name: field for field in self._flat(go_name, _Inlining())}
 
-    def _flat(self, go_name: str, inlined: tuple[int, ...], embedded: tuple[str, ...]) -> Iterator[Field]:
+    def _flat(self, go_name: str, around: _Inlining) -> Iterator[Field]:
         """The fields of a struct in order, those of inlined structs in their place."""
         for name, row in self.facts.type(go_name).get("fields", {}).items():
             type_name = row["t"].removeprefix("*")
             if name.startswith("+"):
-                numbers = (*inlined, row["n"]) if "n" in row else inlined
-                yield from self._flat(type_name, numbers, (*embedded, type_name.rpartition(".")[2]))
+                yield from self._flat(type_name, around.within(type_name, row))
             else:
-                yield self._field(name, type_name, row, inlined, embedded)
+                yield self._field(name, type_name, row, around)
 
-    def _field(
-        self, name: str, type_name: str, row: Mapping[str, Any], inlined: tuple[int, ...], embedded: tuple[str, ...]
-    ) -> Field:
+    def _field(self, name: str, type_name: str, row: Mapping[str, Any], around: _Inlining) -> Field:
         own = not row.keys().isdisjoint(("l", "m", "g", "e"))
         omitted = row.get("o", "e")
         return Field(
@@ -140,10 +141,23 @@ class Builtins:
             patch_merge_key=row.get("k", ""),
             number=row.get("n", 0),
             wire=row.get("w", "bytes") if "n" in row else "",
-            inlined=inlined,
-            embedded=embedded,
+            inlined=around.numbers,
+            embedded=around.names,
             row=row,
         )
+
+
+@dataclass(slots=True, frozen=True)
+class _Inlining:
+    """The inlined structs around a field: their Protobuf numbers (where it nests them) and their names."""
+
+    numbers: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def within(self, type_name: str, row: Mapping[str, Any]) -> _Inlining:
+        """One struct further in."""
+        numbers = (*self.numbers, row["n"]) if "n" in row else self.numbers
+        return _Inlining(numbers, (*self.names, type_name.rpartition(".")[2]))
 
 
 @cache

@@ -1,11 +1,12 @@
 """Constant defaults, compiled per type: what every object of a kind gets where nothing was said.
 
-A default belongs to a field and applies wherever its struct is present (`data/` says so where that holds for all
-kinds, or names the path where it holds for one kind only). A default is set where the field is nil (pointers), zero
-(scalars) or empty (lists). Resource lists are rounded up to thousandths here, as the real server's defaulting does.
+A default belongs to a field and applies wherever its struct is present (`data/` says so where that holds for
+all kinds, or names the path where it holds for one kind only). A default is set where the field is nil
+(pointers), zero (scalars) or empty (lists). Resource lists are rounded up to thousandths here, as the real
+server's defaulting does.
 
-Defaults that depend on other fields are not here: `data/generate.py` lists them, the modules of their kinds apply them
-afterwards. So an object is complete after `apply` and the strategy's `default`.
+Defaults that depend on other fields are not here: `data/generate.py` lists them, the modules of their kinds
+apply them afterwards. So an object is complete after `apply` and the strategy's `default`.
 
 Specified by: k8s.io/kubernetes/pkg/apis/**/zz_generated.defaults.go and defaults.go.
 """
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from fakekube.schema.builtin import builtins
+from fakekube.schema.builtin import Builtins, builtins
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.quantity import rounded_up_to_milli
 
@@ -31,17 +32,17 @@ _WITHOUT_DEFAULTING: Final = frozenset({("node.k8s.io", "RuntimeClass")})
 
 
 def apply(group: str, version: str, kind: str, obj: dict[str, Any]) -> None:
-    """Set the constant defaults of a kind in a decoded object, in place; fields may be out of order afterwards.
+    """Set the constant defaults of a kind (of the newest minor) in a decoded object, in place.
 
-    A kind that is not known has no defaults.
+    Fields may be out of order afterwards. A kind that is not known has no defaults.
     """
     defaulter(group, version, kind)(obj)
 
 
 @cache
-def defaulter(group: str, version: str, kind: str) -> Defaulter:
-    """The compiled defaults of a kind: changes a decoded object in place."""
-    types = builtins()
+def defaulter(group: str, version: str, kind: str, types: Builtins | None = None) -> Defaulter:
+    """The compiled defaults of a kind, of the newest minor unless `types` are those of another."""
+    types = types or builtins()
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
         return _nothing
@@ -78,7 +79,8 @@ def _at_path(path: str, value: Any) -> Defaulter:
 def _of_type(type_: Type) -> Defaulter | None:
     """The defaults of a value of a type, None if there are none below it."""
     if "default" not in type_.compiled:
-        # A type inside itself is taken to have none until the outer round is done: no recursive type has defaults.
+        # A type inside itself is taken to have none until the outer round is done: no recursive type has
+        # defaults.
         type_.compiled["default"] = None
         type_.compiled["default"] = _compile(type_)
     known: Defaulter | None = type_.compiled["default"]
@@ -114,7 +116,8 @@ def _values(nested: Defaulter) -> Defaulter:
 
 def _struct(type_: Type) -> Defaulter | None:
     constants = tuple(_constant(field) for field in type_.fields.values() if field.default is not None)
-    below = {name: nested for name, field in type_.fields.items() if (nested := _of_type(field.type)) is not None}
+    nested_of = ((name, _of_type(field.type)) for name, field in type_.fields.items())
+    below = {name: nested for name, nested in nested_of if nested is not None}
     if not constants:
         return _below_only(below) if below else None
 

@@ -1,10 +1,11 @@
 """The one model of a type, for built-ins and custom resources alike.
 
-A `Type` says of which shape a value is and what rules hold for it; a struct has `Field`s, in the order in which the
-real server prints them. Everything that depends on types (decoding, defaulting, validation, printing, strategic
-merge, apply, Protobuf, OpenAPI, CEL) reads this model; nothing else describes a type a second time. Built-ins come
-from `data/`, lazily: the fields of a struct are made when they are first asked for. Custom resources come from the
-structural schema of their definition, and use the attributes of the second half as well.
+A `Type` says of which shape a value is and what rules hold for it; a struct has `Field`s, in the order in
+which the real server prints them. Everything that depends on types (decoding, defaulting, validation,
+printing, strategic merge, apply, Protobuf, OpenAPI, CEL) reads this model; nothing else describes a type a
+second time. Built-ins come from `data/`, lazily: the fields of a struct are made when they are first asked
+for. Custom resources come from the structural schema of their definition, and use the attributes of the
+second half as well.
 
 Invariant: a `Type` does not change once its fields have been resolved; types may be recursive.
 """
@@ -83,7 +84,8 @@ class Field:
     wire: str = ""
     """The wire kind of the Protobuf tag: varint, bytes, fixed64 …; repeated when the type is a list."""
     inlined: tuple[int, ...] = ()
-    """Protobuf numbers of the messages around the field that JSON does not show (inlined structs), outermost first."""
+    """Protobuf numbers of the messages around the field that JSON does not show (inlined structs), outermost
+    first."""
     embedded: tuple[str, ...] = ()
     """Names of the inlined structs around the field, outermost first: Go's messages show them in paths."""
     row: Mapping[str, Any] = field(default_factory=dict)

@@ -1,12 +1,13 @@
 """The form in which an object is stored and printed, restored after something changed it.
 
-Decoding gives trees in printed form; defaulting and strategies add keys at the end of a dict, leave empty lists behind
-and set zero values. `normalise` brings a tree back: fields in the order of the type, what `omitempty` leaves out left
-out, what Go always prints present, keys of maps sorted, and empty lists and maps of fields without `omitempty` null.
-The last is what a round trip through the storage of the real server does: Protobuf cannot tell empty from absent.
+Decoding gives trees in printed form; defaulting and strategies add keys at the end of a dict, leave empty
+lists behind and set zero values. `normalise` brings a tree back: fields in the order of the type, what
+`omitempty` leaves out left out, what Go always prints present, keys of maps sorted, and empty lists and maps
+of fields without `omitempty` null. The last is what a round trip through the storage of the real server does:
+Protobuf cannot tell empty from absent.
 
-Invariant: normalise(normalise(x)) == normalise(x); a subtree that is in its form already is returned as it is, so a
-normalised tree may share parts with its argument.
+Invariant: normalise(normalise(x)) == normalise(x); a subtree that is in its form already is returned as it
+is, so a normalised tree may share parts with its argument.
 
 Specified by: Go's encoding/json and the generated Protobuf code of the API types.
 """
@@ -129,17 +130,17 @@ def _list(type_: Type) -> Normaliser:
 def _map(type_: Type) -> Normaliser:
     items = type_.items
     assert items is not None
-    keep_nothing = items.shape is not Shape.LIST
+    empty = _EMPTY_VALUES.get(items.shape)
     nested: Normaliser | None = None
 
     def normalise_map(value: Any) -> Any:
         nonlocal nested
         if not value:
             return None
-        if items.shape in _COMPILERS:
+        if items.shape in _COMPILERS or empty is not None:
             if nested is None:
                 nested = _normaliser(items)
-            value = {key: nested(item) if item or keep_nothing else [] for key, item in value.items()}
+            value = {key: nested(item) if item or empty is None else empty for key, item in value.items()}
         keys = list(value)
         return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
 
@@ -158,6 +159,9 @@ def _union(type_: Type) -> Normaliser:
 
     return normalise_union
 
+
+#: What nil becomes as a value of a map.
+_EMPTY_VALUES: Final[dict[Shape, Any]] = {Shape.LIST: [], Shape.BYTES: ""}
 
 #: Shapes whose nil is null: left out when omitted only if they are null, since empty is not nil.
 _NULLABLE: Final = frozenset({Shape.ANY, Shape.FIELDS_V1})

@@ -1,13 +1,15 @@
 """Quantities (`500m`, `1Gi`, `1e3`): read, compared, added and printed exactly as the real server does.
 
-A quantity is a whole number of some power of ten, and the format in which it was written. It prints in its canonical
-form: no fraction, the largest suffix that leaves the number whole. The real server has two roads through its parser,
-and the faster one keeps the text as it was written where a shallow look finds it canonical; so `1.500`, `+5` and `1e03`
-print as they came. It also forgets suffixes beyond `E` (`1000E` prints `1`). Both show in answers, so both are here.
+A quantity is a whole number of some power of ten, and the format in which it was written. It prints in its
+canonical form: no fraction, the largest suffix that leaves the number whole. The real server has two roads
+through its parser, and the faster one keeps the text as it was written where a shallow look finds it
+canonical; so `1.500`, `+5` and `1e03` print as they came. It also forgets suffixes beyond `E` (`1000E` prints
+`1`). Both show in answers, so both are here.
 
-Invariant: a `Quantity` is immutable, and its amount is exact (where the real server saturates or rounds, at nano scale
-and at 2^63-1 for binary suffixes, so does this). One limit is ours, so that no text can hang a server: quantities of
-more than 1,000 digits are refused, and beyond ten to the 3,000th amounts are not told apart.
+Invariant: a `Quantity` is immutable, and its amount is exact (where the real server saturates or rounds, at
+nano scale and at 2^63-1 for binary suffixes, so does this). One limit is ours, so that no text can hang a
+server: quantities of more than 1,000 digits are refused, and beyond ten to the 3,000th amounts are not told
+apart.
 
 Specified by: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go).
 """
@@ -23,7 +25,9 @@ from typing import Final
 
 __all__ = ["Format", "Quantity", "QuantityError", "canonical", "parse", "rounded_up_to_milli"]
 
-FORMAT_WRONG: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+FORMAT_WRONG: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
 SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
 
@@ -35,7 +39,10 @@ _NANO: Final = -9
 _MILLI: Final = -3
 
 _SYNTAX = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
-_DECIMAL_EXPONENTS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_EXPONENT = re.compile(r"[-+]?[0-9]{1,30}")
+_DECIMAL_EXPONENTS: Final = {
+    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
 _BINARY_EXPONENTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()}
 _BINARY_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _BINARY_EXPONENTS.items()}
@@ -102,7 +109,8 @@ class Quantity:
         return Quantity(self.unscaled * factor, self.scale, self.format)
 
     def rounded_up(self, scale: int) -> Quantity:
-        """Away from zero to a whole number of ten to the `scale` (-3: milli); itself if it is that already."""
+        """Away from zero to a whole number of ten to the `scale` (-3: milli); itself if it is that
+        already."""
         if self.scale >= scale:
             return self
         return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
@@ -175,15 +183,15 @@ def parse(text: str) -> Quantity:
     exponent, format_ = _interpret(suffix)
     if zeros and not whole and fraction is None and not suffix:
         return Quantity(0, 0, format_)
-    whole, fraction = whole or "0", fraction or ""
-    if len(whole) + len(fraction) > _MAX_DIGITS:
+    if len(whole) + len(fraction or "") > _MAX_DIGITS:
         raise QuantityError(NUMERIC_WRONG)
-    quick = _quick(text, sign, whole, fraction, exponent, format_)
+    number = _Number(sign == "-", whole or "0", fraction or "", exponent, format_)
+    quick = number.quick(text)
     if quick is not None:
         return quick
-    if not (zeros or match[3] or fraction):
+    if not (zeros or whole or fraction):
         raise QuantityError(NUMERIC_WRONG)
-    return _exact(sign, whole, fraction, exponent, format_)
+    return number.exact()
 
 
 def _interpret(suffix: str) -> tuple[int, Format]:
@@ -192,52 +200,58 @@ def _interpret(suffix: str) -> tuple[int, Format]:
         return _DECIMAL_EXPONENTS[suffix], Format.DECIMAL_SI
     if suffix in _BINARY_EXPONENTS:
         return _BINARY_EXPONENTS[suffix], Format.BINARY_SI
-    if suffix[0] in "eE" and re.fullmatch(r"[-+]?[0-9]+", suffix[1:]):
+    if suffix[0] in "eE" and _EXPONENT.fullmatch(suffix, 1):
         exponent = int(suffix[1:])
-        if abs(exponent) <= _MAX_INT64:
+        if -_MAX_INT64 - 1 <= exponent <= _MAX_INT64:
             return (exponent + 2**31) % 2**32 - 2**31, Format.DECIMAL_EXPONENT
     raise QuantityError(SUFFIX_WRONG)
 
 
-def _quick(text: str, sign: str, whole: str, fraction: str, exponent: int, format_: Format) -> Quantity | None:
-    """The real server's fast road: few digits, at most nano scale. None if the value does not fit it."""
-    digits = whole + fraction
-    if format_ is Format.BINARY_SI:
-        if fraction or 15 - len(whole) - exponent * 3 // 10 - 1 < 0:
-            return None
-        scale, factor = 0, 1 << exponent
-    else:
-        scale, factor = exponent - len(fraction), 1
-        if len(digits) > _FAST_DIGITS or scale < _NANO:
-            return None
-    value = int(digits)
-    result = value * factor
-    if result > _MAX_INT64:
-        return None
-    if sign == "-":
-        result = -result
-    if format_ is Format.BINARY_SI:
-        as_written = value & 7 != 0
-    else:
-        as_written = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-    return Quantity(result, scale, format_, text if as_written else "")
+@dataclass(slots=True, frozen=True)
+class _Number:
+    """What was written: digits before and after the point, and what the suffix stands for."""
 
+    negative: bool
+    whole: str
+    fraction: str
+    exponent: int
+    format: Format
 
-def _exact(sign: str, whole: str, fraction: str, exponent: int, format_: Format) -> Quantity:
-    """The real server's slow road: any number of digits, rounded up at nano, saturating if binary."""
-    unscaled, scale = int(whole + fraction), -len(fraction)
-    if format_ is Format.BINARY_SI:
-        unscaled <<= exponent
-    else:
-        scale += exponent
-    quantity = Quantity(unscaled, scale, format_).rounded_up(_NANO)
-    if format_ is Format.BINARY_SI:
-        largest = Quantity(_MAX_INT64, 0, format_)
-        if quantity > largest:
-            quantity = largest
-        if 0 < quantity.amount < 1:
-            quantity = Quantity(quantity.unscaled, quantity.scale, Format.DECIMAL_SI)
-    return -quantity if sign == "-" else quantity
+    def quick(self, text: str) -> Quantity | None:
+        """The real server's fast road: few digits, at most nano scale. None if the value does not fit it."""
+        digits = self.whole + self.fraction
+        if self.format is Format.BINARY_SI:
+            if self.fraction or 15 - len(self.whole) - self.exponent * 3 // 10 - 1 < 0:
+                return None
+            scale, factor = 0, 1 << self.exponent
+        else:
+            scale, factor = self.exponent - len(self.fraction), 1
+            if len(digits) > _FAST_DIGITS or scale < _NANO:
+                return None
+        value = int(digits)
+        result = value * factor
+        if result > _MAX_INT64:
+            return None
+        if self.format is Format.BINARY_SI:
+            as_written = value & 7 != 0
+        else:
+            as_written = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        unscaled = -result if self.negative else result
+        return Quantity(unscaled, scale, self.format, text if as_written else "")
+
+    def exact(self) -> Quantity:
+        """The real server's slow road: any number of digits, rounded up at nano, saturating if binary."""
+        unscaled, scale = int(self.whole + self.fraction), -len(self.fraction)
+        if self.format is Format.BINARY_SI:
+            unscaled <<= self.exponent
+        else:
+            scale += self.exponent
+        quantity = Quantity(unscaled, scale, self.format).rounded_up(_NANO)
+        if self.format is Format.BINARY_SI:
+            quantity = min(quantity, Quantity(_MAX_INT64, 0, self.format))
+            if 0 < quantity.amount < 1:
+                quantity = Quantity(quantity.unscaled, quantity.scale, Format.DECIMAL_SI)
+        return -quantity if self.negative else quantity
 
 
 @lru_cache(maxsize=4096)
@@ -252,5 +266,6 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def rounded_up_to_milli(text: str) -> str:
-    """The printed form of a printed quantity, rounded up to thousandths as defaulting does with resource lists."""
+    """The printed form of a printed quantity, rounded up to thousandths as defaulting does with resource
+    lists."""
     return str(parse(text).rounded_up(_MILLI))

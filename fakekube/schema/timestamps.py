@@ -1,7 +1,7 @@
 """Times as Go's time.Parse reads them with the two layouts of the API, with its words for what is wrong.
 
-A time is kept as the text that the real server prints: in UTC, whole seconds (`Time`) or six digits of a fraction
-(`MicroTime`).
+A time is kept as the text that the real server prints: in UTC, whole seconds (`Time`) or six digits of a
+fraction (`MicroTime`).
 
 Specified by: Go's time package (format.go: Parse, RFC3339) and k8s.io/apimachinery/pkg/apis/meta/v1 (time.go,
 micro_time.go).
@@ -83,7 +83,14 @@ class _Parser:
             raise TimeError(f"parsing time {_quoted(self.text)}: extra text: {_quoted(self.rest)}")
         if not 1 <= day <= _days(year, month):
             raise self._out_of_range("day")
-        return _printed(year, (month, day, hour, minute, second), nanoseconds, offset, digits)
+        # Years that `datetime` cannot hold are moved by 400, in which the calendar repeats.
+        shift = 400 if year < 2 else -400 if year > 9998 else 0
+        moment = datetime(year + shift, month, day, hour, minute, second) - offset
+        text = f"{moment.year - shift:04d}{moment.strftime('-%m-%dT%H:%M:%S')}"
+        if text == _ZERO and not nanoseconds:
+            return None
+        fraction = f".{nanoseconds // 1000:06d}" if digits else ""
+        return f"{text}{fraction}Z"
 
     def _number(self, element: str, then: str, allowed: range | None = None, name: str = "") -> int:
         """A number with as many digits as its element of the layout, then a literal."""
@@ -181,16 +188,3 @@ def _days(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
-
-
-def _printed(year: int, parts: tuple[int, int, int, int, int], nanoseconds: int, offset: timedelta, digits: int) -> str | None:
-    """In UTC. Years that `datetime` cannot hold are moved by 400, in which the calendar repeats."""
-    shift = 400 if year < 2 else -400 if year > 9998 else 0
-    month, day, hour, minute, second = parts
-    moment = datetime(year + shift, month, day, hour, minute, second) - offset
-    year = moment.year - shift
-    fraction = f".{nanoseconds // 1000:06d}" if digits else ""
-    text = f"{year:04d}{moment.strftime('-%m-%dT%H:%M:%S')}"
-    if text == _ZERO and not nanoseconds:
-        return None
-    return f"{text}{fraction}Z"

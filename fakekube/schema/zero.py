@@ -1,7 +1,7 @@
 """What Go prints for a field that nobody set.
 
-`omitempty` leaves out nil pointers, lists and maps and zero scalars, but never a struct that is no pointer: those print
-as `{}` (or `null`, `"0"`, `0`: times, quantities and the like are structs too).
+`omitempty` leaves out nil pointers, lists and maps and zero scalars, but never a struct that is no pointer:
+those print as `{}` (or `null`, `"0"`, `0`: times, quantities and the like are structs too).
 
 Specified by: Go's encoding/json, and the MarshalJSON of the API machinery's own types.
 """
@@ -17,7 +17,8 @@ __all__ = ["always_printed", "zero"]
 
 _NIL = frozenset({Shape.LIST, Shape.MAP, Shape.BYTES, Shape.ANY})
 _STRUCTS = frozenset({
-    Shape.STRUCT, Shape.TIME, Shape.MICRO_TIME, Shape.QUANTITY, Shape.INT_OR_STRING, Shape.RAW, Shape.FIELDS_V1, Shape.UNION,
+    Shape.STRUCT, Shape.TIME, Shape.MICRO_TIME, Shape.QUANTITY, Shape.INT_OR_STRING, Shape.RAW,
+    Shape.FIELDS_V1, Shape.UNION,
 })  # fmt: skip
 _ZEROS: dict[Shape, Any] = {
     Shape.STRING: "", Shape.BOOLEAN: False, Shape.INTEGER: 0, Shape.NUMBER: 0, Shape.DURATION: "0s",
@@ -33,7 +34,8 @@ def zero(type_: Type) -> Any:
 
 
 def always_printed(type_: Type) -> tuple[tuple[str, Callable[[], Any]], ...]:
-    """The fields of a struct that are printed even if nobody set them, in order, each with a maker of its value."""
+    """The fields of a struct that are printed even if nobody set them, in order, each with a maker of its
+    value."""
     known: tuple[tuple[str, Callable[[], Any]], ...] | None = type_.compiled.get("always")
     if known is None:
         makers = ((field.name, _maker(field)) for field in type_.fields.values())

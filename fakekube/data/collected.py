@@ -1,0 +1,149 @@
+"""The facts that were collected from a real server of one minor, for the generator to ask.
+
+The folder holds `types.json` (what the compiled-in types say about themselves), `discovery.json`,
+`columns.json`, `bootstrap.json` and `openapi/*.json` (what a fresh server says).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fakekube.data.shapes import schema_name
+
+__all__ = ["Collected", "Row", "short_name"]
+
+Row = dict[str, Any]
+
+_META = "k8s.io/apimachinery/pkg/apis/meta/v1."
+
+#: Objects without anything but their metadata: in no scheme, and so not among the collected types.
+_METADATA_ONLY: dict[str, Row] = {
+    _META + name: {
+        "fields": [
+            {"json": "", "type": _META + "TypeMeta", "inline": True},
+            {"json": "metadata", "type": _META + metadata, "omitempty": True, "protobuf": "bytes,1,opt"},
+            *more,
+        ]
+    }
+    for name, metadata, more in (
+        ("PartialObjectMetadata", "ObjectMeta", []),
+        (
+            "PartialObjectMetadataList",
+            "ListMeta",
+            [{"json": "items", "type": f"[]{_META}PartialObjectMetadata", "protobuf": "bytes,2,rep"}],
+        ),
+    )
+}
+
+_PACKAGE_PREFIX = re.compile(
+    r"^k8s\.io/(?:api/|apimachinery/pkg/(?:apis/)?|apiextensions-apiserver/pkg/apis/|kube-aggregator/pkg/apis/)"
+)
+_PATH_STEP = re.compile(r"\.[^.\[]+|\[\]")
+
+
+def short_name(go_name: str) -> str:
+    """`k8s.io/api/core/v1.Pod` in short: `core/v1.Pod`."""
+    return _PACKAGE_PREFIX.sub("", go_name)
+
+
+class Collected:
+    """The collected facts of one minor, and what follows from them."""
+
+    def __init__(self, folder: Path) -> None:
+        collected = json.loads((folder / "types.json").read_text())
+        self.types: dict[str, Row] = collected["types"] | _METADATA_ONLY
+        self.kinds: dict[str, Row] = collected["kinds"]
+        self.discovery = json.loads((folder / "discovery.json").read_text())
+        self.columns = json.loads((folder / "columns.json").read_text())
+        self.bootstrap = json.loads((folder / "bootstrap.json").read_text())
+        self.schemas: dict[str, Row] = {}
+        for document in sorted((folder / "openapi").glob("*.json")):
+            self.schemas.update(json.loads(document.read_text())["components"].get("schemas", {}))
+        self._shown_in: dict[str, Row] = {}
+        for name in self.types:
+            if schema_name(name) in self.schemas:
+                self._note_inlined(name, self.schemas[schema_name(name)])
+
+    def _note_inlined(self, name: str, schema: Row) -> None:
+        for field in self.types[name].get("fields", ()):
+            if field.get("inline"):
+                self._shown_in.setdefault(field["type"], schema)
+                self._note_inlined(field["type"], schema)
+
+    def schema_showing(self, name: str) -> Row:
+        """The schema that shows the fields of a type: its own, or that of a type that it is inlined in."""
+        return self.schemas.get(schema_name(name)) or self._shown_in.get(name, {})
+
+    def row(self, name: str) -> Row:
+        """What is said of a type; nothing of one that has no name of its own."""
+        return self.types.get(name, {})
+
+    def underlying(self, name: str) -> str:
+        """The type behind a named scalar, list or map; any other type itself."""
+        return str(self.types.get(name, {}).get("alias") or name)
+
+    def parts(self, name: str) -> Iterator[str]:
+        """The named types that a type is made of."""
+        row = self.types.get(name)
+        if row is None:
+            yield from _inner_names(name)
+            return
+        if "alias" in row:
+            yield from _inner_names(row["alias"])
+        for field in row.get("fields", ()):
+            yield from _inner_names(field["type"])
+
+    def reachable(self, roots: Iterable[str]) -> set[str]:
+        """All named types below the roots."""
+        found: set[str] = set()
+        pending = list(roots)
+        while pending:
+            name = pending.pop()
+            if name not in found and name in self.types:
+                found.add(name)
+                pending.extend(self.parts(name))
+        return found
+
+    def fields(self, name: str) -> dict[str, tuple[str, Row]]:
+        """The fields of a struct by JSON name, each with the struct that declares it (inlined or the struct
+        itself)."""
+        flat: dict[str, tuple[str, Row]] = {}
+        for field in self.types[name].get("fields", ()):
+            flat.update(self.fields(field["type"]) if field.get("inline") else {field["json"]: (name, field)})
+        return flat
+
+    def owner(self, root: str, path: str) -> tuple[str, str]:
+        """The struct that declares the field that a path of `defaults` ends at, and the field."""
+        current, owner = root, ("", "")
+        for step in _PATH_STEP.findall(path):
+            if step == "[]":
+                current = self.underlying(current).removeprefix("[]")
+            else:
+                declaring, field = self.fields(current)[step[1:]]
+                owner = (declaring, step[1:])
+                current = field["type"]
+        return owner
+
+    def is_list(self, name: str) -> bool:
+        """Is this the list of a kind?"""
+        return name.endswith("List") and "items" in self.fields(name)
+
+    def group_versions(self) -> list[str]:
+        """What discovery serves, in its order."""
+        legacy = self.discovery["legacy"]
+        versions = list(legacy["/api"]["versions"])
+        for group in legacy["/apis"]["groups"]:
+            versions += [version["groupVersion"] for version in group["versions"]]
+        return versions
+
+
+def _inner_names(type_name: str) -> list[str]:
+    """The named types in `map[a]b`, `[]c` …"""
+    match = re.match(r"map\[([^\]]*)\](.*)", type_name)
+    if match:
+        return [*_inner_names(match[1]), *_inner_names(match[2])]
+    return _inner_names(type_name[2:]) if type_name.startswith("[]") else [type_name]

@@ -1,0 +1,83 @@
+"""What strict decoding complains about: unknown fields, and members that were given twice.
+
+Unknown fields are found by the decoder, duplicates by the parser of the format, which knows no types; here
+they come together, in the order of the document.
+
+Specified by: sigs.k8s.io/json (kubernetes_patch.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from fakekube.errors.field import go_quote
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["MAXIMUM_STRICT_ERRORS", "Strict"]
+
+MAXIMUM_STRICT_ERRORS: Final = 100
+
+
+class Strict:
+    """Collects what strict decoding complains about: unknown fields, and members that were given twice.
+
+    Args:
+        duplicates: paths of members given twice, as the parser of the format tells them (of unknown fields
+        and inside
+            of values of any form too: those are left out here).
+        members: all paths of members in the order of the document, each as often as it occurs; asked only if
+        there
+            are unknown and duplicate ones, to put them into one order.
+    """
+
+    def __init__(
+        self, duplicates: Sequence[str] = (), members: Callable[[], Iterable[str]] | None = None
+    ) -> None:
+        self.unknown: list[str] = []
+        self._duplicates = duplicates
+        self._members = members
+
+    def finish(self, type_: Type, value: Any) -> None:
+        """Called by `decode` at its end: leave out the duplicates that the real server's typed decoder does
+        not see."""
+        if self._duplicates:
+            known = set(_member_paths(type_, value, ""))
+            self._duplicates = [path for path in self._duplicates if path in known]
+
+    @property
+    def messages(self) -> list[str]:
+        """`unknown field "spec.x"`, `duplicate field "spec.y"` in the order of the document, each once, at
+        most 100."""
+        unknown = {path: f"unknown field {go_quote(path)}" for path in self.unknown}
+        duplicate = {path: f"duplicate field {go_quote(path)}" for path in self._duplicates}
+        if not unknown or not duplicate or self._members is None:
+            return [*unknown.values(), *duplicate.values()][:MAXIMUM_STRICT_ERRORS]
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        for path in self._members():
+            message = unknown.get(path) or (duplicate.get(path) if path in seen else None)
+            seen.add(path)
+            if message is not None:
+                found[message] = None
+        return list(found)[:MAXIMUM_STRICT_ERRORS]
+
+
+def _member_paths(type_: Type, value: Any, path: str) -> Iterable[str]:
+    """The paths of all members that the typed decoder meets."""
+    shape = type_.shape
+    if type(value) is list and shape is Shape.LIST and type_.items is not None:
+        for index, item in enumerate(value):
+            yield from _member_paths(type_.items, item, f"{path}[{index}]")
+    elif type(value) is dict and shape in (Shape.STRUCT, Shape.MAP):
+        for name, item in value.items():
+            inner = type_.items if shape is Shape.MAP else _type_of_field(type_, name)
+            if inner is not None:
+                below = f"{path}.{name}" if path else name
+                yield below
+                yield from _member_paths(inner, item, below)
+
+
+def _type_of_field(type_: Type, name: str) -> Type | None:
+    field = type_.fields.get(name)
+    return field.type if field is not None else None
