@@ -108,3 +108,13 @@ def test_every_watcher_learns_of_a_restoration(cached: bool) -> None:
     assert [event.key for event in fresh.take()] == ["c"]
     with pytest.raises(Compacted):
         cursor.take()
+
+
+def test_no_watch_of_a_new_bucket_reaches_back_beyond_a_restoration() -> None:
+    store: Store[int] = Store()
+    put(store.bucket("things"), "a")
+    store.restore(store.snapshot())
+    for each in (store, store.fork()):
+        with pytest.raises(Compacted):
+            each.bucket("new").cursor(1)
+        assert each.bucket("new").cursor(store.revision).take() == []
