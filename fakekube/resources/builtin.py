@@ -31,6 +31,8 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("apps", "deployments"): "fakekube.resources.workloads.deployments:DeploymentStrategy",
     ("apps", "daemonsets"): "fakekube.resources.workloads.daemonsets:DaemonSetStrategy",
     ("apps", "statefulsets"): "fakekube.resources.workloads.statefulsets:StatefulSetStrategy",
+    ("batch", "jobs"): "fakekube.resources.batch.jobs:JobStrategy",
+    ("batch", "cronjobs"): "fakekube.resources.batch.cronjobs:CronJobStrategy",
     ("apps", "controllerrevisions"): "fakekube.resources.workloads.controllerrevisions:ControllerRevisionStrategy",
     # -- the other kinds
     ("", "namespaces"): "fakekube.resources.namespaces:NamespaceStrategy",
@@ -47,6 +49,9 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.resources.rbac:ClusterRoleStrategy",
     ("rbac.authorization.k8s.io", "clusterrolebindings"): "fakekube.resources.rbac:ClusterRoleBindingStrategy",
     ("coordination.k8s.io", "leases"): "fakekube.resources.leases:LeaseStrategy",
+    ("networking.k8s.io", "ingresses"): "fakekube.resources.ingresses:IngressStrategy",
+    ("networking.k8s.io", "ingressclasses"): "fakekube.resources.ingresses:IngressClassStrategy",
+    ("networking.k8s.io", "networkpolicies"): "fakekube.resources.network_policies:NetworkPolicyStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -65,6 +70,8 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("apps", "deployments/status"): "fakekube.resources.workloads.deployments:DeploymentStatusStrategy",
     ("apps", "deployments/scale"): "fakekube.resources.workloads.scale:DEPLOYMENTS",
     ("apps", "daemonsets/status"): "fakekube.resources.workloads.daemonsets:DaemonSetStatusStrategy",
+    ("batch", "jobs/status"): "fakekube.resources.batch.jobs:JobStatusStrategy",
+    ("batch", "cronjobs/status"): "fakekube.resources.batch.cronjobs:CronJobStatusStrategy",
     ("apps", "statefulsets/status"): "fakekube.resources.workloads.statefulsets:StatefulSetStatusStrategy",
     ("apps", "statefulsets/scale"): "fakekube.resources.workloads.scale:STATEFUL_SETS",
     # -- the other kinds
@@ -73,6 +80,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "nodes/status"): "fakekube.resources.nodes:STATUS",
     ("", "services/status"): "fakekube.resources.service:STATUS",
     ("networking.k8s.io", "servicecidrs/status"): "fakekube.resources.service_cidrs:STATUS",
+    ("networking.k8s.io", "ingresses/status"): "fakekube.resources.ingresses:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
@@ -98,6 +106,14 @@ _MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1
 _DEPRECATIONS: dict[tuple[str, str, str], str] = {
     ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
     ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+_NO_REPLICAS = {"spec": {"replicas": 0}}
+
+#: (group, plural) → what stands in an object with nothing in it (a bookmark), beside the zero values of its type.
+_EMPTY_OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
+    ("apps", "deployments"): _NO_REPLICAS, ("apps", "replicasets"): _NO_REPLICAS, ("apps", "statefulsets"): _NO_REPLICAS,
+    ("apps", "daemonsets"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
 }
 
 #: Where the real server's storage keeps a resource, if not below its plural.
@@ -142,6 +158,7 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         subresources={s.name: s for s in (_subresource(types, b) for b in below)},
         field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
         field_readers=field_readers(bucket), storage_version_hash=row.storage_version_hash,
+        empty=_EMPTY_OBJECTS.get((row.group, row.name), {}),
         deprecation=_DEPRECATIONS.get((row.group, row.version, row.name), ""),
         storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
         to_storage=partial(_act, to_storage) if to_storage else None,

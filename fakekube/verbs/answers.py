@@ -26,7 +26,7 @@ from fakekube.verbs.reading import Listing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
-__all__ = ["EventEncoder", "list_response", "negotiate", "negotiate_stream", "object_response", "plain_response"]
+__all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response", "plain_response"]
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -115,6 +115,10 @@ def _response(chosen: MediaType, code: int, body: bytes) -> Response:
 # ---------------------------------------------------------------- watch events
 
 
+class UnencodableError(Exception):
+    """An event cannot be written in the representation that was asked for: the real server ends the watch."""
+
+
 class EventEncoder:
     """Makes the frames of a watch in one representation; those of one event are made once for all watchers."""
 
@@ -125,6 +129,7 @@ class EventEncoder:
         self._form = formats.format_of(chosen)
         self._transform = transforming.event_transform(scope, chosen) if chosen.target is not None else None
         self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
+        self._encodes = chosen.target is None or self._transform is not None
         shares = self._transform is None or self._transform.shares
         self._key = (scope.resource.api_version, chosen) if shares else None
 
@@ -153,11 +158,11 @@ class EventEncoder:
 
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         """An object with nothing but a revision (and what its kind cannot leave out)."""
-        metadata: Object = {"resourceVersion": str(revision)}
-        if initial_end:
-            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         resource = self._resource
-        obj: dict[str, Any] = {"metadata": metadata}
+        metadata: Object = {**resource.empty.get("metadata", {}), "resourceVersion": str(revision)}
+        if initial_end:
+            metadata["annotations"] = {**metadata.get("annotations", {}), INITIAL_EVENTS_END: "true"}
+        obj: dict[str, Any] = {**resource.empty, "metadata": metadata}
         if resource.custom:
             obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(sorted(metadata.items()))}
             return self._write("BOOKMARK", Document(obj), convert=False)
@@ -168,6 +173,8 @@ class EventEncoder:
         return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
 
     def _write(self, event_type: str, document: Document, *, convert: bool = True) -> bytes:
+        if not self._encodes:
+            raise UnencodableError
         shown = served(self._resource, document) if convert else document
         if self._transform is not None:
             shown = self._transform(document, shown)

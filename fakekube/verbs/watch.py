@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.errors import status
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record
+from fakekube.verbs.answers import EventEncoder, UnencodableError
 from fakekube.verbs.options import ListOptions, parse_resource_version
 from fakekube.verbs.reading import matcher, wait_for_revision
 from fakekube.verbs.scope import Scope
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
-    from fakekube.verbs.answers import EventEncoder
 
 __all__ = ["WatchStream", "open_watch"]
 
@@ -110,9 +110,13 @@ class WatchStream:
         if self._error is not None:
             self.ended = True
             return [self._error]
-        frames = self._take_initial() if self._initial is not None else self._take_changes()
-        if not frames and self._initial is None:
-            frames = self._take_timed()
+        try:
+            frames = self._take_initial() if self._initial is not None else self._take_changes()
+            if not frames and self._initial is None:
+                frames = self._take_timed()
+        except UnencodableError:
+            self.ended = True
+            return []
         return frames
 
     def close(self) -> None:
@@ -207,12 +211,12 @@ class WatchStream:
 def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
     """A stream for the options of a watch.
 
-    Raises StatusError 400 for a revision that is no number; what else is wrong comes as an event of the stream.
+    Raises StatusError 500 for a revision that is no number; what else is wrong comes as an event of the stream.
     """
     try:
         wanted = parse_resource_version(options.resource_version)
     except ValueError as problem:
-        raise status.bad_request(f"invalid resource version: {problem}") from None
+        raise status.generic(500, "", str(problem)) from None
     stream = WatchStream(scope, options, encoder)
     if options.send_initial_events:
         _start_streaming_list(scope, stream, options, wanted)
