@@ -1,8 +1,9 @@
-"""Fits what a strategic merge has made to its type, as the real server does where it does not go through JSON.
+"""Fits what a strategic merge has made to its type, as the real server does where it does not go through
+JSON.
 
-The result of a strategic merge is not decoded from text but copied value by value into Go types, with rules and
-messages of its own: whole floats become integers, integers wrap around, unlike shapes are refused. Only what a patch
-has touched can be wrong, so only that is walked.
+The result of a strategic merge is not decoded from text but copied value by value into Go types, with rules
+and messages of its own: whole floats become integers, integers wrap around, unlike shapes are refused. Only
+what a patch has touched can be wrong, so only that is walked.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (fromUnstructured).
 """
@@ -27,7 +28,8 @@ class ConversionError(Exception):
 def convert(type: Type, value: Any, patch: Any) -> Any:
     """The value with its numbers converted; shares what does not change.
 
-    :param patch: what was merged into the value: an object stands for its members, anything else for all of the value.
+    :param patch: what was merged into the value: an object stands for its members, anything else for all of
+        the value.
     :raises ConversionError: for the first value that does not fit, in the order of the type's fields.
     """
     if type.shape is Shape.STRUCT and isinstance(value, dict) and isinstance(patch, dict):
@@ -72,7 +74,8 @@ def _map(type: Type, value: Any) -> Any:
     if not isinstance(value, dict):
         raise ConversionError(f"cannot restore map from {_kind(value)}")
     assert type.items is not None
-    converted = {key: None if item is None else convert(type.items, item, item) for key, item in value.items()}
+    items = type.items
+    converted = {key: None if item is None else convert(items, item, item) for key, item in value.items()}
     return converted if any(converted[key] is not item for key, item in value.items()) else value
 
 

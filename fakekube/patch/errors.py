@@ -1,6 +1,7 @@
 """What a patch that cannot be applied answers, in the words of the real server.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's encoding/json.
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
+encoding/json.
 """
 
 from __future__ import annotations

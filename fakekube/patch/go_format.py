@@ -1,7 +1,7 @@
 """JSON values as Go's fmt prints them: several of the real server's messages show them so.
 
-Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the types that encoding into `any` makes:
-map[string]interface {}, []interface {}, string, bool, int64, float64 and nil.
+Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the types that encoding into
+`any` makes: map[string]interface {}, []interface {}, string, bool, int64, float64 and nil.
 """
 
 from __future__ import annotations

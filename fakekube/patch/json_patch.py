@@ -1,12 +1,13 @@
 """JSON patch as the real server understands it.
 
-A patch goes through two gates: `decode` (is this a list of operations?) and `apply` (does it fit this document?).
-The semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member that is absent reads
-as null, negative and padded indexes work, the root can be replaced but not added or removed, what stands before the
-first slash of a pointer is ignored, and `test` compares scalars by their text.
+A patch goes through two gates: `decode` (is this a list of operations?) and `apply` (does it fit this
+document?). The semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member
+that is absent reads as null, negative and padded indexes work, the root can be replaced but not added or
+removed, what stands before the first slash of a pointer is ignored, and `test` compares scalars by their
+text.
 
-Invariant: the given document is never changed. Containers on the way to a change are copied once per patch (their
-keys sorted, as the real server prints what it has opened); all others are shared with the result.
+Invariant: the given document is never changed. Containers on the way to a change are copied once per patch
+(their keys sorted, as the real server prints what it has opened); all others are shared with the result.
 
 Specified by: gopkg.in/evanphx/json-patch.v4/patch.go, k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -23,7 +24,13 @@ import orjson
 from fakekube.errors import StatusError
 from fakekube.errors.status import bad_request, request_entity_too_large
 from fakekube.patch.errors import type_mismatch, unprocessable
-from fakekube.patch.literals import Literal, has_ambiguous_literals, literal_text, loads_with_literals, without_literals
+from fakekube.patch.literals import (
+    Literal,
+    has_ambiguous_literals,
+    literal_text,
+    loads_with_literals,
+    without_literals,
+)
 
 __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
 
@@ -94,8 +101,8 @@ def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes
     """The document that the operations make of `document`; parts are shared with both.
 
     :param operations: from `decode`.
-    :param body: the patch as it was sent. `test` compares scalars by their text, which differs for equal values
-        when characters are escaped differently; without the body, values are compared.
+    :param body: the patch as it was sent. `test` compares scalars by their text, which differs for equal
+        values when characters are escaped differently; without the body, values are compared.
     :returns: an object, or a list if the root was replaced by one.
     :raises StatusError: 413 for too many operations, 422 if one of them does not fit.
     """
@@ -206,12 +213,8 @@ class _Editor:
         _add(*self._find(operation), value)
 
     def test(self, operation: Operation) -> None:
-        value = operation.get("value")
-        if operation.get("path") == "":
-            found = self.root
-        else:
-            found = _get(*self._find(operation))
-        if not _equal(found, value):
+        found = self.root if operation.get("path") == "" else _get(*self._find(operation))
+        if not _equal(found, operation.get("value")):
             raise _Rejected
 
     def copy(self, operation: Operation) -> None:

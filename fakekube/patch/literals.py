@@ -1,21 +1,20 @@
 """Scalars that remember how they were written.
 
-The real server compares some values by their JSON text: `"é"` and `"\\u00e9"` are two things to it. Bodies in which
-that could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s in place of plain scalars.
+The real server compares some values by their JSON text: `"é"` and `"\\u00e9"` are two things to it. Bodies in
+which that could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s in place of plain scalars.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from json.decoder import scanstring
-from json.scanner import py_make_scanner
 from typing import Any
 
 import orjson
 
-__all__ = ["Literal", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals"]
+__all__ = [
+    "Literal", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",
+]
 
 #: Escapes, characters that Go escapes, and numbers that can be written in several ways.
 _AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
@@ -50,7 +49,8 @@ def literal_text(value: Any) -> str:
 
 
 def go_json(value: Any) -> str:
-    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped."""
+    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped.
+    """
     text = orjson.dumps(_with_whole_numbers(value), option=orjson.OPT_SORT_KEYS).decode()
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
 
@@ -63,27 +63,42 @@ def _with_whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
-class _Decoder(json.JSONDecoder):
-    """The standard decoder with its hooks set to keep texts; numbers and strings only, null, true and false are plain."""
-
-    def __init__(self) -> None:
-        super().__init__(parse_int=_number(int), parse_float=_number(float))
-        self.parse_string = _string
-        self.scan_once = py_make_scanner(self)  # type: ignore[no-untyped-call]
-
-
-def _number(parse: type[int] | type[float]) -> Any:
-    return lambda text: Literal(parse(text), text)
-
-
-def _string(document: str, begin: int, strict: bool = True) -> tuple[Literal, int]:
-    value, end = scanstring(document, begin, strict)
-    return Literal(value, document[begin - 1 : end]), end
+#: The tokens of JSON: strings, punctuation, and everything else.
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 
 
 def loads_with_literals(body: bytes) -> Any:
     """Parses JSON that is known to be well formed; strings and numbers become literals."""
-    return _Decoder().decode(body.decode(errors="replace"))
+    return _read_value(_TOKENS.findall(body.decode(errors="replace"))[::-1])
+
+
+def _read_value(tokens: list[str]) -> Any:
+    """Takes a value off the end of the tokens, which are in reverse."""
+    token = tokens.pop()
+    if token == "{":
+        return _read_object(tokens)
+    if token == "[":
+        return _read_list(tokens)
+    value = orjson.loads(token)
+    return value if value is None or isinstance(value, bool) else Literal(value, token)
+
+
+def _read_object(tokens: list[str]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    while (token := tokens.pop()) != "}":
+        if token != ",":
+            tokens.pop()  # the colon
+            members[orjson.loads(token)] = _read_value(tokens)
+    return members
+
+
+def _read_list(tokens: list[str]) -> list[Any]:
+    items: list[Any] = []
+    while (token := tokens.pop()) != "]":
+        if token != ",":
+            tokens.append(token)
+            items.append(_read_value(tokens))
+    return items
 
 
 def without_literals(value: Any) -> Any:

@@ -1,12 +1,14 @@
 """JSON merge patch as the real server understands it.
 
-RFC 7386 with one departure of evanphx/json-patch: a value that replaces something other than an object loses the
-nulls within its objects even where they stand in lists, one that replaces an object with a list keeps them.
+RFC 7386 with one departure of evanphx/json-patch: a value that replaces something other than an object loses
+the nulls within its objects even where they stand in lists, one that replaces an object with a list keeps
+them.
 
-Invariant: neither the document nor the patch is changed; the result shares with both. Objects that both have are
-merged with sorted keys, as the real server prints them.
+Invariant: neither the document nor the patch is changed; the result shares with both. Objects that both have
+are merged with sorted keys, as the real server prints them.
 
-Specified by: RFC 7386, gopkg.in/evanphx/json-patch.v4/merge.go, k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+Specified by: RFC 7386, gopkg.in/evanphx/json-patch.v4/merge.go,
+k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
 
 from __future__ import annotations

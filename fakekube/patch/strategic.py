@@ -1,17 +1,18 @@
 """Strategic merge patch: merge patch with lists that merge, for built-in kinds.
 
-A patch is merged into an object along the object's type: what a list does with its items is a matter of the field's
-`patch_strategy` and `patch_merge_key`. Members that begin with `$` are directives, not data:
+A patch is merged into an object along the object's type: what a list does with its items is a matter of the
+field's `patch_strategy` and `patch_merge_key`. Members that begin with `$` are directives, not data:
 
-* `$patch: delete | replace` in an object empties or replaces it; in an item of a merging list it removes the item,
-  or everything else;
+* `$patch: delete | replace` in an object empties or replaces it; in an item of a merging list it removes the
+  item, or everything else;
 * `$retainKeys: […]` in an object drops all members that are not listed;
 * `$deleteFromPrimitiveList/name: […]` removes scalars from the list `name`;
-* `$setElementOrder/name: […]` says the order of the list `name`; items that it does not mention keep their places
-  relative to their neighbours in the object.
+* `$setElementOrder/name: […]` says the order of the list `name`; items that it does not mention keep their
+  places relative to their neighbours in the object.
 
-Invariant: the object is never changed, the result shares with it what the patch does not touch. The patch is used up
-(the real server's messages show what is left of it), so callers pass a tree of their own: see `apply`.
+Invariant: the object is never changed, the result shares with it what the patch does not touch. The patch is
+used up (the real server's messages show what is left of it), so callers pass a tree of their own: see
+`apply`.
 
 Specified by: k8s.io/apimachinery/pkg/util/strategicpatch (patch.go, meta.go), util/mergepatch/errors.go and
 k8s.io/apiserver/pkg/endpoints/handlers/patch.go (which error is which code).
@@ -53,7 +54,8 @@ def decode(patch: Any) -> _Object:
 
 
 def apply(type: Type, document: _Object, patch: _Object) -> _Object:
-    """The object that the patch makes of `document`; it fits its type but for unknown fields and formats of strings.
+    """The object that the patch makes of `document`; it fits its type but for unknown fields and formats
+    of strings.
 
     :param type: of the kind, in the version of the document.
     :param patch: from `decode`; not changed.
@@ -68,7 +70,8 @@ def apply(type: Type, document: _Object, patch: _Object) -> _Object:
 
 
 def misfit(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
-    """422 for a patch whose result does not decode (`problem` in the decoder's words), or must not in Strict."""
+    """422 for a patch whose result does not decode (`problem` in the decoder's words), or must not in Strict.
+    """
     rest = _own(patch)
     _merge_objects(document, rest, type)
     return _misfit(rest, problem)
@@ -136,10 +139,10 @@ def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
         if not deletes:
             _drop_nulls(value)
             _set(merged, key, value)
-    elif isinstance(value, dict):
+    elif isinstance(current, dict):
         lookup = _looked_up(look_up_object(type, key))
         merged[key] = value if lookup.strategy == "replace" else _merge_objects(current, value, lookup.type)
-    elif isinstance(value, list):
+    elif isinstance(current, list):
         merged[key] = _merge_lists(current, value, _looked_up(look_up_list(type, key)), deletes)
     else:
         merged[key] = value
@@ -215,9 +218,8 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
             _require_type(item, dict)
         kept = [item for item in changes if item.get(_DIRECTIVE) != "delete"]
     if not _is_in_order(kept, order, merge_key):
-        raise _failure(
-            f"The order in patch list:\n{plain(changes)}\n doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n"
-        )
+        found = f"The order in patch list:\n{plain(changes)}\n"
+        raise _failure(f"{found} doesn't match {_ELEMENT_ORDER} list:\n{plain(order)}\n")
 
 
 def _is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
@@ -283,12 +285,12 @@ def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> list[
         positions.setdefault(_found_identity(item, lookup.merge_key), position)
     for item in patch:
         identity = _identity(item, lookup.merge_key)
-        position = positions.get(identity)
-        if position is None:
+        known = positions.get(identity)
+        if known is None:
             positions[identity] = len(merged)
             merged.append(item)
         else:
-            merged[position] = _merge_objects(merged[position], item, lookup.type)
+            merged[known] = _merge_objects(merged[known], item, lookup.type)
     return merged
 
 
@@ -306,8 +308,12 @@ def _partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list
     return wanted, others
 
 
-def _in_order(wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
-    """The wanted items as the order has them; others stand before the first wanted one that they precede in the original."""
+def _in_order(
+    wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str
+) -> list[Any]:
+    """The wanted items as the order has them; others stand before the first wanted one that they precede in
+    the original.
+    """
     in_original = _positions(original, merge_key)
     wanted = _sorted(wanted, _positions(order, merge_key), merge_key)
     others = _sorted(others, in_original, merge_key)
@@ -326,7 +332,8 @@ def _in_order(wanted: list[Any], others: list[Any], order: list[Any], original: 
 
 
 def _sorted(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
-    """By position; those without one come first, the last of them foremost (the real server's sort does so)."""
+    """By position; those without one come first, the last of them foremost (the real server's sort does so).
+    """
     placed: list[tuple[int, Any]] = []
     for item in items:
         position = positions.get(_identity(item, merge_key), -1)
@@ -345,7 +352,9 @@ def _positions(items: Iterable[Any], merge_key: str) -> dict[Any, int]:
 
 
 def _identity(item: Any, merge_key: str) -> Any:
-    """What makes an item the same as another: the value of its merge key, or a scalar itself; hashable, with its type."""
+    """What makes an item the same as another: the value of its merge key, or a scalar itself; hashable, with
+    its type.
+    """
     if merge_key:
         _require_type(item, dict)
         if merge_key not in item:

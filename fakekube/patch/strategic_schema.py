@@ -1,12 +1,13 @@
 """What a strategic merge asks of a type: the field behind a key, and how its value merges.
 
-Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and third_party/forked/golang/json/fields.go, whose
-messages come back for fields that are not there.
+Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
+third_party/forked/golang/json/fields.go, whose messages come back for fields that are not there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fakekube.schema.model import Field, Shape, Type
 
@@ -45,12 +46,14 @@ def go_kind_of(type: Type) -> str:
     return _KINDS.get(type.shape, "struct")
 
 
+@lru_cache(maxsize=4096)
 def look_up_object(type: Type, key: str) -> Lookup | str:
     """How the object under this key merges; an error in words if the type has no such field."""
     found = _field(type, key)
     return found if isinstance(found, str) else _lookup(found, found.type)
 
 
+@lru_cache(maxsize=4096)
 def look_up_list(type: Type, key: str) -> Lookup | str:
     """The same for a list."""
     found = _field(type, key)

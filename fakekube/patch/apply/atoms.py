@@ -1,15 +1,15 @@
 """What apply does with a value: the operations that depend on types.
 
-An `Atom` is a type as merging sees it: a scalar, a list, a map, or one of several by the value that is met. Every
-operation of apply is a method of atoms, written once a shape: `Scalar` and `Choice` here, `Map` in `maps`, `List` in
-`lists`; `schema` makes them from the model.
+An `Atom` is a type as merging sees it: a scalar, a list, a map, or one of several by the value that is met.
+Every operation of apply is a method of atoms, written once a shape: `Scalar` and `Choice` here, `Map` in
+`maps`, `List` in `lists`; `schema` makes them from the model.
 
-All methods take plain JSON values and give values or trees of field sets (see `fields`) back; nothing given is
-changed, results share what did not change, and a result that is the same value is the same object. A value of another
-shape than its atom is read as empty.
+All methods take plain JSON values and give values or trees of field sets (see `fields`) back; nothing given
+is changed, results share what did not change, and a result that is the same value is the same object. A value
+of another shape than its atom is read as empty.
 
-Specified by: sigs.k8s.io/structured-merge-diff/typed (validate.go, tofieldset.go, compare.go, merge.go, remove.go,
-reconcile_schema.go, helpers.go) and fieldpath/set.go (EnsureNamedFieldsAreMembers).
+Specified by: sigs.k8s.io/structured-merge-diff/typed (validate.go, tofieldset.go, compare.go, merge.go,
+remove.go, reconcile_schema.go, helpers.go) and fieldpath/set.go (EnsureNamedFieldsAreMembers).
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple
 
+from fakekube.patch.apply.elements import printed
 from fakekube.patch.apply.fields import LEAF, Tree, level_in_order, union
 from fakekube.patch.go_format import go_syntax, go_type, plain
 
 __all__ = [
-    "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Scalar", "Typing", "TypingError", "difference_of",
-    "is_same", "shown",
+    "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Place", "Scalar", "Typing", "TypingError",
+    "difference_of", "is_same", "shown",
 ]
 
 
 class TypingError(Exception):
     """A value that does not fit its type; the message is the real server's."""
+
+
+Place = tuple["Place", str] | None
+"""Where a value is: the place of what holds it, and its path element. Only problems ask what that is in print."""
 
 
 class Typing:
@@ -42,7 +47,11 @@ class Typing:
         self.duplicates = duplicates
         self.problems: list[str] = []
 
-    def add(self, path: str, problem: str) -> None:
+    def add(self, place: Place, problem: str) -> None:
+        path = ""
+        while place is not None:
+            place, element = place
+            path = printed(element) + path
         self.problems.append(f"{path}: {problem}" if path else problem)
 
     def raise_if_any(self) -> None:
@@ -83,7 +92,9 @@ def is_same(a: Any, b: Any) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return False
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(is_same(item, b[key]) for key, item in a.items())
+        if not isinstance(b, dict) or a.keys() != b.keys():
+            return False
+        return all(is_same(item, b[key]) for key, item in a.items())
     if isinstance(a, list):
         return isinstance(b, list) and len(a) == len(b) and all(map(is_same, a, b))
     return bool(a == b)
@@ -96,7 +107,7 @@ class Atom(ABC):
     """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
 
     @abstractmethod
-    def check(self, value: Any, path: str, typing: Typing) -> None:
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
         """Tells what is wrong with a value; it may be absent (None)."""
 
     @abstractmethod
@@ -113,7 +124,8 @@ class Atom(ABC):
 
     @abstractmethod
     def merge(self, live: Any, applied: Any) -> Any:
-        """The live value with what is applied; both are there. Without a change it is the live value itself."""
+        """The live value with what is applied; both are there. Without a change it is the live value itself.
+        """
 
     def remove(self, value: Any, items: Tree) -> Any:
         """The value without the members of a set; a container that becomes empty becomes null."""
@@ -138,7 +150,8 @@ class Atom(ABC):
 
     def merge_leaf(self, live: Any, applied: Any) -> Any:
         """What is applied, or the live value if that is the same and of the same Python type."""
-        return live if type(live) is type(applied) and self.compare_leaf(live, applied) is NOTHING else applied
+        same = type(live) is type(applied) and self.compare_leaf(live, applied) is NOTHING
+        return live if same else applied
 
 
 class Scalar(Atom):
@@ -146,14 +159,13 @@ class Scalar(Atom):
 
     def __init__(self, kind: str) -> None:
         """:param kind: "string", "numeric", "boolean" or "untyped"."""
-        self._kind = kind
+        self._problem = _SCALAR_CHECKS[kind]
         self.exact = kind != "untyped"
 
-    def check(self, value: Any, path: str, typing: Typing) -> None:
-        if value is not None:
-            problem = _SCALAR_CHECKS[self._kind](value)
-            if problem is not None:
-                typing.add(path, problem)
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
+        problem = self._problem(value) if value is not None else None
+        if problem is not None:
+            typing.add(place, problem)
 
     def field_set(self, value: Any) -> Tree | None:
         return LEAF
@@ -212,12 +224,13 @@ class Choice(Atom):
         self.map: Atom
 
     def _of(self, value: Any) -> Atom:
+        """The alternative for a value; null is a map."""
         if value is None or isinstance(value, dict):
             return self.map
         return self.list if isinstance(value, list) else self.scalar
 
-    def check(self, value: Any, path: str, typing: Typing) -> None:
-        self._of(value).check(value, path, typing)
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
+        self._of(value).check(value, place, typing)
 
     def field_set(self, value: Any) -> Tree | None:
         return self._of(value).field_set(value)
@@ -232,7 +245,7 @@ class Choice(Atom):
         if before is after:
             return found
         other = before.compare(old, new)
-        return Difference(*(b if a is None else a if b is None else union(a, b) for a, b in zip(found, other, strict=True)))
+        return Difference(*map(_joined, found, other))
 
     def merge(self, live: Any, applied: Any) -> Any:
         return self._of(applied).merge(live, applied)
@@ -248,3 +261,9 @@ class Choice(Atom):
 
     def reconcile(self, node: Tree) -> Tree:
         return self.map.reconcile(node)
+
+
+def _joined(a: Tree | None, b: Tree | None) -> Tree | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return union(a, b)

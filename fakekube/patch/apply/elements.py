@@ -10,7 +10,8 @@ An element is the string that stands for it in FieldsV1:
 Equal elements are equal strings, since this module writes them in one form only; what comes from outside goes
 through `canonical`. Paths are tuples of elements.
 
-Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go) and value (value.go, fields.go).
+Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go) and value (value.go,
+fields.go).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ import orjson
 from fakekube.errors.field import go_quote
 from fakekube.patch.go_format import plain
 
-__all__ = ["SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value"]
+__all__ = [
+    "SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value",
+]
 
 Path = tuple[str, ...]
 
@@ -93,7 +96,8 @@ def _json(item: Any) -> str:
 
 @lru_cache(maxsize=8192)
 def canonical(text: str) -> str | None:
-    """The element that a string from outside means; None for one of a kind that is unknown, which sets ignore.
+    """The element that a string from outside means; None for one of a kind that is unknown, which sets
+    ignore.
 
     :raises ElementError: if it is none.
     """

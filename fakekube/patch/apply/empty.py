@@ -1,10 +1,10 @@
 """What an object without content looks like in print: what a create is compared with.
 
-Fields that are always printed are there, with their zero values, even if a client has not sent them; so they are
-changed by a create, not added, which shows in managedFields.
+Fields that are always printed are there, with their zero values, even if a client has not sent them; so they
+are changed by a create, not added, which shows in managedFields.
 
-Specified by: the rules of Go's encoding/json for `omitempty` and `omitzero`, and of structured-merge-diff/value for
-structs.
+Specified by: the rules of Go's encoding/json for `omitempty` and `omitzero`, and of
+structured-merge-diff/value for structs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["empty_object"]
 
 #: Structs in Go, which `omitempty` does not omit.
 _STRUCTS: Final = frozenset({
-    Shape.STRUCT, Shape.TIME, Shape.MICRO_TIME, Shape.DURATION, Shape.QUANTITY, Shape.INT_OR_STRING, Shape.RAW, Shape.ANY,
+    Shape.STRUCT, Shape.TIME, Shape.MICRO_TIME, Shape.DURATION, Shape.QUANTITY, Shape.INT_OR_STRING,
+    Shape.RAW, Shape.ANY,
 })
 
 _ZEROS: Final[dict[Shape, Any]] = {

@@ -1,8 +1,8 @@
 """metadata.managedFields: who owns which fields, read from and written to objects.
 
-In print it is a list of entries; at work it is a `Managed`, a map from managers to what they own. A manager is who
-(`fieldManager`), how (Apply or Update), through which subresource and, for updates only, in which version: two entries
-that agree in all that are one manager. Times belong to managers, to the second.
+In print it is a list of entries; at work it is a `Managed`, a map from managers to what they own. A manager
+is who (`fieldManager`), how (Apply or Update), through which subresource and, for updates only, in which
+version: two entries that agree in all that are one manager. Times belong to managers, to the second.
 
 Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (managedfields.go, buildmanagerinfo.go,
 capmanagers.go, conflict.go).
@@ -162,7 +162,8 @@ def encode(managed: Managed, *, sorted_keys: bool = False) -> list[dict[str, Any
     :param sorted_keys: of custom resources, whose members are sorted all the way down.
     """
     entries = [
-        _encode(manager, owned, managed.times.get(manager), sorted_keys) for manager, owned in managed.owners.items()
+        _encode(manager, owned, managed.times.get(manager), sorted_keys)
+        for manager, owned in managed.owners.items()
     ]
     entries.sort(key=_entry_order)
     return entries
@@ -192,14 +193,15 @@ def _sorted_tree(tree: Tree) -> Tree:
     return {element: _sorted_tree(tree[element]) for element in sorted(tree)}
 
 
-#: Trees that this module has written: by their JSON, the tree in canonical order. What is found here need not be
-#: checked when it comes back, and objects of one make share their trees.
+#: Trees that this module has written: by their JSON, the tree in canonical order. What is found here need not
+#: be checked when it comes back, and objects of one make share their trees.
 _trees: dict[bytes, Tree] = {}
 _MAX_TREES: Final = 4096
 
 
 def _shared(written: Tree, tree: Tree) -> Tree:
-    """The tree to be written; one that was written before stands for its equals if it is in canonical order."""
+    """The tree to be written; one that was written before stands for its equals if it is in canonical order.
+    """
     text = orjson.dumps(written)
     known = _trees.get(text)
     if known is None:

@@ -1,11 +1,11 @@
 """Field sets: which fields of an object somebody owns, or a change has touched.
 
-A set is the tree that FieldsV1 shows: an object whose members are path elements. An element with an empty object is
-a member of the set; one with children is a member only if they include `.`, besides what its children are. So the
-sets of objects at rest are used as they are, and results share what did not change.
+A set is the tree that FieldsV1 shows: an object whose members are path elements. An element with an empty
+object is a member of the set; one with children is a member only if they include `.`, besides what its
+children are. So the sets of objects at rest are used as they are, and results share what did not change.
 
-Invariant: trees are never changed; no element has an empty set of children that is not a leaf; elements are canonical
-and in canonical order (see `elements`), which every operation keeps.
+Invariant: trees are never changed; no element has an empty set of children that is not a leaf; elements are
+canonical and in canonical order (see `elements`), which every operation keeps.
 
 Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
 """
@@ -18,8 +18,8 @@ from typing import Any, Final
 from fakekube.patch.apply.elements import SELF, ElementError, Path, canonical, order
 
 __all__ = [
-    "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member", "joined",
-    "level_in_order", "ordered", "union",
+    "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member",
+    "joined", "level_in_order", "ordered", "union",
 ]
 
 Tree = dict[str, Any]
@@ -36,7 +36,8 @@ class FieldSetError(ValueError):
 class FieldSet:
     """An immutable set of paths, with the operations of an algebra: `|`, `&`, `-`, `in`, iteration.
 
-    `-` is the difference of members: taking away a parent leaves its children. `without` takes the children along.
+    `-` is the difference of members: taking away a parent leaves its children. `without` takes the children
+    along.
     """
 
     __slots__ = ("tree",)
@@ -81,7 +82,9 @@ class FieldSet:
         return FieldSet(children(self.tree.get(element, LEAF)))
 
     def matching(self, patterns: Sequence[tuple[str | None, ...]]) -> FieldSet:
-        """The paths that begin as one of the patterns, in which None stands for any element; their parents as well."""
+        """The paths that begin as one of the patterns, in which None stands for any element; their parents as
+        well.
+        """
         return FieldSet(_matching(self.tree, patterns))
 
     def __contains__(self, path: Path) -> bool:
@@ -143,62 +146,72 @@ def joined(member: bool, below: Tree) -> Tree | None:
     return {SELF: LEAF, **below} if member else below
 
 
+# The operations below work on sets and on nodes alike: the mark of membership is an element like any other, as long as
+# both nodes have children. What is left for `_..._of_nodes` are leaves.
+
+
 def union(a: Tree, b: Tree) -> Tree:
-    """The members of either set. The trees may be nodes: their own membership is joined, too."""
+    """The members of either set."""
     if not a or a is b:
         return b
-    if not b:
-        return a
-    result = dict(a)
+    result = a
     for element, node in b.items():
-        known = result.get(element)
-        if known is None:
-            result[element] = node
-        elif known is not node:
-            result[element] = _union_of_nodes(known, node)
+        known = a.get(element)
+        merged = node if known is None else _union_of_nodes(known, node)
+        if merged is not known:
+            if result is a:
+                result = dict(a)
+            result[element] = merged
     return result if len(result) == len(a) else level_in_order(result)
 
 
 def _union_of_nodes(a: Tree, b: Tree) -> Tree:
-    if not a:
-        return b if not b or SELF in b else {SELF: LEAF, **b}
-    if not b:
-        return a if SELF in a else {SELF: LEAF, **a}
-    return union(a, b)
+    if a and b:
+        return union(a, b)
+    longer = a or b
+    return longer if is_member(longer) else {SELF: LEAF, **longer}
 
 
 def difference(a: Tree, b: Tree) -> Tree:
     """The members of `a` that are not in `b`."""
-    if not a or not b:
-        return a
-    result: Tree = {}
-    for element, node in a.items():
-        other = b.get(element)
-        left = node if other is None else _difference_of_nodes(node, other)
-        if left is not None:
-            result[element] = left
+    if a is b:
+        return LEAF
+    result = a
+    for element, other in b.items():
+        node = a.get(element)
+        if node is None:
+            continue
+        left = _difference_of_nodes(node, other)
+        if left is not node:
+            if result is a:
+                result = dict(a)
+            if left is None:
+                del result[element]
+            else:
+                result[element] = left
     return result
 
 
 def _difference_of_nodes(a: Tree, b: Tree) -> Tree | None:
-    member = is_member(a) and not is_member(b)
     if not a:
-        return LEAF if member else None
-    return joined(member, difference(children(a), children(b)))
+        return None if is_member(b) else a
+    return _as_node(difference(a, b)) if b else children(a)
 
 
 def recursive_difference(a: Tree, b: Tree) -> Tree:
     """The members of `a` that are neither in `b` nor below a member of it."""
-    if not a or not b:
-        return a
-    result: Tree = {}
-    for element, node in a.items():
-        other = b.get(element)
-        if other is None:
-            result[element] = node
-        elif not is_member(other):
-            left = joined(is_member(node), recursive_difference(children(node), other)) if node else LEAF
-            if left is not None:
+    result = a
+    for element, other in b.items():
+        node = a.get(element)
+        if node is None:
+            continue
+        left = None if is_member(other) else _as_node(recursive_difference(node, other)) if node else node
+        if left is not node:
+            if result is a:
+                result = dict(a)
+            if left is None:
+                del result[element]
+            else:
                 result[element] = left
     return result
 
@@ -210,10 +223,23 @@ def intersection(a: Tree, b: Tree) -> Tree:
         other = b.get(element)
         if other is None:
             continue
-        common = joined(is_member(node) and is_member(other), intersection(children(node), children(other)))
+        common = _intersection_of_nodes(node, other)
         if common is not None:
             result[element] = common
     return result
+
+
+def _intersection_of_nodes(a: Tree, b: Tree) -> Tree | None:
+    if a and b:
+        return _as_node(intersection(a, b))
+    return LEAF if is_member(a) and is_member(b) else None
+
+
+def _as_node(tree: Tree) -> Tree | None:
+    """What is left of a node with children: nothing, a leaf if that is only the mark of membership, or a node."""
+    if not tree:
+        return None
+    return LEAF if len(tree) == 1 and SELF in tree else tree
 
 
 def _leaves(tree: Tree) -> Tree:
@@ -246,7 +272,7 @@ def level_in_order(tree: Tree) -> Tree:
     if len(tree) < 2:
         return tree
     in_order = sorted(tree)
-    if in_order[-1][0] != "f":  # the text is the order of fields only, which sort behind `.` and before i:, k: and v:
+    if in_order[-1][0] != "f":  # the order of texts is right for fields only, which sort before i:, k: and v:
         in_order.sort(key=order)
     return {element: tree[element] for element in in_order}
 

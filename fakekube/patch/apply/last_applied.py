@@ -1,11 +1,11 @@
 """The way from client-side apply to server-side apply.
 
-`kubectl apply` used to keep the last configuration in an annotation. When kubectl (the manager of that name) applies
-on the server, fields that the annotation names and that nobody has changed since are taken over without a conflict,
-and the annotation, while it is there, is kept up to date.
+`kubectl apply` used to keep the last configuration in an annotation. When kubectl (the manager of that name)
+applies on the server, fields that the annotation names and that nobody has changed since are taken over
+without a conflict, and the annotation, while it is there, is kept up to date.
 
-Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (lastappliedmanager.go, lastappliedupdater.go,
-lastapplied.go).
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (lastappliedmanager.go,
+lastappliedupdater.go, lastapplied.go).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def annotation(obj: Any) -> str:
 
 
 def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
-    """The fields of the last configuration that are still as it says; None if there is none that can be used."""
+    """The fields of the last configuration that are still as it says; None if there is none that can be used.
+    """
     text = annotation(live.value)
     try:
         last = orjson.loads(text) if text else None
@@ -59,7 +60,9 @@ def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
 
 
 def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """The object remembering what has been applied, if it remembers any configuration; else the object itself."""
+    """The object remembering what has been applied, if it remembers any configuration; else the object
+    itself.
+    """
     if not annotation(obj):
         return obj
     text = _configuration(applied)

@@ -1,11 +1,11 @@
 """Lists under apply.
 
-A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of the latter two are owned one
-by one, each under an element made of its value or its keys (absent keys count with their defaults). Objects at rest
-may repeat an item; what repeats is one element without parts.
+A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of the latter two are
+owned one by one, each under an element made of its value or its keys (absent keys count with their defaults).
+Objects at rest may repeat an item; what repeats is one element without parts.
 
-Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doList and visitListItems of its walkers, and
-listItemToPathElement in helpers.go.
+Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doList and visitListItems of its walkers,
+and listItemToPathElement in helpers.go.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fakekube.patch.apply.atoms import (
     NOTHING,
     Atom,
     Difference,
+    Place,
     Typing,
     TypingError,
     difference_of,
@@ -44,11 +45,11 @@ class AtomicList(Atom):
         self._item = item
         self.exact = exact
 
-    def check(self, value: Any, path: str, typing: Typing) -> None:
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
-            typing.add(path, f"expected list, got {shown(value)}")
+            typing.add(place, f"expected list, got {shown(value)}")
         for index, item in enumerate(_items(value)):
-            self._item.check(item, f"{path}[{index}]", typing)
+            self._item.check(item, (place, f"i:{index}"), typing)
 
     def field_set(self, value: Any) -> Tree | None:
         return LEAF
@@ -73,7 +74,12 @@ class ItemList(Atom):
     """A set or a map of items; only what their elements are made of tells the two apart."""
 
     def __init__(
-        self, item: Atom, keys: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, *, exact: bool = True
+        self,
+        item: Atom,
+        keys: Sequence[str] = (),
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
         """
         :param keys: of a map, in the order in which messages name them; none for a set.
@@ -123,20 +129,20 @@ class ItemList(Atom):
                 raise TypingError(f"element {index}: {error}") from None
         return groups
 
-    def check(self, value: Any, path: str, typing: Typing) -> None:
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
-            typing.add(path, f"expected list, got {shown(value)}")
+            typing.add(place, f"expected list, got {shown(value)}")
         seen: set[str] = set()
         for index, item in enumerate(_items(value)):
             try:
                 element = self.element(item)
             except TypingError as error:
-                typing.add(path, f"element {index}: {error}")
+                typing.add(place, f"element {index}: {error}")
                 return
             if element in seen and not typing.duplicates:
-                typing.add(path, f"duplicate entries for key {elements.printed(element)}")
+                typing.add(place, f"duplicate entries for key {elements.printed(element)}")
             seen.add(element)
-            self._item.check(item, f"{path}{elements.printed(element)}", typing)
+            self._item.check(item, (place, element), typing)
 
     def field_set(self, value: Any) -> Tree | None:
         tree: Tree = {}
@@ -173,7 +179,7 @@ class ItemList(Atom):
         if len(old) == len(new) == 1:
             return self._item.compare(old[0], new[0])
         if len(old) > 1 and len(new) > 1:
-            return NOTHING if len(old) == len(new) and all(map(is_same, old, new)) else Difference(None, LEAF, None)
+            return NOTHING if is_same(old, new) else Difference(None, LEAF, None)
         removed = self._group_presence(old)
         added = self._group_presence(new)
         return Difference(removed, None, added)
@@ -195,10 +201,11 @@ class ItemList(Atom):
         return merged
 
     def _merged_items(self, live: list[Any], applied: list[Any]) -> list[Any]:
-        """The applied items in their order, each with its live counterpart; other live items keep their places.
+        """The applied items in their order, each with its live counterpart; other live items keep their
+        places.
 
-        Live items that are not applied stand before the next shared item, as they do in the live list, as long as
-        the two lists agree on the order of what they share.
+        Live items that are not applied stand before the next shared item, as they do in the live list, as
+        long as the two lists agree on the order of what they share.
         """
         left = [self.element(item) for item in live]
         right = [self.element(item) for item in applied]

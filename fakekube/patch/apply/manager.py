@@ -1,13 +1,15 @@
 """The field manager: managedFields of every write, and server-side apply.
 
-One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` is told of a change
-that has been made (create, replace, any patch) and keeps the books; `apply` makes the change itself.
+One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` is told of a
+change that has been made (create, replace, any patch) and keeps the books; `apply` makes the change itself.
 
-Invariant: of the objects given, only the new object of `update`, which belongs to its request, is changed, and of it
-only `metadata`. An apply that changes nothing but the books leaves the rest of the live object as it is.
+Invariant: of the objects given, only the new object of `update`, which belongs to its request, is changed,
+and of it only `metadata`. An apply that changes nothing but the books leaves the rest of the live object as
+it is.
 
-Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal: fieldmanager.go and the managers that it stacks
-(versioncheck, lastapplied, skipnonapplied, capmanagers, managedfieldsupdater, stripmeta, structuredmerge).
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal: fieldmanager.go and the managers that it
+stacks (versioncheck, lastapplied, skipnonapplied, capmanagers, managedfieldsupdater, stripmeta,
+structuredmerge).
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ __all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
 Object = dict[str, Any]
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
-"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind there; None if
+"""(object, its apiVersion, another apiVersion) → the object in that version and the type of its kind
+there; None if
 there is no such version. Objects have kind and apiVersion or not, as at rest."""
 
 #: The fields of every object that nobody ever owns.
@@ -45,8 +48,8 @@ _NEVER_OWNED: Final = FieldSet.of(
     *(
         (field("metadata"), field(name))
         for name in (
-            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
-            "resourceVersion",
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+            "managedFields", "resourceVersion",
         )
     ),
 )
@@ -113,8 +116,8 @@ class FieldManager:
         """Sets the managedFields of a changed object.
 
         :param live: the object as it was, as at rest; None if it is being created.
-        :param new: the object as it will be, before admission: the request's own tree. What it says of managedFields
-            is what the client has sent.
+        :param new: the object as it will be, before admission: the request's own tree. What it says of
+            managedFields is what the client has sent.
         :param manager: the request's fieldManager, or the name that its user agent gives.
         """
         metadata = new.get("metadata")
@@ -130,7 +133,9 @@ class FieldManager:
         self._set_entries(metadata, managed, before)
 
     def _requested(self, requested: Any, before: list[Any]) -> Managed:
-        """What a request takes for the books: its own if it may and can write them, else those of the live object."""
+        """What a request takes for the books: its own if it may and can write them, else those of the live
+        object.
+        """
         if not self._subresource and requested != before:
             if entries.is_reset(requested):
                 return Managed()
@@ -142,13 +147,19 @@ class FieldManager:
                 return managed
         return _decoded_or_empty(before)
 
-    def _updated(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
-        """The books after a change. Objects that are not kept books of (none since their creation) stay so."""
+    def _updated(
+        self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
+    ) -> Managed:
+        """The books after a change. Objects that are not kept books of (none since their creation) stay so.
+        """
         if not managed.owners and _has_uid(live):
             return managed
         return self._attributed(live, new, managed, manager, now).capped()
 
-    def _attributed(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+    def _attributed(
+        self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
+    ) -> Managed:
+        """The books after a change: what has changed belongs to the manager, and to nobody else."""
         old = self._typed(_without_entries(live) if live is not None else self._empty)
         current = self._typed(new)
         if self._custom:
@@ -174,7 +185,8 @@ class FieldManager:
         :param live: the object as at rest; None if there is none yet.
         :param applied: the configuration as it was parsed, with kind and apiVersion.
         :returns: `live` itself if nothing changes.
-        :raises StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does not fit.
+        :raises StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
+            not fit.
         """
         if self._gvk_of(applied) != self._gvk:
             raise bad_request(f"invalid object type: {self._gvk_of(applied)}")
@@ -186,7 +198,7 @@ class FieldManager:
         base = live if live is not None else self._empty
         if not managed.owners:
             managed = self._before_first_apply(base, managed, now)
-        result, managed = self._applied(base, applied, managed, manager, force, now)
+        result, managed = self._applied(base, applied, managed, manager=manager, force=force, now=now)
         if manager == last_applied.KUBECTL:
             result = last_applied.with_annotation(result, applied)
         return self._with_entries(result, managed, before)
@@ -195,15 +207,16 @@ class FieldManager:
         """The books of an object that has none: what is there belongs to somebody."""
         problem = "failed to create manager for existing fields"
         if self._scale_of_custom:
-            raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk}) to proper version")
+            raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk})")
         try:
             return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
         except TypingError as error:
             raise generic(500, "", f"{problem}: {error}") from None
 
     def _applied(
-        self, live: Object, applied: Any, managed: Managed, manager: str, force: bool, now: datetime
+        self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
     ) -> tuple[Object, Managed]:
+        """The object with the configuration applied, or itself, and the books after that."""
         configuration = self._configuration(applied)
         old = self._typed(live)
         if self._custom:
@@ -212,6 +225,7 @@ class FieldManager:
         try:
             new, owners = self._merged(old, configuration, managed, who, force)
         except TypingError as error:
+            self._check_live(old)
             raise generic(500, "", str(error)) from None
         times = dict(managed.times)
         if who in owners:
@@ -229,7 +243,9 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise bad_request("metadata.managedFields must be nil")
-        value = applied if self._custom else {k: v for k, v in applied.items() if k not in ("kind", "apiVersion")}
+        value = applied
+        if not self._custom:
+            value = {name: item for name, item in applied.items() if name not in ("kind", "apiVersion")}
         try:
             return self._typed(value).check()
         except TypingError as error:
@@ -261,7 +277,7 @@ class FieldManager:
     def _fitted(self, new: Object, patch: Object, applied: Object) -> Object:
         """The merged object as its Go type would hold it."""
         if self._scale_of_custom:
-            raise self._not_convertible(f"failed to convert new object ({self._described(applied)}) to proper version")
+            raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
         if self._custom:
             return new
         try:
@@ -280,7 +296,8 @@ class FieldManager:
         )
 
     def _not_convertible(self, problem: str) -> StatusError:
-        return generic(500, "", f"{problem}: request to convert CR to an invalid group/version: {self._api_version}")
+        reason = f"request to convert CR to an invalid group/version: {self._api_version}"
+        return generic(500, "", f"{problem} to proper version: {reason}")
 
     # ------------------------------------------------------------ parts
 
@@ -342,7 +359,8 @@ class FieldManager:
         written = entries.encode(managed, sorted_keys=self._custom)
         if written == before and before == _entries_of(obj):
             return obj
-        metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+        metadata = dict(obj.get("metadata") or {})
+        metadata.pop("managedFields", None)
         self._set_entries(metadata, managed, before)
         return {**obj, "metadata": metadata}
 

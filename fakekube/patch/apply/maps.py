@@ -1,8 +1,8 @@
 """Structs and maps under apply.
 
-A map is *granular* (every entry is owned by itself) or *atomic* (a leaf). A struct is a map with declared fields;
-entries beyond them are allowed if there is an atom for them. Entries of maps own themselves besides their parts,
-declared fields only through their parts.
+A map is *granular* (every entry is owned by itself) or *atomic* (a leaf). A struct is a map with declared
+fields; entries beyond them are allowed if there is an atom for them. Entries of maps own themselves besides
+their parts, declared fields only through their parts.
 
 Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doMap and visitMapItems of its walkers.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from fakekube.patch.apply.atoms import CONTAINERS, NOTHING, Atom, Difference, Typing, difference_of, shown
+from fakekube.patch.apply.atoms import CONTAINERS, NOTHING, Atom, Difference, Place, Scalar, Typing, difference_of, shown
 from fakekube.patch.apply.elements import SELF, field
 from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined
 
@@ -21,9 +21,21 @@ __all__ = ["Map"]
 
 _EMPTY: dict[str, Any] = {}
 
+#: Of entries that must not be there; checked values have none.
+_LEAF_ATOM = Scalar("untyped")
+
 
 def _entries(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else _EMPTY
+
+
+def _node(owns_itself: bool, below: Tree | None) -> Tree | None:
+    """The node of an entry that owns itself or does not; what is below it may be nothing, or the entry as a
+    leaf.
+    """
+    if not owns_itself:
+        return below
+    return {SELF: LEAF, **below} if below else LEAF
 
 
 class Map(Atom):
@@ -61,27 +73,23 @@ class Map(Atom):
 
     def _entry(self, name: str) -> tuple[str, Atom]:
         known = self._fields.get(name)
-        return known if known is not None else (field(name), self._other or self)
+        return known if known is not None else (field(name), self._other or _LEAF_ATOM)
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)
 
-    def check(self, value: Any, path: str, typing: Typing) -> None:
+    def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is None:
             return
         if not isinstance(value, dict):
-            typing.add(path, f"expected map, got {shown(value)}")
+            typing.add(place, f"expected map, got {shown(value)}")
             return
-        fields, other = self._fields, self._other
         for name, item in value.items():
-            known = fields.get(name)
-            if known is not None:
-                known[1].check(item, f"{path}.{name}", typing)
-            elif other is not None:
-                other.check(item, f"{path}.{name}", typing)
-            else:
-                typing.add(f"{path}.{name}", "field not declared in schema")
+            element, atom = self._entry(name)
+            if atom is _LEAF_ATOM:
+                typing.add((place, element), "field not declared in schema")
                 return
+            atom.check(item, (place, element), typing)
 
     def field_set(self, value: Any) -> Tree | None:
         if self._atomic:
@@ -93,22 +101,20 @@ class Map(Atom):
             if item is not None and item.__class__ not in CONTAINERS:
                 tree[element] = LEAF
                 continue
-            below = atom.field_set(item)
-            owns_itself = item is None or item == _EMPTY or name not in self._fields
-            if below is None:
-                if owns_itself:
-                    tree[element] = LEAF
-            else:
-                tree[element] = {SELF: LEAF, **below} if owns_itself and below and SELF not in below else below
+            node = _node(item is None or item == _EMPTY or name not in self._fields, atom.field_set(item))
+            if node is not None:
+                tree[element] = node
         return tree or None
 
     def presence(self, value: Any) -> Tree:
         if self._atomic or not value or not isinstance(value, dict):
             return LEAF
         tree: Tree = {SELF: LEAF}
+        fields = self._fields
         for name in sorted(value):
             item = value[name]
-            element, atom = self._entry(name)
+            known = fields.get(name)
+            element, atom = known if known is not None else self._entry(name)
             tree[element] = atom.presence(item) if item.__class__ in CONTAINERS else LEAF
         return tree
 

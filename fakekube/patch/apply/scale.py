@@ -1,10 +1,11 @@
 """The books of an object as its scale has them.
 
-A scale has one field to own, `spec.replicas`; in the object it stands where the kind has it. Going to the scale, the
-managers that own the field there own it here; coming back, those that own it no more lose it, and new ones get it.
+A scale has one field to own, `spec.replicas`; in the object it stands where the kind has it. Going to the
+scale, the managers that own the field there own it here; coming back, those that own it no more lose it, and
+new ones get it.
 
-Specified by: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go. As there, managers that come from a scale
-have no time.
+Specified by: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go. As there, managers that come from a
+scale have no time.
 """
 
 from __future__ import annotations

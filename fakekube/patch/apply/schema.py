@@ -1,10 +1,10 @@
 """The atoms of a type: how the model's shapes, list types and map types look to apply.
 
-Built-in types are made into atoms once per process; those of custom resources once per field manager, since they come
-and go with their definitions.
+Built-in types are made into atoms once per process; those of custom resources once per field manager, since
+they come and go with their definitions.
 
-Specified by: k8s.io/kube-openapi/pkg/schemaconv (openapi.go, smd.go): atoms are made from the OpenAPI schema of a type,
-whose few departures from the Go type are the table `_SPECIAL` and the rules for defaults of keys.
+Specified by: k8s.io/kube-openapi/pkg/schemaconv (openapi.go, smd.go): atoms are made from the OpenAPI schema
+of a type, whose few departures from the Go type are the table `_SPECIAL` and the rules for defaults of keys.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def _make(type: Type) -> Atom:
         return _list(type, type.list_type, type.list_map_keys)
     atomic = type.map_type is MapType.ATOMIC
     if type.shape is Shape.MAP:
-        return Map(None, atom_of(type.items) if type.items else _DEDUCED, atomic=atomic, exact=_is_exact(type))
+        values = atom_of(type.items) if type.items else _DEDUCED
+        return Map(None, values, atomic=atomic, exact=_is_exact(type))
     if type.go.endswith(_ANYTHING):
         return _DEDUCED
     members = _members(type, embedded=type.embedded_resource)
@@ -151,7 +152,9 @@ def _list(type: Type, list_type: ListType, keys: tuple[str, ...]) -> Atom:
 
 
 def _key_default(field: Field | None) -> Any:
-    """The default of a key in OpenAPI: the zero value where that is always printed, unless the schema says more."""
+    """The default of a key in OpenAPI: the zero value where that is always printed, unless the schema says
+    more.
+    """
     if field is None:
         return None
     if not field.type.name:

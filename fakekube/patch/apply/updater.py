@@ -1,12 +1,13 @@
 """The algorithm of apply: who owns what after a change, what an applier gives up, and who objects.
 
-An object is held together with its version and atom (`Typed`), since every manager reads its paths in the version
-that it has used. Objects of other versions come from a `Convert`, which a field manager is given.
+An object is held together with its version and atom (`Typed`), since every manager reads its paths in the
+version that it has used. Objects of other versions come from a `Convert`, which a field manager is given.
 
 * `update`: whoever changes a field owns it, all others lose it.
-* `apply`: merges a configuration into the live object, removes what the applier had named before and names no more
-  unless somebody else owns it, and gives the applier what it names. A change of a field that another manager owns is a
-  conflict, unless forced: then the field changes hands. Naming the value that is there is no change: it is shared.
+* `apply`: merges a configuration into the live object, removes what the applier had named before and names no
+  more unless somebody else owns it, and gives the applier what it names. A change of a field that another
+  manager owns is a conflict, unless forced: then the field changes hands. Naming the value that is there is
+  no change: it is shared.
 
 Nothing given is changed; what did not change is the same object.
 
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from fakekube.patch.apply.atoms import Atom, Typing, TypingError, is_same
 from fakekube.patch.apply.elements import Path
 from fakekube.patch.apply.entries import Manager, Owned
-from fakekube.patch.apply.fields import LEAF, FieldSet
+from fakekube.patch.apply.fields import LEAF, FieldSet, Tree
 
 __all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
+
+_MAX_SETTLED: Final = 1024
 
 Owners = Mapping[Manager, Owned]
 Filter = Callable[[FieldSet], FieldSet]
@@ -62,7 +65,7 @@ class Typed:
     def check(self, *, duplicates: bool = False) -> Typed:
         """The same if it fits its type. Raises TypingError."""
         typing = Typing(duplicates=duplicates)
-        self.atom.check(self.value, "", typing)
+        self.atom.check(self.value, None, typing)
         typing.raise_if_any()
         return self
 
@@ -119,6 +122,8 @@ class Updater:
         """:param filters: by version, what writes never own."""
         self._convert = convert
         self._filters = filters
+        self._settled: dict[tuple[str, int], Tree] = {}
+        """By version and identity, trees that need no reconciling; kept here, they keep their identity."""
 
     def update(self, live: Typed, new: Typed, owners: Owners, manager: Manager) -> dict[Manager, Owned]:
         """The owners after `manager` has changed the object from `live` to `new`."""
@@ -150,13 +155,13 @@ class Updater:
         fields = keep(fields) if keep is not None else fields
         owners = {**owners, manager: Owned(fields, applied.api_version)}
         try:
-            merged = self._pruned(merged, owners, manager, last)
+            new = self._pruned(merged, owners, manager, last)
         except TypingError as error:
             raise TypingError(f"failed to prune fields: {error}") from None
-        if is_same(live.value, merged.value):
-            merged = live
-        result, _ = self._transferred(live, merged, owners, manager, force=force)
-        return merged, result
+        if new is not merged and is_same(live.value, new.value):
+            new = live
+        result, _ = self._transferred(live, new, owners, manager, force=force)
+        return new, result
 
     def _transferred(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, *, force: bool
@@ -193,11 +198,12 @@ class Updater:
             comparisons[version] = before.compare(after).filtered(self._filters.get(version))
         return comparisons[version]
 
+    def _at(self, version: str, typed: Typed) -> Typed:
+        return typed if typed.api_version == version else self._convert(typed, version)
+
     def _converted(self, typed: Typed, version: str, problem: str) -> Typed:
-        if typed.api_version == version:
-            return typed
         try:
-            return self._convert(typed, version)
+            return self._at(version, typed)
         except TypingError as error:
             raise TypingError(f"{problem}: {error}") from None
 
@@ -206,12 +212,24 @@ class Updater:
         result: dict[Manager, Owned] = {}
         for manager, owned in owners.items():
             try:
-                typed = live if owned.api_version == live.api_version else self._convert(live, owned.api_version)
+                typed = self._at(owned.api_version, live)
             except UnknownVersion:
                 continue
-            tree = typed.atom.reconcile(owned.fields.tree)
-            result[manager] = owned if tree is owned.fields.tree else owned.with_fields(FieldSet(tree))
+            result[manager] = owned.with_fields(self._reconciled_fields(owned.fields, typed))
         return result
+
+    def _reconciled_fields(self, fields: FieldSet, typed: Typed) -> FieldSet:
+        """Sets that are as their type wants them come again and again, as the same trees."""
+        key = (typed.api_version, id(fields.tree))
+        if key in self._settled:
+            return fields
+        tree = typed.atom.reconcile(fields.tree)
+        if tree is not fields.tree:
+            return FieldSet(tree)
+        if len(self._settled) >= _MAX_SETTLED:
+            self._settled.clear()
+        self._settled[key] = tree
+        return fields
 
     def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:
         """The merged object without what the applier has given up and nobody else owns."""
@@ -220,8 +238,9 @@ class Updater:
         given_up = last.fields - owners[manager].fields
         if not given_up and last.api_version == merged.api_version:
             return merged
+        problem = "failed to convert merged object to last applied version"
         try:
-            before = self._converted(merged, last.api_version, "failed to convert merged object to last applied version")
+            before = self._converted(merged, last.api_version, problem)
         except UnknownVersion:
             return merged
         removed = before.remove(before.with_named_fields(last.fields))
@@ -233,10 +252,7 @@ class Updater:
             removed = self._with_dangling_items(before, removed, last)
         except TypingError as error:
             raise TypingError(f"failed add back dangling items: {error}") from None
-        return self._convert_back(removed, owners[manager].api_version)
-
-    def _convert_back(self, typed: Typed, version: str) -> Typed:
-        return typed if typed.api_version == version else self._convert(typed, version)
+        return self._at(owners[manager].api_version, removed)
 
     def _with_owned_items(self, merged: Typed, pruned: Typed, first: str, owners: Owners) -> Typed:
         """What is pruned, with what anybody owns; the version of the pruned object first."""
@@ -246,9 +262,10 @@ class Updater:
         for version, fields in owned_in.items():
             if not fields and version == first:
                 continue
+            problem, where = "failed to convert", f"object at version {version}"
             try:
-                merged = self._converted(merged, version, f"failed to convert merged object at version {version}")
-                pruned = self._converted(pruned, version, f"failed to convert pruned object at version {version}")
+                merged = self._converted(merged, version, f"{problem} merged {where}")
+                pruned = self._converted(pruned, version, f"{problem} pruned {where}")
             except UnknownVersion:
                 continue
             kept = pruned.named_field_set() | merged.with_named_fields(fields)
@@ -257,10 +274,9 @@ class Updater:
 
     def _with_dangling_items(self, merged: Typed, pruned: Typed, last: Owned) -> Typed:
         """What is pruned, with what was not owned by the applier but went with a parent."""
+        problem = "failed to convert pruned object to last applied version"
         try:
-            pruned = self._converted(
-                pruned, last.api_version, "failed to convert pruned object to last applied version"
-            )
+            pruned = self._converted(pruned, last.api_version, problem)
         except UnknownVersion:
             return merged
         gone = merged.named_field_set() - pruned.named_field_set()
