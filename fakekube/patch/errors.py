@@ -9,14 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.errors import StatusError
+from fakekube.errors.status import generic
 
-__all__ = ["go_kind", "type_mismatch", "unprocessable"]
+__all__ = ["go_kind", "type_mismatch", "uninterpreted", "unprocessable"]
 
 
 def unprocessable() -> StatusError:
     """422 without a cause: the patch is well formed and does not fit the object."""
     message = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", message, {})
+
+
+def uninterpreted(message: str) -> StatusError:
+    """500 without a reason: an error for which the real server knows no code."""
+    return generic(500, "", message)
 
 
 def type_mismatch(value: Any, wanted: str) -> str:

@@ -32,7 +32,7 @@ class TypingError(Exception):
 
 
 Place = tuple["Place", str] | None
-"""Where a value is: the place of what holds it, and its path element. Only problems ask what that is in print."""
+"""Where a value is: the place of what holds it, and its path element. Printed only where something is wrong."""
 
 
 class Typing:

@@ -82,9 +82,7 @@ class FieldSet:
         return FieldSet(children(self.tree.get(element, LEAF)))
 
     def matching(self, patterns: Sequence[tuple[str | None, ...]]) -> FieldSet:
-        """The paths that begin as one of the patterns, in which None stands for any element; their parents as
-        well.
-        """
+        """The paths that begin as one of the patterns (None stands for any element), and their parents."""
         return FieldSet(_matching(self.tree, patterns))
 
     def __contains__(self, path: Path) -> bool:
@@ -146,8 +144,8 @@ def joined(member: bool, below: Tree) -> Tree | None:
     return {SELF: LEAF, **below} if member else below
 
 
-# The operations below work on sets and on nodes alike: the mark of membership is an element like any other, as long as
-# both nodes have children. What is left for `_..._of_nodes` are leaves.
+# The operations below work on sets and on nodes alike: the mark of membership is an element like any other,
+# as long as both nodes have children. What is left for `_..._of_nodes` are leaves.
 
 
 def union(a: Tree, b: Tree) -> Tree:
@@ -236,7 +234,7 @@ def _intersection_of_nodes(a: Tree, b: Tree) -> Tree | None:
 
 
 def _as_node(tree: Tree) -> Tree | None:
-    """What is left of a node with children: nothing, a leaf if that is only the mark of membership, or a node."""
+    """What is left of a node with children: nothing, a leaf (the mark of membership only), or a node."""
     if not tree:
         return None
     return LEAF if len(tree) == 1 and SELF in tree else tree

@@ -60,9 +60,7 @@ def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
 
 
 def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    """The object remembering what has been applied, if it remembers any configuration; else the object
-    itself.
-    """
+    """The object, remembering what has been applied if it remembers any configuration."""
     if not annotation(obj):
         return obj
     text = _configuration(applied)

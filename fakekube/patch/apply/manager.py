@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from fakekube.errors import StatusError
-from fakekube.errors.status import bad_request, generic
+from fakekube.errors.status import bad_request
 from fakekube.patch.apply import entries, last_applied
 from fakekube.patch.apply.atoms import Atom, TypingError
 from fakekube.patch.apply.elements import field, printed_path
@@ -29,6 +29,7 @@ from fakekube.patch.apply.fields import FieldSet
 from fakekube.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
 from fakekube.patch.conversion import ConversionError, convert
+from fakekube.patch.errors import uninterpreted
 from fakekube.schema.model import Type
 
 __all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
@@ -133,9 +134,7 @@ class FieldManager:
         self._set_entries(metadata, managed, before)
 
     def _requested(self, requested: Any, before: list[Any]) -> Managed:
-        """What a request takes for the books: its own if it may and can write them, else those of the live
-        object.
-        """
+        """The books a request starts from: its own if it may and can write them, else the live object's."""
         if not self._subresource and requested != before:
             if entries.is_reset(requested):
                 return Managed()
@@ -194,7 +193,7 @@ class FieldManager:
         try:
             managed = entries.decode(before)
         except EntryError as error:
-            raise generic(500, "", f"failed to decode managed fields: {error}") from None
+            raise uninterpreted(f"failed to decode managed fields: {error}") from None
         base = live if live is not None else self._empty
         if not managed.owners:
             managed = self._before_first_apply(base, managed, now)
@@ -211,7 +210,7 @@ class FieldManager:
         try:
             return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
         except TypingError as error:
-            raise generic(500, "", f"{problem}: {error}") from None
+            raise uninterpreted(f"{problem}: {error}") from None
 
     def _applied(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
@@ -226,7 +225,7 @@ class FieldManager:
             new, owners = self._merged(old, configuration, managed, who, force)
         except TypingError as error:
             self._check_live(old)
-            raise generic(500, "", str(error)) from None
+            raise uninterpreted(str(error)) from None
         times = dict(managed.times)
         if who in owners:
             fields = owners[who].fields - _NEVER_OWNED
@@ -250,14 +249,14 @@ class FieldManager:
             return self._typed(value).check()
         except TypingError as error:
             what = self._described(applied)
-            raise generic(500, "", f"failed to create typed patch object ({what}): {error}") from None
+            raise uninterpreted(f"failed to create typed patch object ({what}): {error}") from None
 
     def _check_live(self, live: Typed) -> None:
         try:
             live.check(duplicates=True)
         except TypingError as error:
             what = self._described(live.value)
-            raise generic(500, "", f"failed to create typed live object ({what}): {error}") from None
+            raise uninterpreted(f"failed to create typed live object ({what}): {error}") from None
 
     def _merged(
         self, live: Typed, applied: Typed, managed: Managed, who: Manager, force: bool
@@ -288,16 +287,14 @@ class FieldManager:
     def misfit(self, applied: Object, problem: str) -> StatusError:
         """500 for a result that does not decode (`problem` in the decoder's words)."""
         name = self._gvk.removeprefix("/")
-        return generic(
-            500,
-            "",
+        return uninterpreted(
             f"failed to convert new object ({self._described(applied)}) to proper version: "
-            f"unable to convert unstructured object to {name}: {problem}",
+            f"unable to convert unstructured object to {name}: {problem}"
         )
 
     def _not_convertible(self, problem: str) -> StatusError:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"
-        return generic(500, "", f"{problem} to proper version: {reason}")
+        return uninterpreted(f"{problem} to proper version: {reason}")
 
     # ------------------------------------------------------------ parts
 

@@ -13,7 +13,17 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from fakekube.patch.apply.atoms import CONTAINERS, NOTHING, Atom, Difference, Place, Scalar, Typing, difference_of, shown
+from fakekube.patch.apply.atoms import (
+    CONTAINERS,
+    NOTHING,
+    Atom,
+    Difference,
+    Place,
+    Scalar,
+    Typing,
+    difference_of,
+    shown,
+)
 from fakekube.patch.apply.elements import SELF, field
 from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined
 
@@ -30,9 +40,7 @@ def _entries(value: Any) -> dict[str, Any]:
 
 
 def _node(owns_itself: bool, below: Tree | None) -> Tree | None:
-    """The node of an entry that owns itself or does not; what is below it may be nothing, or the entry as a
-    leaf.
-    """
+    """The node of an entry that owns itself or does not, with what is below it, if anything."""
     if not owns_itself:
         return below
     return {SELF: LEAF, **below} if below else LEAF

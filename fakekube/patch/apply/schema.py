@@ -152,9 +152,7 @@ def _list(type: Type, list_type: ListType, keys: tuple[str, ...]) -> Atom:
 
 
 def _key_default(field: Field | None) -> Any:
-    """The default of a key in OpenAPI: the zero value where that is always printed, unless the schema says
-    more.
-    """
+    """The default of a key in OpenAPI: what the schema says, else the zero value if that is always printed."""
     if field is None:
         return None
     if not field.type.name:
