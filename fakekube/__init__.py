@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
-    from fakekube.testing.client import UnknownResource
-    from fakekube.testing.errors import ApiError
+    from fakekube.client import UnknownResource
+    from fakekube.client import ApiError
     from fakekube.testing.manifests import ManifestError
 
 __all__ = ["ApiError", "Cluster", "ManifestError", "UnknownResource"]
 
 _HOMES = {
-    "ApiError": "fakekube.testing.errors", "Cluster": "fakekube.cluster", "ManifestError": "fakekube.testing.manifests",
-    "UnknownResource": "fakekube.testing.client",
+    "ApiError": "fakekube.client", "Cluster": "fakekube.cluster", "ManifestError": "fakekube.testing.manifests",
+    "UnknownResource": "fakekube.client",
 }
 
 

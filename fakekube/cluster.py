@@ -17,12 +17,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fakekube.assembly import Machinery, build
+from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
 from fakekube.controllers import Manager, of_profile
 from fakekube.store import Retention
-from fakekube.testing.client import Client
 from fakekube.testing.clients import Clients
-from fakekube.testing.errors import ApiError
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.manifests import Source, objects
 from fakekube.verbs.backend import Settings

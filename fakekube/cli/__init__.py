@@ -39,9 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
     """A running cluster with its manifests loaded. Raises UsageError."""
+    from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
-    from fakekube.testing.errors import ApiError
-    from fakekube.testing.client import UnknownResource
     from fakekube.testing.manifests import ManifestError
 
     cluster = Cluster(

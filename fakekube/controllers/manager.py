@@ -17,12 +17,11 @@ from typing import Any
 
 import orjson
 
+from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.resources.registry import Resource
 from fakekube.streams import Stream
-from fakekube.testing.client import Client
-from fakekube.testing.errors import ApiError
 
 __all__ = ["Manager"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.resources.registry import Resource
-from fakekube.testing.errors import ApiError
 
 __all__ = ["NamespaceController"]
 

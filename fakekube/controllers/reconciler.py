@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from fakekube.client import Client
 from fakekube.resources.registry import Resource
-from fakekube.testing.client import Client
 
 __all__ = ["Key", "Reconciler"]
 

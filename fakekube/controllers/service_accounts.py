@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.testing.errors import ApiError
 
 __all__ = ["ServiceAccountController"]
 

@@ -16,10 +16,10 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
+from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.resources.registry import Registry, Resource
 from fakekube.streams import Stream
-from fakekube.testing.errors import ApiError
 from fakekube.verbs.systemfields import timestamp
 
 __all__ = ["Client", "UnknownResource"]

@@ -1,0 +1,85 @@
+"""The rooms of the house: who may import whom, and that the import of the package stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "fakekube"
+
+#: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture.
+ROW = ("cli", "cluster", "testing", "controllers", "client", "assembly", "server", "api", "auth", "verbs", "crd", "views", "codecs",
+       "patch", "admission", "resources", "cel", "store")
+
+#: What any room may import, itself importing nothing of the row.
+FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data"})
+
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports at run time."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fakekube"):
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("fakekube"))
+
+
+def files(room: str) -> list[Path]:
+    folder = PACKAGE / room
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [PACKAGE / f"{room}.py"]
+
+
+@pytest.mark.parametrize("room", ROW)
+def test_a_room_imports_only_what_stands_after_it(room: str) -> None:
+    allowed = {*ROW[ROW.index(room):], *FURNITURE}
+    wrong = [
+        f"{file.relative_to(PACKAGE)}: {module}"
+        for file in files(room)
+        for module in imports(file)
+        if room_of(module) not in allowed
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("piece", sorted(FURNITURE))
+def test_furniture_stands_alone(piece: str) -> None:
+    wrong = [
+        f"{file.relative_to(PACKAGE)}: {module}"
+        for file in files(piece)
+        for module in imports(file)
+        if room_of(module) not in FURNITURE
+    ]
+    assert not wrong
+
+
+def test_the_store_knows_nothing_of_ours() -> None:
+    assert {room_of(module) for file in files("store") for module in imports(file)} <= {"store"}
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, fakekube; print(sorted(m for m in sys.modules if m.startswith(('fakekube.', 'orjson', 'yaml'))))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_every_module_tells_its_theory() -> None:
+    silent = [
+        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    ]
+    assert not silent
