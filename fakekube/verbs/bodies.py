@@ -23,7 +23,6 @@ from fakekube.errors import StatusError, status
 from fakekube.resources.registry import GVK
 from fakekube.resources.strategy import Object
 from fakekube.schema import decode as schema_decode
-from fakekube.schema import defaults
 from fakekube.schema.builtin import builtins
 from fakekube.verbs.scope import Scope
 
@@ -45,6 +44,8 @@ class Parsed:
     """What the format's strict reader complains of (YAML)."""
     source: bytes | None = None
     """The JSON that it was read from, if it was."""
+    cbor: bytes | None = None
+    """The CBOR that it was read from, if it was: it is explained in words of its own."""
 
 
 @dataclass(slots=True)
@@ -135,11 +136,13 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
             value, problems = yaml.loads(body)
             return Parsed(value, (), yaml.strict_error(problems) if problems else "")
         if form == "cbor":
-            return Parsed(cbor.loads(body))
+            return Parsed(cbor.loads(body), cbor=body)
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
-        raise Problem(str(error), kind) from None
+        type_ = builtins().kind_type(kind.group, kind.version, kind.kind) if form == "cbor" else None
+        explained = cbor.explain(body, type_)[0] if type_ is not None else ""
+        raise Problem(explained or str(error), kind) from None
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None
@@ -192,14 +195,18 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     try:
         obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
-        raise Problem(str(error), kind) from None
+        explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
+        raise Problem(explained or str(error), kind) from None
     if (kind.kind, kind.group) != (expected.kind, expected.group):
         internal = f"{internal_package(expected.group)}.{expected.kind}"
         problem = f"converting ({kind.version}.{kind.kind}) to ({internal}): unknown conversion"
         raise Problem(problem, kind)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    return obj, strict.messages if strict is not None else []
+    findings = strict.messages if strict is not None else []
+    if findings and parsed.cbor is not None and found is not None:
+        findings = [cbor.explain(parsed.cbor, found)[1]]
+    return obj, findings
 
 
 #: API group → Go package of its internal types, where that is not the first word of the group's name.

@@ -1,0 +1,130 @@
+"""Writes CBOR as Kubernetes profiles it.
+
+All strings are byte strings, []byte fields are byte strings under tag 22 (the client shall think of base64),
+floats take the fewest bytes. The real server shuffles the members of maps on purpose; here they stand in the
+order of the object.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (encode.go).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from fakekube.codecs.cbor_items import head
+from fakekube.codecs.errors import EncodeError
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["encoded", "with_bytes"]
+
+_STRING_HEADS: Final = [head(2, length) for length in range(256)]
+_keys: dict[str, bytes] = {}
+_KEYS_KEPT: Final = 20_000
+
+
+def encoded(value: Any) -> bytes:
+    """The item of a value: plain JSON data, and bytes.
+
+    Raises:
+        EncodeError: an integer beyond 64 bits, NaN, an infinity, or nesting too deep.
+    """
+    chunks: list[bytes] = []
+    try:
+        _write(value, chunks.append)
+    except (struct.error, RecursionError, OverflowError) as error:
+        raise EncodeError(f"cbor: {error}") from None
+    return b"".join(chunks)
+
+
+def _write(value: Any, emit: Callable[[bytes], None]) -> None:
+    kind = value.__class__
+    if kind is str:
+        data = value.encode()
+        length = len(data)
+        emit(_STRING_HEADS[length] if length < 256 else head(2, length))
+        emit(data)
+    elif kind is dict:
+        emit(head(5, len(value)))
+        for key, member in value.items():
+            emit(_keys.get(key) or _key(key))
+            _write(member, emit)
+    elif kind is list:
+        emit(head(4, len(value)))
+        for item in value:
+            _write(item, emit)
+    elif kind is int:
+        emit(head(0, value) if value >= 0 else head(1, -1 - value))
+    elif kind is bool:
+        emit(b"\xf5" if value else b"\xf4")
+    elif value is None:
+        emit(b"\xf6")
+    elif kind is bytes:
+        emit(b"\xd6" + head(2, len(value)) + value)
+    elif isinstance(value, float):
+        emit(_float(value))
+    else:
+        raise EncodeError(f"cbor: {kind.__name__} has no form")
+
+
+def _key(key: str) -> bytes:
+    data = key.encode()
+    encoded = head(2, len(data)) + data
+    if len(_keys) < _KEYS_KEPT:
+        _keys[key] = encoded
+    return encoded
+
+
+def _float(number: float) -> bytes:
+    if not math.isfinite(number):
+        raise EncodeError(f"cbor: unsupported value: {'NaN' if math.isnan(number) else 'Inf'}")
+    for first, form in ((b"\xf9", ">e"), (b"\xfa", ">f")):
+        try:
+            packed = struct.pack(form, number)
+        except OverflowError:
+            continue
+        if struct.unpack(form, packed)[0] == number:
+            return first + packed
+    return b"\xfb" + struct.pack(">d", number)
+
+
+_bytes_within: dict[Type, bool] = {}
+
+
+def _has_bytes(type_: Type) -> bool:
+    """Is there a []byte or a float somewhere in this type?"""
+    known = _bytes_within.get(type_)
+    if known is None:
+        _bytes_within[type_] = False  # for types within themselves
+        known = type_.shape in _CHANGED or any(_has_bytes(inner) for inner in _inner(type_))
+        _bytes_within[type_] = known
+    return known
+
+
+_CHANGED: Final = (Shape.BYTES, Shape.NUMBER)
+
+
+def _inner(type_: Type) -> list[Type]:
+    if type_.shape is Shape.STRUCT:
+        return [field.type for field in type_.fields.values()]
+    return [type_.items] if type_.items is not None else []
+
+
+def with_bytes(type_: Type, value: Any) -> Any:
+    """The value with bytes in the place of base64, and floats where there must be floats."""
+    if value is None or not _has_bytes(type_):
+        return value
+    shape = type_.shape
+    if shape is Shape.STRUCT:
+        fields = type_.fields
+        known = ((name, member, fields.get(name)) for name, member in value.items())
+        return {name: with_bytes(field.type, member) if field else member for name, member, field in known}
+    if type_.items is not None:
+        items = type_.items
+        if shape is Shape.MAP:
+            return {key: with_bytes(items, member) for key, member in value.items()}
+        return [with_bytes(items, item) for item in value]
+    return base64.b64decode(value) if shape is Shape.BYTES else float(value)

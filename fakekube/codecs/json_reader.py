@@ -1,0 +1,261 @@
+"""Reads JSON with Go's rules and words, where the quick reader would not.
+
+Go is more lenient than orjson: broken UTF-8 and lone surrogates become U+FFFD, numbers beyond float64 are
+accepted where nothing reads them, depth goes to 10,000. And it knows the paths of members that are given
+twice.
+
+Specified by: Go's encoding/json (scanner.go, decode.go), sigs.k8s.io/json (duplicate fields).
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from math import isfinite
+from typing import Any, Final
+
+from fakekube.codecs.errors import DecodeError
+from fakekube.errors.field import go_quote
+
+__all__ = ["MAXIMUM_DEPTH", "Overflow", "Reader", "utf8"]
+
+#: Objects and arrays nest this deep at most.
+MAXIMUM_DEPTH: Final = 10_000
+
+_MAXIMUM_DUPLICATES: Final = 100
+
+
+class Overflow(float):
+    """A number beyond float64, say 1e999: infinite, but remembers how it was written.
+
+    Go accepts it where nothing reads it; reading it fails with `json: cannot unmarshal number 1e999 into …`.
+    """
+
+    __slots__ = ("literal",)
+    literal: str
+
+    def __new__(cls, literal: str) -> Overflow:
+        number = super().__new__(cls, literal)
+        number.literal = literal
+        return number
+
+
+def _one_replacement_a_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error("fakekube.go", _one_replacement_a_byte)
+
+
+def utf8(data: bytes) -> str:
+    """The text of these bytes, each byte that is not UTF-8 replaced by U+FFFD, as Go does it."""
+    return data.decode("utf-8", "fakekube.go")
+
+
+_SPACE: Final = re.compile(rb"[ \t\r\n]*").match
+_STRING: Final = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*').match
+_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").match
+_ESCAPE: Final = re.compile(
+    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
+).sub
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_LITERALS: Final = {b"t": (b"true", True), b"f": (b"false", False), b"n": (b"null", None)}
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    high, low, code, character = match.groups()
+    if character:
+        return _ESCAPES.get(character, character)
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    return "\ufffd" if 0xD800 <= int(code, 16) < 0xE000 else chr(int(code, 16))
+
+
+class _Frame:
+    """An object or array that is being read."""
+
+    __slots__ = ("container", "empty", "key", "seen")
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+        self.seen: set[str] = set()
+        self.key = ""
+        self.empty = True
+
+
+class Reader:
+    """Reads a document with Go's rules and words; iterative, so that depth costs no stack."""
+
+    def __init__(self, body: bytes, merge: bool) -> None:
+        self._body = body
+        self._merge = merge
+        self._at = 0
+        self._frames: list[_Frame] = []
+        self._duplicates: dict[str, None] = {}
+
+    def read(self) -> tuple[Any, list[str]]:
+        """The value and the paths of what is given twice. Raises DecodeError."""
+        value = self._value(None)
+        while self._frames:
+            frame = self._frames[-1]
+            if type(frame.container) is dict:
+                self._member(frame)
+            else:
+                self._element(frame)
+        self._at = self._skip_space()
+        if self._at < len(self._body):
+            raise self._unexpected("after top-level value")
+        return value, list(self._duplicates)
+
+    def _value(self, existing: Any) -> Any:
+        """Read a scalar whole, an object or array only begun. `existing` is an object to be merged into."""
+        first = self._next()
+        if first == b'"':
+            return self._string()
+        if first in b"{[":
+            return self._begin({} if first == b"{" else [], existing)
+        if first in b"-0123456789":
+            return self._number()
+        if first in _LITERALS:
+            return self._literal(*_LITERALS[first])
+        raise self._unexpected("looking for beginning of value")
+
+    def _begin(self, container: Any, existing: Any) -> Any:
+        if len(self._frames) >= MAXIMUM_DEPTH:
+            raise self._unexpected("exceeded max depth")
+        if self._merge and type(container) is dict and type(existing) is dict:
+            container = existing
+        self._at += 1
+        self._frames.append(_Frame(container))
+        return container
+
+    def _member(self, frame: _Frame) -> None:
+        if self._ended(frame, b"}", "after object key:value pair"):
+            return
+        if self._next() != b'"':
+            raise self._unexpected("looking for beginning of object key string")
+        frame.key = key = self._string()
+        if self._next() != b":":
+            raise self._unexpected("after object key")
+        self._at += 1
+        if key in frame.seen:
+            self._report_duplicate()
+        frame.seen.add(key)
+        frame.container[key] = self._value(frame.container.get(key))
+
+    def _element(self, frame: _Frame) -> None:
+        if not self._ended(frame, b"]", "after array element"):
+            frame.container.append(None)
+            frame.container[-1] = self._value(None)
+
+    def _ended(self, frame: _Frame, bracket: bytes, context: str) -> bool:
+        """Is this the end of the container? Else pass the comma before a further member."""
+        found = self._next()
+        if found == bracket:
+            self._at += 1
+            self._frames.pop()
+            return True
+        if frame.empty:
+            frame.empty = False
+        elif found == b",":
+            self._at += 1
+        else:
+            raise self._unexpected(context)
+        return False
+
+    def _string(self) -> str:
+        match = _STRING(self._body, self._at)
+        assert match is not None
+        end = match.end()
+        if self._body[end : end + 1] != b'"':
+            raise self._broken_string(end)
+        text = utf8(self._body[self._at + 1 : end])
+        self._at = end + 1
+        if "\\" not in text:
+            return text
+        return _ESCAPE(_unescaped, text)
+
+    def _broken_string(self, at: int) -> DecodeError:
+        self._at = at
+        if self._body[at : at + 1] != b"\\":
+            return self._unexpected("in string literal")
+        self._at += 1
+        if self._body[at + 1 : at + 2] != b"u":
+            return self._unexpected("in string escape code")
+        self._at += 1
+        while self._body[self._at : self._at + 1] in _HEXADECIMAL:
+            self._at += 1
+        return self._unexpected("in \\u hexadecimal character escape")
+
+    def _number(self) -> int | float:
+        match = _NUMBER(self._body, self._at)
+        if match is None:
+            self._at += 1
+            raise self._unexpected("in numeric literal")
+        end = match.end()
+        following = self._body[end : end + 1]
+        if following == b"." and not match[1] and not match[2]:
+            self._at = end + 1
+            raise self._unexpected("after decimal point in numeric literal")
+        if following in (b"e", b"E") and not match[2]:
+            self._at = end + (2 if self._body[end + 1 : end + 2] in (b"+", b"-") else 1)
+            raise self._unexpected("in exponent of numeric literal")
+        self._at = end
+        literal = match[0].decode()
+        if not match[1] and not match[2]:
+            return _integer(literal)
+        number = float(literal)
+        return number if isfinite(number) else Overflow(literal)
+
+    def _literal(self, word: bytes, value: Any) -> Any:
+        for expected in word:
+            if self._body[self._at : self._at + 1] != bytes((expected,)):
+                raise self._unexpected(f"in literal {word.decode()} (expecting {chr(expected)!r})")
+            self._at += 1
+        return value
+
+    def _skip_space(self) -> int:
+        match = _SPACE(self._body, self._at)
+        assert match is not None
+        return match.end()
+
+    def _next(self) -> bytes:
+        self._at = self._skip_space()
+        if self._at >= len(self._body):
+            raise DecodeError("unexpected end of JSON input")
+        return self._body[self._at : self._at + 1]
+
+    def _unexpected(self, context: str) -> DecodeError:
+        """The error about the byte at which reading stands, or about the missing one."""
+        if self._at >= len(self._body):
+            return DecodeError("unexpected end of JSON input")
+        return DecodeError(f"invalid character {_quoted_byte(self._body[self._at])} {context}")
+
+    def _report_duplicate(self) -> None:
+        if len(self._duplicates) >= _MAXIMUM_DUPLICATES:
+            return
+        path = ""
+        for frame in self._frames:
+            if type(frame.container) is list:
+                path += f"[{len(frame.container) - 1}]"
+            else:
+                path += f".{frame.key}" if path else frame.key
+        self._duplicates[path] = None
+
+
+_HEXADECIMAL: Final = frozenset(bytes((code,)) for code in b"0123456789abcdefABCDEF")
+
+
+def _integer(literal: str) -> int | float:
+    """An integer however long; beyond what a float holds, an Overflow."""
+    return int(literal) if isfinite(float(literal)) else Overflow(literal)
+
+
+def _quoted_byte(code: int) -> str:
+    """A byte as Go's scanner shows it: as the character of that number, in single quotes."""
+    if code == ord("'"):
+        return r"'\''"
+    if code == ord('"'):
+        return "'\"'"
+    return f"'{go_quote(chr(code))[1:-1]}'"
