@@ -6,6 +6,7 @@ etcd's mvcc and the watch cache in front of it are to a real API server. Theory 
 * `timeline` owns the lock and the one global revision, and says which past can still be read.
 * `versions` holds the keys of one bucket: their heads, and an undo log that leads back to any readable
   revision.
+* `keys` is the sorted set of keys that `versions` pages through.
 * `history` holds the events of one bucket in order, and the two windows in which watches may start.
 * `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is one watcher's place.
 * `store` is the set of buckets: compaction, snapshots, forks.

@@ -91,7 +91,7 @@ class Bucket(Generic[V]):
     def _page_then(self, span: tuple[str, str | None], limit: int, revision: int) -> Page[V]:
         contents = self._contents
         records = contents.versions.then(span, limit, revision)
-        if limit <= 0 or len(records) < limit:
+        if not limit or len(records) < limit:
             return Page(records, False, 0, revision)
         rest = (records[-1].key + "\0", span[1])
         remaining = contents.versions.count(rest) - contents.history.growth(rest, revision)
@@ -220,7 +220,8 @@ class Bucket(Generic[V]):
             wake()
 
     def _floor(self, cached: bool) -> int:
-        """The oldest revision after which a cursor can begin: a compaction keeps the event of its own revision."""
+        """The oldest revision after which a cursor can begin: a compaction keeps the event of its own
+        revision."""
         return self._contents.history.floor if cached else max(self._timeline.compacted - 1, 0)
 
     def _own(self) -> Contents[V]:

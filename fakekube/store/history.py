@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import islice
 from operator import attrgetter
 from typing import Generic, TypeVar
 
+from fakekube.store.keys import Span
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Event
-from fakekube.store.versions import Span
 
 __all__ = ["History"]
 
@@ -87,7 +86,7 @@ class History(Generic[V]):
         """How many keys of a span came into being after a revision, less those that ceased to be."""
         first, end = span
         growth = 0
-        for event in islice(self._events, bisect_right(self._events, revision, key=_revision), None):
+        for event in self._events[bisect_right(self._events, revision, key=_revision) :]:
             if first <= event.key and (end is None or event.key < end):
                 growth += (event.record is not None) - (event.previous is not None)
         return growth

@@ -1,9 +1,9 @@
 """The keys of one bucket and what they hold: now, and at every revision that can still be read.
 
-The present is a dictionary of heads and a sorted list of their keys. The past is an undo log for each key:
-the events that replaced something, oldest first. The state of a key at a revision is what the first later
-event replaced, or the head if there is none. A deleted key stays in a second sorted list, `gone`, as long as
-its undo log does.
+The present is a dictionary of heads and a sorted set of their keys. The past is an undo log for each key: the
+events that replaced something, oldest first. The state of a key at a revision is what the first later event
+replaced, or the head if there is none. A deleted key stays in a second sorted set, `gone`, as long as its
+undo log does.
 
 So a page costs what it shows, at the head exactly, at an old revision plus the keys that came and went since
 within it. Not thread-safe: `Bucket` holds the lock.
@@ -11,24 +11,22 @@ within it. Not thread-safe: `Bucket` holds the lock.
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Generic, TypeVar
 
+from fakekube.store.keys import SortedKeys, Span
 from fakekube.store.values import Event, Record
 
-__all__ = ["Span", "Versions"]
+__all__ = ["Versions"]
 
 V = TypeVar("V")
 
 _revision = attrgetter("revision")
 
-#: Keys from the first (inclusive) to the second (exclusive; None: no end).
-Span = tuple[str, str | None]
-
+#: How many keys reads of the past look at in one go, at least: not all of them need have been there.
+_BATCH = 100
 
 class Versions(Generic[V]):
     """Version chains of the keys of one bucket."""
@@ -38,8 +36,8 @@ class Versions(Generic[V]):
     def __init__(self) -> None:
         self.heads: dict[str, Record[V]] = {}
         """What every key holds now."""
-        self._keys: list[str] = []
-        self._gone: list[str] = []
+        self._keys = SortedKeys()
+        self._gone = SortedKeys()
         self._undo: dict[str, list[Event[V]]] = {}
 
     def copy(self) -> Versions[V]:
@@ -61,35 +59,34 @@ class Versions(Generic[V]):
         key, record, previous = event.key, event.record, event.previous
         if record is None:
             del self.heads[key]
-            _remove(self._keys, key)
-            insort(self._gone, key)
+            self._keys.remove(key)
+            self._gone.add(key)
         else:
             self.heads[key] = record
         if previous is not None:
             self._undo.setdefault(key, []).append(event)
         elif record is not None:
-            insort(self._keys, key)
+            self._keys.add(key)
             if key in self._undo:
-                _remove(self._gone, key)
+                self._gone.remove(key)
 
     def forget(self, events: Iterable[Event[V]], revision: int) -> None:
         """Drop what only reads before `revision` need; `events` are those up to it that were not forgotten
         yet.
         """
-        emptied = False
         for key in {event.key for event in events if event.previous is not None}:
             undo = self._undo.get(key, [])
             del undo[: bisect_right(undo, revision, key=_revision)]
-            if not undo and self._undo.pop(key, None) is not None:
-                emptied = True
-        if emptied and self._gone:
-            self._gone = [key for key in self._gone if key in self._undo]
+            if not undo and self._undo.pop(key, None) is not None and key not in self.heads:
+                self._gone.remove(key)
 
     def at(self, key: str, revision: int) -> Record[V] | None:
         """What the key held at a revision."""
         head = self.heads.get(key)
-        if head is not None and head.revision <= revision:
-            return head
+        return head if head is not None and head.revision <= revision else self._before(key, revision)
+
+    def _before(self, key: str, revision: int) -> Record[V] | None:
+        """What a key that was written after a revision held at it."""
         undo = self._undo.get(key)
         if undo is not None:
             place = bisect_right(undo, revision, key=_revision)
@@ -101,31 +98,31 @@ class Versions(Generic[V]):
 
     def count(self, span: Span) -> int:
         """How many keys of the span hold something now."""
-        return len(_positions(self._keys, span))
+        return self._keys.count(span)
 
     def now(self, span: Span, limit: int) -> list[Record[V]]:
         """The first `limit` records of the span (0: all)."""
-        positions = _positions(self._keys, span)
-        end = min(positions.stop, positions.start + limit) if limit > 0 else positions.stop
-        return list(map(self.heads.__getitem__, self._keys[positions.start : end]))
+        return list(map(self.heads.__getitem__, self._keys.first(span, limit)))
 
     def then(self, span: Span, limit: int, revision: int) -> list[Record[V]]:
         """The first `limit` records of the span (0: all) as they stood at a revision."""
-        records = (record for key in self._known(span) if (record := self.at(key, revision)) is not None)
-        return list(islice(records, limit) if limit > 0 else records)
+        records: list[Record[V]] = []
+        heads, (first, end) = self.heads, span
+        batch = max(limit, _BATCH) if limit else 0
+        while True:
+            keys = self._known((first, end), batch)
+            for key in keys:
+                head = heads.get(key)
+                record = head if head is not None and head.revision <= revision else self._before(key, revision)
+                if record is not None:
+                    records.append(record)
+                    if len(records) == limit:
+                        return records
+            if not batch or len(keys) < batch:
+                return records
+            first = keys[-1] + "\0"
 
-    def _known(self, span: Span) -> Iterator[str]:
-        """The keys of the span that hold something now, or did in the readable past, in order."""
-        keys = map(self._keys.__getitem__, _positions(self._keys, span))
-        gone = _positions(self._gone, span)
-        return heapq.merge(keys, map(self._gone.__getitem__, gone)) if gone else keys
-
-
-def _positions(keys: list[str], span: Span) -> range:
-    first, end = span
-    start = bisect_left(keys, first) if first else 0
-    return range(start, len(keys) if end is None else bisect_left(keys, end, lo=start))
-
-
-def _remove(keys: list[str], key: str) -> None:
-    del keys[bisect_left(keys, key)]
+    def _known(self, span: Span, limit: int) -> list[str]:
+        """The first `limit` keys of the span (0: all) that hold something now, or did in the readable past."""
+        keys, gone = self._keys.first(span, limit), self._gone.first(span, limit)
+        return sorted(keys + gone)[: limit or None] if gone else keys

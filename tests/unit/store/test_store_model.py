@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -159,6 +160,15 @@ class Twin:
 
 def triple(record: Record[object] | None) -> tuple[object, int, int] | None:
     return None if record is None else (record.value, record.created, record.revision)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_portions() -> Iterator[None]:
+    """Few keys are enough to fill a chunk, and a batch of a read of the past."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_keys, "_MAXIMUM", 2)
+        patch.setattr(store_versions, "_BATCH", 1)
+        yield
 
 
 class StoreMachine(RuleBasedStateMachine):

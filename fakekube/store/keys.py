@@ -1,0 +1,114 @@
+"""A sorted set of keys in which writing, finding and counting cost little however many there are.
+
+The keys stand in chunks of bounded size, so that a new key moves the rest of one chunk and not of everything.
+`_lasts` holds the last key of each chunk: a bisection in it finds the chunk, one in the chunk the place. No
+chunk is empty. Counting takes the sizes of the chunks before a place, which are added up when they are first
+asked for after a change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import accumulate
+
+__all__ = ["SortedKeys", "Span"]
+
+#: Keys from the first (inclusive) to the second (exclusive; None: no end).
+Span = tuple[str, str | None]
+
+#: A chunk of more keys is split in two.
+_MAXIMUM = 1024
+
+
+class SortedKeys:
+    """Distinct keys in their order. Not thread-safe."""
+
+    __slots__ = ("_chunks", "_lasts", "_offsets")
+
+    def __init__(self) -> None:
+        self._chunks: list[list[str]] = []
+        self._lasts: list[str] = []
+        self._offsets: list[int] = []
+        """How many keys stand before each chunk, and in all; empty if that has to be found out anew."""
+
+    def copy(self) -> SortedKeys:
+        """An independent twin."""
+        twin = SortedKeys()
+        twin._chunks = [chunk.copy() for chunk in self._chunks]
+        twin._lasts = self._lasts.copy()
+        twin._offsets = self._offsets.copy()
+        return twin
+
+    def add(self, key: str) -> None:
+        """Add a key that is not there."""
+        lasts, chunks = self._lasts, self._chunks
+        self._offsets = []
+        place = bisect_left(lasts, key)
+        if place < len(lasts):
+            insort(chunks[place], key)
+        elif chunks:
+            place -= 1
+            chunks[place].append(key)
+            lasts[place] = key
+        else:
+            chunks.append([key])
+            lasts.append(key)
+        if len(chunks[place]) > _MAXIMUM:
+            self._split(place)
+
+    def _split(self, place: int) -> None:
+        chunk = self._chunks[place]
+        middle = len(chunk) // 2
+        self._chunks.insert(place + 1, chunk[middle:])
+        self._lasts.insert(place, chunk[middle - 1])
+        del chunk[middle:]
+
+    def remove(self, key: str) -> None:
+        """Remove a key that is there."""
+        self._offsets = []
+        place = bisect_left(self._lasts, key)
+        chunk = self._chunks[place]
+        del chunk[bisect_left(chunk, key)]
+        if not chunk:
+            del self._chunks[place], self._lasts[place]
+        else:
+            self._lasts[place] = chunk[-1]
+
+    def count(self, span: Span) -> int:
+        """How many keys lie in a span."""
+        first, end = span
+        before = self._rank(first) if first else 0
+        return max(0, (self._rank(end) if end is not None else self._offset(len(self._chunks))) - before)
+
+    def _rank(self, key: str) -> int:
+        """How many keys lie before a key."""
+        place = bisect_left(self._lasts, key)
+        inside = bisect_left(self._chunks[place], key) if place < len(self._chunks) else 0
+        return self._offset(place) + inside
+
+    def _offset(self, place: int) -> int:
+        if not self._offsets:
+            self._offsets = [0, *accumulate(map(len, self._chunks))]
+        return self._offsets[place]
+
+    def first(self, span: Span, limit: int) -> list[str]:
+        """The first `limit` keys of a span (0: all)."""
+        keys: list[str] = []
+        for run in self._runs(span):
+            keys += run[: limit - len(keys)] if limit else run
+            if limit and len(keys) >= limit:
+                break
+        return keys
+
+    def _runs(self, span: Span) -> Iterator[list[str]]:
+        """The keys of a span, chunk by chunk."""
+        first, end = span
+        start = bisect_left(self._lasts, first)
+        for place in range(start, len(self._chunks)):
+            chunk = self._chunks[place]
+            low = bisect_left(chunk, first) if place == start else 0
+            if end is not None and self._lasts[place] >= end:
+                yield chunk[low : bisect_left(chunk, end, lo=low)]
+                return
+            yield chunk[low:]
