@@ -112,7 +112,8 @@ class DiscoveryEndpoints:
     # ------------------------------------------------------------ encodings
 
     def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        return answers.negotiated(document, _META + kind, request, cbor=self._cbor)
+        cbor = self._cbor and kind == "APIResourceList"  # the lists of groups and versions are older
+        return answers.negotiated(document, _META + kind, request, cbor=cbor)
 
     def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """The aggregated form of these groups, if the client prefers it."""
