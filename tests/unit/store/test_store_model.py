@@ -21,6 +21,8 @@ from fakekube.store import (
     Retention,
     Snapshot,
     Store,
+    keys,
+    versions,
 )
 
 RETENTION = Retention(compaction_interval=None, window_minimum=3, window_maximum=6, window_age=10.0)
@@ -166,8 +168,8 @@ def triple(record: Record[object] | None) -> tuple[object, int, int] | None:
 def small_portions() -> Iterator[None]:
     """Few keys are enough to fill a chunk, and a batch of a read of the past."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_keys, "_MAXIMUM", 2)
-        patch.setattr(store_versions, "_BATCH", 1)
+        patch.setattr(keys, "_MAXIMUM", 2)
+        patch.setattr(versions, "_BATCH", 1)
         yield
 
 
