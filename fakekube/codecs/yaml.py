@@ -47,7 +47,10 @@ from fakekube.errors.field import go_quote
 if TYPE_CHECKING:
     from yaml.events import Event
 
-__all__ = ["dumps", "loads", "strict_error"]
+__all__ = ["STRICT_ERROR", "dumps", "loads", "strict_error"]
+
+#: How the error of a strict reader begins; its complaints follow, a line each.
+STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 
 _MAXIMUM_DEPTH: Final = 10_000
 #: Escapes that JSON knows and YAML does not: of surrogates, and of the slash.
@@ -82,7 +85,7 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
 
 def strict_error(problems: list[str]) -> str:
     """The error that YAMLToJSONStrict makes of the complaints of `loads`."""
-    return "yaml: unmarshal errors:\n  " + "\n  ".join(problems)
+    return STRICT_ERROR + "\n  ".join(problems)
 
 
 def dumps(value: Any) -> bytes:

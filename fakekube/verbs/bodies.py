@@ -97,7 +97,9 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
     if field_validation == "Strict":
         problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
         raise status.bad_request(_explained(problem, scope.kind, b""))
-    scope.request.warnings.extend(strict)
+    for finding in strict:
+        lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
+        scope.request.warnings.extend(line.strip() for line in lines)
 
 
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
