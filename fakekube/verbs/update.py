@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from fakekube.admission.chain import Operation
 from fakekube.resources.strategy import Object
-from fakekube.verbs import admitting, answers, bodies, managers, options, projecting, systemfields, versions, writing
+from fakekube.verbs import (
+    admitting,
+    answers,
+    bodies,
+    managers,
+    options,
+    projecting,
+    systemfields,
+    versions,
+    writing,
+)
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
@@ -25,21 +35,26 @@ def handle(scope: Scope) -> Response:
     systemfields.match_namespace(meta, scope.namespace)
     systemfields.match_name(meta, scope.name)
     systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projecting.update(
             scope, representation, lambda shown: managers.updated(scope, shown, versions.copied(body), chosen.field_manager)
         )
 
+    attempts: list[Object] = [body]
+
     def build(old: Object | None) -> Object:
         live = None if old is None else versions.from_storage(scope.resource, old)
-        fresh = versions.copied(body)  # a second attempt starts from what the client sent
+        # The write path owns and changes what it gets: a second attempt starts from what the client sent.
+        fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
+        systemfields.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, managers.updated(scope, live, fresh, chosen.field_manager))
         admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
         systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
     written = writing.update(
-        scope, build, admitting.checker(scope, Operation.UPDATE), uid=meta.get("uid", ""),
+        scope, build, admitting.checker(scope, Operation.UPDATE), uid=uid,
         check_created=admitting.creation_checker(scope),
     )
     return answers.object_response(scope, representation, 201 if written.created else 200, written.document)
