@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fakekube.selectors.syntax import label_key, label_value
+
 __all__ = [
     "LABEL_LENGTH",
     "SUBDOMAIN_LENGTH",
@@ -52,8 +54,6 @@ _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = rf"\*\.{_SUBDOMAIN}"
-_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = f"({_KEY})?"
 
 
 def too_long_text(maximum: int, unit: str = "characters") -> str:
@@ -94,7 +94,6 @@ _SUBDOMAIN_TEXT = (
     "and must start and end with an alphanumeric character"
 )
 _subdomain = _form(_SUBDOMAIN, _SUBDOMAIN_TEXT, "example.com", maximum=SUBDOMAIN_LENGTH)
-_subdomain_bytes = _form(_SUBDOMAIN, _SUBDOMAIN_TEXT, "example.com", maximum=SUBDOMAIN_LENGTH, unit="bytes")
 _label = _form(
     _LABEL,
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
@@ -127,16 +126,6 @@ wildcard_subdomain = _form(
     "and end with an alphanumeric character",
     "*.example.com",
     maximum=SUBDOMAIN_LENGTH,
-)
-label_value = _form(
-    _VALUE,
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character",
-    "MyValue",
-    "my_value",
-    "12345",
-    maximum=LABEL_LENGTH,
-    unit="bytes",
 )
 c_identifier = _form(
     "[A-Za-z_][A-Za-z0-9_]*",
@@ -204,38 +193,6 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in name]
-
-
-_KEY_TEXT = regex_text(
-    "must consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character",
-    _KEY,
-    "MyName",
-    "my.name",
-    "123-abc",
-)
-_key_matches = re.compile(_KEY).fullmatch
-
-
-def label_key(value: str) -> list[str]:
-    """A qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
-    prefix, slash, name = value.rpartition("/")
-    if not slash and len(name) <= LABEL_LENGTH and _key_matches(name):
-        return []
-    if "/" in prefix:
-        optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a valid label key {_KEY_TEXT}{optional}"]
-    errors = []
-    if slash:
-        problems = _subdomain_bytes(prefix) if prefix else ["must be non-empty"]
-        errors += [f"prefix part {problem}" for problem in problems]
-    if not name:
-        errors.append("name part must be non-empty")
-    elif not fits(name, LABEL_LENGTH):
-        errors.append(f"name part {too_long_text(LABEL_LENGTH, 'bytes')}")
-    if not _key_matches(name):
-        errors.append(f"name part {_KEY_TEXT}")
-    return errors
 
 
 def config_map_key(value: str) -> list[str]:

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from fakekube.errors.field import FieldError, aggregate, invalid
-from fakekube.resources.names import label_key, label_value
 from fakekube.selectors.errors import SelectorError
+from fakekube.selectors.syntax import label_key, label_value
 
 __all__ = ["EVERYTHING", "NOTHING", "LabelRequirement", "LabelSelector", "Operator", "requirement"]
 

@@ -1,0 +1,79 @@
+"""What the keys and values of labels may look like: each check returns the texts of what is wrong, in order.
+
+Specified by: k8s.io/apimachinery/pkg/api/validate/content (kube.go, dns.go).
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["label_key", "label_value"]
+
+_NAME_LENGTH = 63
+_PREFIX_LENGTH = 253
+
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_NAME})?"
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PREFIX = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+
+_is_name = re.compile(_NAME).fullmatch
+_is_value = re.compile(_VALUE).fullmatch
+_is_prefix = re.compile(_PREFIX).fullmatch
+
+_ENDS = "and must start and end with an alphanumeric character"
+_NAME_TEXT = (
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+)
+_VALUE_TEXT = (
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+)
+_PREFIX_TEXT = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
+    f"(e.g. 'example.com', regex used for validation is '{_PREFIX}')"
+)
+
+
+def label_key(value: str) -> list[str]:
+    """A qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
+    prefix, slash, name = value.rpartition("/")
+    if not slash and len(name) <= _NAME_LENGTH and _is_name(name):
+        return []
+    if "/" in prefix:
+        optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_NAME_TEXT}{optional}"]
+    errors = []
+    if slash:
+        errors += [f"prefix part {problem}" for problem in _prefix_problems(prefix)]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif _is_too_long(name, _NAME_LENGTH):
+        errors.append(f"name part {_too_long(_NAME_LENGTH)}")
+    if not _is_name(name):
+        errors.append(f"name part {_NAME_TEXT}")
+    return errors
+
+
+def _prefix_problems(prefix: str) -> list[str]:
+    if not prefix:
+        return ["must be non-empty"]
+    errors = [_too_long(_PREFIX_LENGTH)] if _is_too_long(prefix, _PREFIX_LENGTH) else []
+    return errors if _is_prefix(prefix) else [*errors, _PREFIX_TEXT]
+
+
+def label_value(value: str) -> list[str]:
+    """The value of a label; it may be empty."""
+    if len(value) <= _NAME_LENGTH and _is_value(value):
+        return []
+    errors = [_too_long(_NAME_LENGTH)] if _is_too_long(value, _NAME_LENGTH) else []
+    return errors if _is_value(value) else [*errors, _VALUE_TEXT]
+
+
+def _is_too_long(text: str, maximum: int) -> bool:
+    return len(text if text.isascii() else text.encode(errors="surrogatepass")) > maximum
+
+
+def _too_long(maximum: int) -> str:
+    return f"must be no more than {maximum} bytes"
