@@ -42,8 +42,8 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("discovery.k8s.io", "endpointslices"): "fakekube.resources.endpoints:EndpointSliceStrategy",
     ("", "events"): "fakekube.resources.events:EventStrategy",
     ("events.k8s.io", "events"): "fakekube.resources.events:EventStrategy",
-    ("networking.k8s.io", "ipaddresses"): "fakekube.resources.ip_addresses:IPAddressStrategy",
-    ("networking.k8s.io", "servicecidrs"): "fakekube.resources.service_cidrs:ServiceCIDRStrategy",
+    ("networking.k8s.io", "ipaddresses"): "fakekube.resources.ipaddresses:IPAddressStrategy",
+    ("networking.k8s.io", "servicecidrs"): "fakekube.resources.servicecidrs:ServiceCIDRStrategy",
     ("rbac.authorization.k8s.io", "roles"): "fakekube.resources.rbac:RoleStrategy",
     ("rbac.authorization.k8s.io", "rolebindings"): "fakekube.resources.rbac:RoleBindingStrategy",
     ("rbac.authorization.k8s.io", "clusterroles"): "fakekube.resources.rbac:ClusterRoleStrategy",
@@ -51,7 +51,15 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("coordination.k8s.io", "leases"): "fakekube.resources.leases:LeaseStrategy",
     ("networking.k8s.io", "ingresses"): "fakekube.resources.ingresses:IngressStrategy",
     ("networking.k8s.io", "ingressclasses"): "fakekube.resources.ingresses:IngressClassStrategy",
-    ("networking.k8s.io", "networkpolicies"): "fakekube.resources.network_policies:NetworkPolicyStrategy",
+    ("networking.k8s.io", "networkpolicies"): "fakekube.resources.networkpolicies:NetworkPolicyStrategy",
+    ("", "persistentvolumes"): "fakekube.resources.persistentvolumes:PersistentVolumeStrategy",
+    ("", "persistentvolumeclaims"): "fakekube.resources.persistentvolumeclaims:PersistentVolumeClaimStrategy",
+    ("storage.k8s.io", "storageclasses"): "fakekube.resources.storage:StorageClassStrategy",
+    ("storage.k8s.io", "volumeattributesclasses"): "fakekube.resources.storage:VolumeAttributesClassStrategy",
+    ("storage.k8s.io", "csidrivers"): "fakekube.resources.storage:CSIDriverStrategy",
+    ("storage.k8s.io", "csinodes"): "fakekube.resources.storage:CSINodeStrategy",
+    ("storage.k8s.io", "csistoragecapacities"): "fakekube.resources.storage:CSIStorageCapacityStrategy",
+    ("storage.k8s.io", "volumeattachments"): "fakekube.resources.storage:VolumeAttachmentStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -79,8 +87,11 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "namespaces/finalize"): "fakekube.resources.namespaces:FinalizeView",
     ("", "nodes/status"): "fakekube.resources.nodes:STATUS",
     ("", "services/status"): "fakekube.resources.service:STATUS",
-    ("networking.k8s.io", "servicecidrs/status"): "fakekube.resources.service_cidrs:STATUS",
+    ("networking.k8s.io", "servicecidrs/status"): "fakekube.resources.servicecidrs:STATUS",
     ("networking.k8s.io", "ingresses/status"): "fakekube.resources.ingresses:STATUS",
+    ("", "persistentvolumes/status"): "fakekube.resources.persistentvolumes:STATUS",
+    ("", "persistentvolumeclaims/status"): "fakekube.resources.persistentvolumeclaims:STATUS",
+    ("storage.k8s.io", "volumeattachments/status"): "fakekube.resources.storage:VOLUME_ATTACHMENT_STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).

@@ -64,7 +64,7 @@ def _parent_reference(reference: Object | None, path: str) -> list[FieldError]:
 
 def of_service(context: WriteContext, address: str, service: str) -> Object:
     """The object that says that the Service of this name, in the namespace of the write, has an address."""
-    now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = context.now()
     owner = {
         "manager": "kube-apiserver",
         "operation": "Update",

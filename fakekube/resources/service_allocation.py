@@ -21,7 +21,7 @@ from typing import Any
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.resources import addresses
-from fakekube.resources.ip_addresses import of_service
+from fakekube.resources.ipaddresses import of_service
 from fakekube.resources.service_types import (
     EXTERNAL_NAME,
     NODE_PORT,

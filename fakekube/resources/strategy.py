@@ -56,6 +56,10 @@ class WriteContext:
     warnings: list[str] = field(default_factory=list)
     """Texts of Warning headers, in order; the answer sends each once."""
 
+    def now(self) -> str:
+        """The time of day as metav1.Time prints it."""
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 class Strategy:
     """The generic kind; a kind's module subclasses it and overrides what differs."""
