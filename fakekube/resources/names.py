@@ -74,7 +74,7 @@ def fits(value: str, maximum: int) -> bool:
 
 
 def _form(
-    regex: str, description: str, *examples: str, maximum: int = 0, unit: str = "characters"
+    regex: str, description: str, *examples: str, maximum: int = 0
 ) -> Callable[[str], list[str]]:
     """A check of a length and a regular expression."""
     matches = re.compile(regex).fullmatch
@@ -83,7 +83,7 @@ def _form(
     def check(value: str) -> list[str]:
         if (not maximum or len(value) <= maximum) and matches(value):
             return []
-        errors = [] if not maximum or fits(value, maximum) else [too_long_text(maximum, unit)]
+        errors = [] if not maximum or fits(value, maximum) else [too_long_text(maximum)]
         return errors if matches(value) else [*errors, text]
 
     return check

@@ -1,6 +1,5 @@
 """What label selectors match, against a naive evaluator."""
 
-# ruff: noqa: E501 - the words of the real server are long
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,6 @@
 canonical
 text of right ones."""
 
-# ruff: noqa: E501 - the words of the real server are long
 from __future__ import annotations
 
 import pytest
