@@ -30,6 +30,7 @@ def handle(scope: Scope) -> Response:
     representation = answers.negotiate(scope)
     chosen = _options(scope)
     scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     removed = remove(scope, scope.name, chosen, admitting.deletion_checker(scope, scope.name))
     code = 202 if not removed.deleted and chosen.orphan_dependents is False else 200
     if removed.returns_object:
@@ -43,6 +44,7 @@ def handle_collection(scope: Scope) -> Response:
     selection = options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
     scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     listing = _delete_all(scope, selection, chosen)
     return answers.list_response(scope, representation, listing)
 

@@ -132,10 +132,12 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     namespaced = scope.resource.namespaced
     errors: list[fields.FieldError] = []
     if strategy.checks_metadata:
-        errors += object_metadata.validate_object_meta(meta, namespaced, strategy.name_errors)
+        errors += object_metadata.validate_object_meta(
+            meta, namespaced, strategy.name_errors, standard_finalizers=strategy.standard_finalizers
+        )
     errors += strategy.validate(context, obj)
     if not errors and not strategy.checks_metadata:
-        errors += object_metadata.validate_object_meta(meta, namespaced, names.path_segment)
+        errors += object_metadata.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, None))
@@ -241,8 +243,7 @@ def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -
     if strategy.generation and spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     systemfields.keep_on_update(meta, old["metadata"])
-    errors = object_metadata.validate_object_meta(meta, scope.resource.namespaced, names.path_segment)
-    errors += object_metadata.validate_object_meta_update(meta, old["metadata"])
+    errors = object_metadata.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
     errors += _kind_errors(scope, strategy, obj, old)
     if errors:
         raise scope.invalid(obj, errors)
@@ -255,10 +256,14 @@ def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -
 
 def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
     """What the kind's own update validation says, which looks at the metadata once more."""
-    meta, old_meta = obj["metadata"], old["metadata"]
-    errors = list(object_metadata.validate_object_meta_update(meta, old_meta)) if strategy.checks_metadata_update else []
+    meta, standard = obj["metadata"], strategy.standard_finalizers
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata_update:
+        errors += object_metadata.validate_object_meta_update(meta, old["metadata"], standard_finalizers=standard)
     if strategy.checks_metadata_again:
-        errors += object_metadata.validate_object_meta(meta, scope.resource.namespaced, strategy.name_errors)
+        errors += object_metadata.validate_object_meta(
+            meta, scope.resource.namespaced, strategy.name_errors, standard_finalizers=standard
+        )
     return errors + strategy.validate_update(scope.context, obj, old)
 
 
