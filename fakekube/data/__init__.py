@@ -92,11 +92,11 @@ class Facts:
     """The facts of one minor."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._packages: dict[str, Row] = {}
 
     def _read(self, name: str) -> Any:
-        return orjson.loads((self._folder / name).read_bytes())
+        return orjson.loads((self.folder / name).read_bytes())
 
     @cached_property
     def resources(self) -> Sequence[ResourceRow]:
@@ -161,7 +161,7 @@ class Facts:
     def type_names(self) -> Sequence[str]:
         """The Go names of all types (reads everything)."""
         names = []
-        for file in sorted((self._folder / "types").iterdir()):
+        for file in sorted((self.folder / "types").iterdir()):
             package = file.stem.replace("_", "/")
             names += [f"{package}.{base}" for base in self._read(f"types/{file.name}")]
         return tuple(names)
@@ -181,7 +181,7 @@ class Facts:
         """The objects that a fresh server has, by path of their collection. Without uid, revision and
         times."""
         paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
-        files = sorted((self._folder / "bootstrap").iterdir())
+        files = sorted((self.folder / "bootstrap").iterdir())
         return {paths[file.stem]: self._read(f"bootstrap/{file.name}") for file in files}
 
 

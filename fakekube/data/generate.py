@@ -152,8 +152,17 @@ def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defau
             by_kind[kind].update(paths)
     by_short_name = {short_name(name): name for name in facts.types}
     for (struct, field), value in STRUCT_DEFAULTS.items():
-        everywhere[by_short_name[struct], field] = value
+        if struct in by_short_name:
+            everywhere[by_short_name[struct], field] = value
+    _check_paths(by_kind)
     return everywhere, by_kind
+
+
+def _check_paths(by_kind: Mapping[str, Row]) -> None:
+    """Defaults of one kind only are applied along structs (`fakekube.schema.defaults`)."""
+    below_lists = [f"{kind}: {path}" for kind, paths in by_kind.items() for path in paths if "[]" in path]
+    if below_lists:
+        raise ValueError(f"defaults of one kind only below lists: {', '.join(below_lists)}")
 
 
 def kind_rows(facts: Collected, kinds: Mapping[str, Row], by_kind: Mapping[str, Row]) -> dict[str, Row]:

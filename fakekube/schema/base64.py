@@ -28,10 +28,11 @@ def canonical(text: str) -> str:
         Base64Error: in Go's words.
     """
     try:
-        decoded = binascii.a2b_base64(text, strict_mode=True)
+        if encoded(binascii.a2b_base64(text, strict_mode=True)) == text:
+            return text
     except ValueError:
-        return _read(text.encode("utf-8", "surrogatepass"))
-    return encoded(decoded)
+        pass
+    return _read(text.encode("utf-8", "surrogatepass"))
 
 
 def encoded(data: bytes) -> str:

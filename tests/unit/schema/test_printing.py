@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from fakekube.codecs import json
+from fakekube.schema.builtin import type_of
+from fakekube.schema.decode import decode
+from fakekube.schema.model import Type
+from fakekube.schema.printing import normalise
+from tests.unit.schema.values import typed_values
+
+POD = type_of("k8s.io/api/core/v1.Pod")
+
+
+@given(typed_values())
+@settings(max_examples=60, deadline=None)
+def test_normalising_twice_is_normalising_once(typed: tuple[Type, Any]) -> None:
+    type_, value = typed
+    once = normalise(type_, decode(type_, value))
+    assert json.dumps(normalise(type_, once)) == json.dumps(once)
+
+
+def test_fields_come_in_the_order_of_the_type() -> None:
+    tree = normalise(POD, {"status": {}, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}, "metadata": {"name": "p"}})
+    assert list(tree) == ["metadata", "spec", "status"]
+    assert list(tree["spec"]) == ["containers", "nodeName"]
+    assert tree["spec"]["containers"] == [{"name": "c", "resources": {}}]
+
+
+def test_zero_values_and_empty_containers_are_dropped() -> None:
+    spec = {"nodeName": "", "hostNetwork": False, "priority": 0, "volumes": [], "nodeSelector": {}, "affinity": {}}
+    tree = normalise(POD, {"metadata": {"labels": {}, "generation": 0}, "spec": spec})
+    # A pointer to a zero value is not nil.
+    assert tree == {"metadata": {}, "spec": {"containers": None, "priority": 0, "affinity": {}}, "status": {}}
+
+
+def test_keys_of_maps_are_sorted() -> None:
+    tree = normalise(POD, {"metadata": {"labels": {"b": "1", "a": "2"}}})
+    assert list(tree["metadata"]["labels"]) == ["a", "b"]
+
+
+def test_the_argument_is_not_changed() -> None:
+    pod = {"spec": {"volumes": [], "containers": []}, "metadata": {"name": "p"}}
+    normalise(POD, pod)
+    assert pod == {"spec": {"volumes": [], "containers": []}, "metadata": {"name": "p"}}
+    assert list(pod) == ["spec", "metadata"]
+
+
+def test_fields_that_no_type_has_are_a_mistake_of_the_caller() -> None:
+    with pytest.raises(KeyError):
+        normalise(POD, {"unheard": 1})
