@@ -78,7 +78,9 @@ def wants_pretty(headers: Headers, query: Query) -> bool:
 
 
 def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False) -> Response:
-    """An error in the form that the client accepts. The router (whose errors have empty details) knows no CBOR."""
+    """An error in the form that the client accepts. The router (whose errors have empty details) knows no
+    CBOR.
+    """
     accept = headers.get("accept", "")
     chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=wants_pretty(headers, query))
     response = Response(

@@ -1,7 +1,8 @@
 """The WSGI application: one request's way in, through the filters in the real server's order, and its
 answer's way out.
 
-    audit id → panics → what is it about → cache control → warnings → who asks → as whom → may he → routes
+    audit id → panics → what is it about → cache control → timeout → warnings → who asks → as whom → may he
+    → routes
 
 Each filter may end the way with an answer; which headers that answer has depends on how far the request
 came. Nothing that a client sends makes this raise: what no room foresaw is logged and answered with a 500.
@@ -22,6 +23,7 @@ from typing import Any, Final
 from fakekube import data, verbs
 from fakekube.api import answers
 from fakekube.api.compression import THRESHOLD, compress
+from fakekube.api.deadline import check_timeout
 from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
@@ -77,9 +79,7 @@ class Application:
         self._site = Site(
             documents=documents,
             discovery=discovery,
-            openapi=OpenAPIEndpoints(
-                OpenAPIDocuments(version, backend.registry, definition_of), backend.clock
-            ),
+            openapi=OpenAPIEndpoints(OpenAPIDocuments(version, backend.registry, definition_of), backend.clock),
             metrics=self.metrics,
             signer=access.signer,
             clock=backend.clock,
@@ -114,6 +114,7 @@ class Application:
             return _unknown_target(environ)
         exchange.headers.append(_NOT_CACHED)
         try:
+            check_timeout(info, exchange.query)
             user = self._access.authenticator.user_of(environ)
         except StatusError as error:
             return self._error(exchange, error)
@@ -171,9 +172,7 @@ class _Exchange:
 def _audit_id() -> str:
     """A random UUID; nobody has to be unable to guess it."""
     digits = f"{getrandbits(128):032x}"
-    return (
-        f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
-    )
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
 
 
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:

@@ -46,9 +46,7 @@ def endpoints(clock: Clock, version: str) -> dict[str, Handler]:
         "/debug/pprof": _redirect_to_profiles,
         "/debug/flags": _flags,
         "/debug/flags/v": _verbosity,
-        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(
-            _PRIORITY_LEVELS
-        ),
+        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(_PRIORITY_LEVELS),
     }
 
 
@@ -121,9 +119,7 @@ def _structured(kind: str, request: Request) -> MediaType | None:
     if _wants_text(accept):
         return None
     try:
-        return _PageOffer(kind=kind).output(
-            accept, pretty=answers.wants_pretty(request.headers, request.query)
-        )
+        return _PageOffer(kind=kind).output(accept, pretty=answers.wants_pretty(request.headers, request.query))
     except StatusError:
         accepted = "application/json, application/yaml, text/plain"
         raise status.not_acceptable(f"only the following media types are accepted: {accepted}") from None
@@ -131,12 +127,7 @@ def _structured(kind: str, request: Request) -> MediaType | None:
 
 def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
     assert chosen.target is not None
-    document = {
-        "kind": kind,
-        "apiVersion": chosen.target.api_version,
-        "metadata": {"name": "apiserver"},
-        **content,
-    }
+    document = {"kind": kind, "apiVersion": chosen.target.api_version, "metadata": {"name": "apiserver"}, **content}
     return Response(200, [("Content-Type", chosen.media_type)], answers.encoded(document, "", chosen))
 
 

@@ -1,9 +1,7 @@
 """A WSGI environment, read as the Go server would read the request behind it.
 
-Any WSGI server will do. Two optional keys tell more than WSGI can: `REQUEST_URI` (or `RAW_URI`), the
-request target as it was sent, and `fakekube.headers`, the list of (name, value) pairs in the order in which
-they came (without it, repeated headers are joined by commas, and a comma in a value cannot be told from
-that).
+Any WSGI server will do. `REQUEST_URI` (or `RAW_URI`), where a server has it, is the request target as it was
+sent. Headers that were repeated are joined by commas: a comma in a value cannot be told from that.
 
 Specified by: PEP 3333; net/http for how headers are looked up.
 """
@@ -58,9 +56,6 @@ class Headers(Mapping[str, str]):
 
     def all(self, name: str) -> list[str]:
         """Every header of this name, in order."""
-        pairs = self._environment.get("fakekube.headers")
-        if pairs is not None:
-            return [value for given, value in pairs if given.lower() == name]
         joined = self.get(name)
         return [] if joined is None else [value.strip() for value in joined.split(",")]
 

@@ -61,10 +61,7 @@ class Flows:
         return found
 
     def _read(self, version: int) -> None:
-        levels = {
-            level["metadata"]["name"]: level["metadata"]["uid"]
-            for level in self._objects.list(_GROUP, _LEVELS)
-        }
+        levels = {level["metadata"]["name"]: level["metadata"]["uid"] for level in self._objects.list(_GROUP, _LEVELS)}
         schemas = sorted(self._objects.list(_GROUP, _SCHEMAS), key=_precedence)
         self._schemas = [
             (schema["spec"], _headers(schema["metadata"]["uid"], levels[level]))

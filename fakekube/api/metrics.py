@@ -90,11 +90,7 @@ def labels_of(info: RequestInfo, *, dry_run: bool) -> Labels:
     if not info.is_resource_request:
         return Labels("", "", "", "", "", info.path, info.verb.upper(), "")
     scope = (
-        "resource"
-        if info.name and info.verb not in ("list", "watch")
-        else "namespace"
-        if info.namespace
-        else "cluster"
+        "resource" if info.name and info.verb not in ("list", "watch") else "namespace" if info.namespace else "cluster"
     )
     return Labels(
         "apiserver",
@@ -161,11 +157,7 @@ class Metrics:
             "apiserver_request_duration_seconds",
             "histogram",
             "How long requests took.",
-            (
-                sample
-                for labels, histogram in sorted(durations.items())
-                for sample in _histogram(labels, histogram)
-            ),
+            (sample for labels, histogram in sorted(durations.items()) for sample in _histogram(labels, histogram)),
         )
         yield _family(
             "apiserver_request_total",
@@ -190,13 +182,7 @@ class Metrics:
             "gauge",
             "Objects that are stored, under their older name.",
             (
-                (
-                    _line(
-                        "apiserver_storage_objects",
-                        {"resource": f"{resource}.{group}" if group else resource},
-                    ),
-                    count,
-                )
+                (_line("apiserver_storage_objects", {"resource": f"{resource}.{group}" if group else resource}), count)
                 for group, resource, count in objects
             ),
         )
@@ -243,10 +229,7 @@ def _build(version: str) -> str:
     major, _, minor = version.partition(".")
     labels = {"git_version": git_version(version), "major": major, "minor": minor}
     return _family(
-        "kubernetes_build_info",
-        "gauge",
-        "The emulated release.",
-        [(_line("kubernetes_build_info", labels), 1)],
+        "kubernetes_build_info", "gauge", "The emulated release.", [(_line("kubernetes_build_info", labels), 1)]
     )
 
 
@@ -266,9 +249,7 @@ def _health() -> str:
 def _process() -> Iterator[str]:
     usage = limits.getrusage(limits.RUSAGE_SELF)
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    yield _single(
-        "process_cpu_seconds_total", "counter", "Processor time of this process.", sum(os.times()[:2])
-    )
+    yield _single("process_cpu_seconds_total", "counter", "Processor time of this process.", sum(os.times()[:2]))
     yield _single("process_resident_memory_bytes", "gauge", "The most memory that this process had.", memory)
     yield _single("process_start_time_seconds", "gauge", "When this process started.", _PROCESS_START)
 

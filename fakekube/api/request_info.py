@@ -15,19 +15,13 @@ from fakekube.verbs.request import Query, RequestInfo
 
 __all__ = ["UnknownTargetError", "request_info", "split_path"]
 
-_VERBS: Final = {
-    "GET": "get",
-    "HEAD": "get",
-    "POST": "create",
-    "PUT": "update",
-    "PATCH": "patch",
-    "DELETE": "delete",
-}
+_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: First segments after the version that name the verb (deprecated, but parsed).
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 #: Third segments after /namespaces/NAME that are subresources of the namespace and no resources in it.
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _NOTHING: Final = ("false", "0")
+_INT64_DIGITS: Final = 19
 
 
 class UnknownTargetError(Exception):
@@ -51,9 +45,7 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     if not versioned or len(parts) < versioned + 2:
         return RequestInfo(path, method.lower())
 
-    info = RequestInfo(
-        path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned]
-    )
+    info = RequestInfo(path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned])
     parts = parts[versioned + 1 :]
     if parts[0] in _VERB_SEGMENTS:
         if len(parts) < 2:
@@ -111,4 +103,6 @@ def _options_decode(query: Query) -> bool:
 
 def _is_int64(text: str) -> bool:
     digits = text[1:] if text[:1] in ("+", "-") else text
-    return digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63
+    if not digits.isascii() or not digits.isdigit() or len(digits.lstrip("0")) > _INT64_DIGITS:
+        return False
+    return -(2**63) <= int(text) < 2**63

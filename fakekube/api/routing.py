@@ -35,9 +35,7 @@ _PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIO
 _CONNECTED: Final = frozenset({"attach", "exec", "portforward", _PROXY})
 _LOG: Final = "log"
 
-_CUSTOM_VERBS: Final = frozenset(
-    {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-)
+_CUSTOM_VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
 _CUSTOM_SUBRESOURCE_VERBS: Final = frozenset({"get", "update", "patch"})
 _ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
 
@@ -100,11 +98,7 @@ class ResourceRouter:
         prefixed, depth = consumed in (1, 3), len(info.parts)
         form = _Form(min(depth, 3), consumed >= 2, prefixed, info.parts[2] if depth > 2 else "")
         routes = _routes(resource, form, self._cbor)
-        if (
-            routes is None
-            or (prefixed and info.verb == "proxy")
-            or (depth > 3 and form.subresource != _PROXY)
-        ):
+        if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and form.subresource != _PROXY):
             raise answers.not_found()
         route = routes.get(request.method)
         if route is None:
@@ -160,9 +154,7 @@ def _methods(verbs: Iterable[str], methods: Mapping[str, str], offer: negotiatio
     for verb, method in methods.items():
         if verb in verbs:
             produces = offer.media_types + (offer.stream_types if verb == "list" else ())
-            routes[method] = _Route(
-                produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ()
-            )
+            routes[method] = _Route(produces, negotiation.patch_types(cbor=offer.cbor) if verb == "patch" else ())
     return routes or None
 
 

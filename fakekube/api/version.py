@@ -32,7 +32,7 @@ def version_info(minor: str) -> dict[str, str]:
         "gitCommit": "0" * 40,
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "go1.26",
+        "goVersion": "go1.26.8",
         "compiler": "gc",
         "platform": "linux/amd64",
     }

@@ -54,9 +54,7 @@ class Access:
 
     def connect(self, services: Services) -> None:
         """Take the services through which objects are read."""
-        self.authenticator = Authenticator(
-            services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody
-        )
+        self.authenticator = Authenticator(services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody)
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self.authorizer = UnionAuthorizer(self.roles)
 

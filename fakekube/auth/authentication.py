@@ -14,6 +14,7 @@ jwt.go) and k8s.io/apiserver/pkg/authentication/request.
 from __future__ import annotations
 
 import hashlib
+import ssl
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +33,7 @@ from fakekube.verbs.request import User
 __all__ = ["DEFAULT_TOKENS", "AuthenticatedToken", "Authenticator", "BadCredentialsError", "Getter"]
 
 #: The tokens that the reference server is given, too.
-DEFAULT_TOKENS: Final[Mapping[str, User]] = {
-    "admin-token": ADMIN,
-    "user-token": User("alice", "alice", ("team-a",)),
-}
+DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
 
 _INVALID_TOKEN: Final = "invalid bearer token"
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
@@ -100,11 +98,10 @@ class Authenticator:
     def user_of(self, environment: Mapping[str, Any]) -> User:
         """Who makes the request of this WSGI environment.
 
-        A client's certificate is looked for under `fakekube.peer_certificate` (DER, already verified).
         Raises StatusError 401.
         """
         authorization = environment.get("HTTP_AUTHORIZATION")
-        certificate = environment.get("fakekube.peer_certificate")
+        certificate = environment.get("SSL_CLIENT_CERT")
         if certificate is None:
             if authorization is None and "HTTP_SEC_WEBSOCKET_PROTOCOL" not in environment:
                 return self._nobody if environment["wsgi.url_scheme"] == "http" else ANONYMOUS
@@ -134,9 +131,7 @@ class Authenticator:
         except (BadCredentialsError, InvalidSignatureError) as problem:
             raise BadCredentialsError(f"[{_INVALID_TOKEN}, {problem}]") from None
 
-    def _first_good(
-        self, certificate: bytes | None, authorization: str, environment: Mapping[str, Any]
-    ) -> User:
+    def _first_good(self, certificate: str | None, authorization: str, environment: Mapping[str, Any]) -> User:
         problem: BadCredentialsError | None = None
         ways: tuple[Callable[[], User | None], ...] = (
             lambda: _certificate_user(certificate) if certificate else None,
@@ -166,9 +161,7 @@ class Authenticator:
         given = (audience,) if isinstance(audience, str) else tuple(audience)
         common = tuple(name for name in given if name in wanted)
         if not common:
-            problem = (
-                f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
-            )
+            problem = f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
             raise BadCredentialsError(problem)
         _check_times(claims, self._clock.now())
         private = claims.get("kubernetes.io") or {}
@@ -176,9 +169,7 @@ class Authenticator:
         account = private.get("serviceaccount") or {}
         self._check_account(namespace, account.get("name", ""), account.get("uid", ""))
         self._check_bound_objects(namespace, private)
-        return AuthenticatedToken(
-            _service_account_user(namespace, account, private, claims.get("jti")), common
-        )
+        return AuthenticatedToken(_service_account_user(namespace, account, private, claims.get("jti")), common)
 
     def _check_account(self, namespace: str, name: str, uid: str) -> None:
         found = self._objects.get("", "serviceaccounts", namespace, name)
@@ -266,18 +257,17 @@ def _web_socket_token(environment: Mapping[str, Any]) -> str:
 
 
 @lru_cache(_KEPT_TOKENS)
-def _certificate_user(der: bytes) -> User | None:
+def _certificate_user(pem: str) -> User | None:
     """The user of a certificate: common name, organizations as groups; None without a common name."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
+    der = ssl.PEM_cert_to_DER_cert(pem)
     subject = x509.load_der_x509_certificate(der).subject
     names = [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if not names or not names[-1]:
         return None
-    groups = tuple(
-        str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    )
+    groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
     extra = {identities.CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
     return with_authenticated(User(names[-1], _certificate_uid(subject), groups, extra))
 

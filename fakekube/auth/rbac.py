@@ -149,16 +149,12 @@ class _Roles:
         return ((), status.not_found(GROUP, kind.lower(), name).message) if rules is None else (rules, "")
 
 
-def _index(
-    subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles
-) -> None:
+def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles) -> None:
     """Note what a binding gives to each of its subjects."""
     reference = binding["roleRef"]
     rules, problem = roles.rules(reference["kind"], namespace, reference["name"])
     named = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
-    opening = (
-        f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
-    )
+    opening = f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
     for subject in binding.get("subjects") or ():
         key = _subject_key(subject, namespace)
         given = subjects.setdefault(key, [])
@@ -188,9 +184,7 @@ def _given(subjects: _Subjects, user: User) -> list[Binding]:
     for group in user.groups:
         found += subjects.get(("Group", group), ())
     if len(found) > 1:
-        found = list(
-            {binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values()
-        )
+        found = list({binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values())
     return found
 
 
@@ -217,10 +211,7 @@ def rule_allows(rule: Rule, attributes: Attributes) -> bool:
         return True
     if not attributes.subresource:
         return attributes.resource in resources
-    return (
-        f"{attributes.resource}/{attributes.subresource}" in resources
-        or f"*/{attributes.subresource}" in resources
-    )
+    return f"{attributes.resource}/{attributes.subresource}" in resources or f"*/{attributes.subresource}" in resources
 
 
 def _path_matches(pattern: str, path: str) -> bool:

@@ -34,9 +34,7 @@ def user_info(user: User) -> dict[str, Any]:
     return {key: value for key, value in info.items() if value}
 
 
-def token_review_status(
-    authenticator: Authenticator, token: str, audiences: Sequence[str] = ()
-) -> dict[str, Any]:
+def token_review_status(authenticator: Authenticator, token: str, audiences: Sequence[str] = ()) -> dict[str, Any]:
     """The status of a TokenReview of a token."""
     try:
         found = authenticator.authenticate_token(token, audiences)
@@ -69,11 +67,7 @@ def rules_review_status(authorizer: RBACAuthorizer, user: User, namespace: str) 
     rules, problem = authorizer.rules_for(user, namespace)
     resource_rules = [_part(rule, _RESOURCE_RULE) for rule in rules if rule.get("resources")]
     path_rules = [_part(rule, _PATH_RULE) for rule in rules if rule.get("nonResourceURLs")]
-    status: dict[str, Any] = {
-        "resourceRules": resource_rules,
-        "nonResourceRules": path_rules,
-        "incomplete": False,
-    }
+    status: dict[str, Any] = {"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": False}
     if problem:
         status["evaluationError"] = problem
     return status
@@ -81,6 +75,4 @@ def rules_review_status(authorizer: RBACAuthorizer, user: User, namespace: str) 
 
 def _part(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
     """These members of a rule; verbs are there even if empty."""
-    return {
-        member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"
-    }
+    return {member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"}

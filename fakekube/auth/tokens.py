@@ -85,9 +85,7 @@ class Signer:
             raise refused
         r, s = (int.from_bytes(part) for part in (raw[:_COORDINATE_BYTES], raw[_COORDINATE_BYTES:]))
         try:
-            self._key.public_key().verify(
-                utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256())
-            )
+            self._key.public_key().verify(utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256()))
         except InvalidSignature:
             raise refused from None
         return claims

@@ -78,11 +78,7 @@ class Snapshot:
     @cached_property
     def groups(self) -> Document:
         """APIGroupList of /apis."""
-        return {
-            "kind": "APIGroupList",
-            "apiVersion": "v1",
-            "groups": [self._group(name) for name in self.group_names],
-        }
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(name) for name in self.group_names]}
 
     def group(self, name: str) -> Document | None:
         """APIGroup of /apis/NAME; None if it is not served."""
@@ -91,9 +87,7 @@ class Snapshot:
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
 
     def _group(self, name: str) -> Document:
-        versions = [
-            {"groupVersion": f"{name}/{version}", "version": version} for version in self._by_group[name]
-        ]
+        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._by_group[name]]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def resources(self, group: str, version: str) -> Document | None:
@@ -129,12 +123,7 @@ class Snapshot:
             }
             for group in groups
         ]
-        return {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
-        }
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
 def _verbs(resource: Resource) -> list[str]:
@@ -188,9 +177,7 @@ def _listed_subresource(resource: Resource, subresource: Subresource) -> Documen
 def _aggregated(resource: Resource) -> Document:
     entry: Document = {
         "resource": resource.plural,
-        "responseKind": _response_kind(
-            resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom
-        ),
+        "responseKind": _response_kind(resource.gvk.group, resource.gvk.version, resource.kind, told=resource.custom),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": _verbs(resource),

@@ -47,9 +47,7 @@ class DiscoveryEndpoints:
         cbor: the feature gate CBORServingAndStorage is on.
     """
 
-    def __init__(
-        self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False
-    ) -> None:
+    def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False) -> None:
         self._documents = documents
         self._is_builtin = is_builtin
         self._cbor = cbor
@@ -76,9 +74,7 @@ class DiscoveryEndpoints:
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
             self._judge(request)
-            return self._aggregated(request, [""]) or self._negotiated(
-                _core_versions(request), "APIVersions", request
-            )
+            return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise answers.not_found()
@@ -127,9 +123,7 @@ class DiscoveryEndpoints:
         caching = [("Cache-Control", "public"), ("Etag", etag), ("Vary", "Accept")]
         if headers.get("if-none-match") == etag:
             return Response(304, caching, b"")
-        return Response(
-            200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body
-        )
+        return Response(200, [("Content-Type", f"{chosen.media_type};{_AGGREGATED_PARAMETERS}"), *caching], body)
 
 
 def _aggregated_answer(current: Snapshot, groups: list[str], chosen: MediaType) -> tuple[bytes, str]:

@@ -159,11 +159,7 @@ def _group_version(name: str) -> tuple[str, str]:
 
 @cache
 def _all_builtin_paths(version: str) -> Paths:
-    return {
-        path: operations
-        for paths in sources.builtin_paths(version).values()
-        for path, operations in paths.items()
-    }
+    return {path: operations for paths in sources.builtin_paths(version).values() for path, operations in paths.items()}
 
 
 @cache

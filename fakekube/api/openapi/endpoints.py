@@ -99,11 +99,7 @@ class OpenAPIEndpoints:
         etag = next((value for name, value in headers if name == "Etag"), "")
         headers = [*headers, ("Last-Modified", self._started), ("Accept-Ranges", "bytes")]
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
-            kept = [
-                header
-                for header in headers
-                if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")
-            ]
+            kept = [header for header in headers if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")]
             return Response(304, kept, b"")
         return Response(200, headers, body)
 
@@ -117,10 +113,7 @@ def _matches(if_none_match: str, etag: str) -> bool:
 
 def _chosen(accept: str, protobuf: Sequence[str]) -> str | None:
     """The media type to answer with: the first range that names one of ours decides."""
-    offered = (
-        (_JSON_SUBTYPE, negotiation.JSON),
-        *((subtype, f"application/{protobuf[0]}") for subtype in protobuf),
-    )
+    offered = ((_JSON_SUBTYPE, negotiation.JSON), *((subtype, f"application/{protobuf[0]}") for subtype in protobuf))
     for clause in negotiation.clauses(accept or "*/*"):
         for subtype, media_type in offered:
             if clause.type in ("application", "*") and clause.subtype in (subtype, "*"):

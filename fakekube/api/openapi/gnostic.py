@@ -207,10 +207,7 @@ def _v2_schema() -> _Message:
         minProperties=(18, _INTEGER),
         required=(19, _Repeated(_STRING)),
         enum=(20, _Repeated(_any)),
-        additionalProperties=(
-            21,
-            _either(lambda value: 2 if isinstance(value, bool) else 1, {1: schema, 2: _BOOLEAN}),
-        ),
+        additionalProperties=(21, _either(lambda value: 2 if isinstance(value, bool) else 1, {1: schema, 2: _BOOLEAN})),
         type=(22, _list(_STRING)),
         items=(23, _list(schema)),
         allOf=(24, _Repeated(schema)),
@@ -224,11 +221,7 @@ def _v2_document() -> _Message:
     schema, reference = _v2_schema(), _reference()
     body = _Message(6)
     body.define(
-        description=(1, _STRING),
-        name=(2, _STRING),
-        _in=(3, _STRING),
-        required=(4, _BOOLEAN),
-        schema=(5, schema),
+        description=(1, _STRING), name=(2, _STRING), _in=(3, _STRING), required=(4, _BOOLEAN), schema=(5, schema)
     )
     places = {"query": 3, "path": 4}
     others = _either(lambda value: places[value["in"]], {3: _v2_query_parameter(), 4: _v2_parameter()})
@@ -249,10 +242,7 @@ def _v2_document() -> _Message:
     )
     path = _Message(10)
     methods = ("get", "put", "post", "delete", "options", "head", "patch")
-    path.define(
-        parameters=(9, parameters),
-        **{method: (number, operation) for number, method in enumerate(methods, 2)},
-    )
+    path.define(parameters=(9, parameters), **{method: (number, operation) for number, method in enumerate(methods, 2)})
     api_key = _Message(5)
     api_key.define(type=(1, _STRING), name=(2, _STRING), _in=(3, _STRING), description=(4, _STRING))
     info = _Message(7)
@@ -311,10 +301,7 @@ def _v3_schema() -> Encoder:
         _not=(29, schema),
         items=(30, _list(either)),
         properties=(31, _map(either)),
-        additionalProperties=(
-            32,
-            _either(lambda value: 2 if isinstance(value, bool) else 1, {1: either, 2: _BOOLEAN}),
-        ),
+        additionalProperties=(32, _either(lambda value: 2 if isinstance(value, bool) else 1, {1: either, 2: _BOOLEAN})),
         default=(33, _v3_default),
         description=(34, _STRING),
         format=(35, _STRING),
@@ -329,11 +316,7 @@ def _v3_document() -> _Message:
     content = _map(media_type)
     parameter = _Message(14)
     parameter.define(
-        name=(1, _STRING),
-        _in=(2, _STRING),
-        description=(3, _STRING),
-        required=(4, _BOOLEAN),
-        schema=(10, schema),
+        name=(1, _STRING), _in=(2, _STRING), description=(3, _STRING), required=(4, _BOOLEAN), schema=(10, schema)
     )
     parameters = _Repeated(_or_reference(parameter, reference))
     body = _Message(4)
@@ -352,8 +335,7 @@ def _v3_document() -> _Message:
     path = _Message(14)
     methods = ("get", "put", "post", "delete", "options", "head", "patch")
     path.define(
-        parameters=(13, parameters),
-        **{method: (number, operation) for number, method in enumerate(methods, 4)},
+        parameters=(13, parameters), **{method: (number, operation) for number, method in enumerate(methods, 4)}
     )
     scheme = _Message(9)
     scheme.define(type=(1, _STRING), description=(2, _STRING), name=(3, _STRING), _in=(4, _STRING))

@@ -99,11 +99,7 @@ _LOG: Final = _query(
 
 _OBJECTS: Final = (negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF)
 _CUSTOM_OBJECTS: Final = (negotiation.JSON, negotiation.YAML)
-_OBJECTS_AND_STREAMS: Final = (
-    *_OBJECTS,
-    f"{negotiation.JSON};stream=watch",
-    f"{negotiation.PROTOBUF};stream=watch",
-)
+_OBJECTS_AND_STREAMS: Final = (*_OBJECTS, f"{negotiation.JSON};stream=watch", f"{negotiation.PROTOBUF};stream=watch")
 _ANYTHING: Final = ("*/*",)
 
 #: Of a verb on an object: the method, the first word of the identifier, the codes, the parameters.
@@ -139,9 +135,7 @@ def _camel(text: str, *, capitalised: bool) -> str:
 
 def _prefix(group: str, version: str = "") -> str:
     """What stands between the verb of an identifier and the rest."""
-    return _camel(group.removesuffix(".k8s.io") or "core", capitalised=True) + _camel(
-        version, capitalised=True
-    )
+    return _camel(group.removesuffix(".k8s.io") or "core", capitalised=True) + _camel(version, capitalised=True)
 
 
 def hoisted(operations: Sequence[Operation]) -> tuple[list[Parameter], list[list[Parameter]]]:

@@ -40,12 +40,8 @@ def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
         configuration[1:]: {
             f"{configuration}/": [_get("getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", _JSON)]
         },
-        keys[1:]: {
-            f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (openid.KEYS_TYPE,))]
-        },
-        version[1:]: {
-            f"{version}/": [replace(_get("getCodeVersion", "version", info, _JSON), consumes=_JSON)]
-        },
+        keys[1:]: {f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (openid.KEYS_TYPE,))]},
+        version[1:]: {f"{version}/": [replace(_get("getCodeVersion", "version", info, _JSON), consumes=_JSON)]},
         "api": {"/api/": [discovery_operation("", "", META + "APIVersions", "APIVersions")]},
         "apis": {"/apis/": [_apis()]},
     }
@@ -73,9 +69,7 @@ def builtin_paths(version: str) -> Mapping[str, Paths]:
     for resource in builtin.resources(version):
         name = document_name(resource.group, resource.version)
         if name not in found:
-            index = discovery_operation(
-                resource.group, resource.version, META + "APIResourceList", "APIResources"
-            )
+            index = discovery_operation(resource.group, resource.version, META + "APIResourceList", "APIResources")
             found[name] = {f"/{name}/": [index]}
         found[name].update(_builtin(facts, resource))
     return found

@@ -63,9 +63,7 @@ def document(
     shared: dict[str, Json] = {}
     shown = {path: _path(operations, shared) for path, operations in sorted(paths.items())}
     wanted = (
-        set(references(shown))
-        | set(references(shared))
-        | {name for own in custom.values() for name in references(own)}
+        set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
     )
     wanted.difference_update(custom, (reference.rpartition("/")[2] for reference in _parameter_names(shared)))
     everywhere = _everywhere(group_versions)
@@ -74,9 +72,7 @@ def document(
         schemas[name] = schema(definitions.schema(name))
         if name in _EVERYWHERE:
             kind = name.rpartition(".")[2]
-            schemas[name][_GVK] = [
-                {"group": group, "kind": kind, "version": known} for group, known in everywhere
-            ]
+            schemas[name][_GVK] = [{"group": group, "kind": kind, "version": known} for group, known in everywhere]
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},

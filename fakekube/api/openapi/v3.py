@@ -68,9 +68,7 @@ def document(
     needed = definitions.closure(
         {*wanted, *(name for schema in own.values() for name in references(schema))} - own.keys()
     )
-    schemas = {
-        name: own[name] if name in own else definitions.schema(name) for name in sorted({*needed, *own})
-    }
+    schemas = {name: own[name] if name in own else definitions.schema(name) for name in sorted({*needed, *own})}
     for kind in _EVERYWHERE:
         name = _META + kind
         if name in schemas and not own:

@@ -1,0 +1,48 @@
+"""Durations as Go reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube.api.deadline import check_timeout
+from fakekube.errors import StatusError
+from fakekube.verbs.request import Query, RequestInfo
+
+GOOD = ["", "0", "%2B0", "-0", "1s", "-1s", "1.5h", ".5s", "1.s", "1h30m", "10ns", "3us", "3%C2%B5s"]
+BAD = {
+    "x": 'invalid duration "x"',
+    "1": 'missing unit in duration "1"',
+    "5m3": 'missing unit in duration "5m3"',
+    "1x": 'unknown unit "x" in duration "1x"',
+    ".": 'invalid duration "."',
+    "-": 'invalid duration "-"',
+    "9999999999h": 'invalid duration "9999999999h"',
+}
+
+
+def _check(text: str, verb: str = "list", subresource: str = "") -> None:
+    info = RequestInfo("/", verb, True, subresource=subresource)
+    check_timeout(info, Query(f"timeout={text}"))
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_durations(text: str) -> None:
+    _check(text)
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        _check(text)
+    assert caught.value.code == 400
+    assert caught.value.message == f"invalid timeout specified in the request URL - time: {BAD[text]}"
+
+
+def test_endless_digits_are_no_crash() -> None:
+    with pytest.raises(StatusError, match="invalid duration"):
+        _check("9" * 5000 + "s")
+
+
+@pytest.mark.parametrize(("verb", "subresource"), [("watch", ""), ("get", "log"), ("create", "exec")])
+def test_long_running_requests_are_not_judged(verb: str, subresource: str) -> None:
+    _check("x", verb, subresource)

@@ -1,0 +1,33 @@
+"""Warning headers: form, order, limits."""
+
+from __future__ import annotations
+
+from fakekube.api.warnings import warning_headers
+
+
+def _values(texts: list[str]) -> list[str]:
+    headers = warning_headers(texts)
+    assert all(name == "Warning" for name, _ in headers)
+    return [value for _, value in headers]
+
+
+def test_each_text_once_in_order_quoted() -> None:
+    assert _values(["b", 'a "x" \\', "b", ""]) == ['299 - "b"', '299 - "a \\"x\\" \\\\"']
+
+
+def test_text_beyond_ascii_is_sent_as_utf8() -> None:
+    assert [value.encode("latin-1").decode() for value in _values(["é"])] == ['299 - "é"']
+
+
+def test_what_no_header_can_carry_is_left_out() -> None:
+    assert _values(["a\nb", "c"]) == ['299 - "c"']
+
+
+def test_up_to_the_limit_texts_are_whole() -> None:
+    assert _values(["x" * 4096]) == [f'299 - "{"x" * 4096}"']
+
+
+def test_beyond_the_limit_every_text_is_cut() -> None:
+    values = _values([f"{i:03d}" + "x" * 400 for i in range(30)])
+    assert values[0] == f'299 - "000{"x" * 253}"'
+    assert len(values) == 16, "16 texts of 256 characters are 4096"
