@@ -56,8 +56,8 @@ _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 
 
-def too_long_text(maximum: int, unit: str = "characters") -> str:
-    return f"must be no more than {maximum} {unit}"
+def too_long_text(maximum: int) -> str:
+    return f"must be no more than {maximum} characters"
 
 
 def regex_text(description: str, regex: str, *examples: str) -> str:
