@@ -1,0 +1,37 @@
+"""Every Python snippet of the README runs, and every command of it is one that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fakekube.cli.arguments import parse
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
+def test_a_snippet_runs(snippet: str, pytester: pytest.Pytester) -> None:
+    if "from kubernetes" in snippet:
+        pytest.importorskip("kubernetes")
+    if "def test_" in snippet:
+        pytester.makepyfile(snippet)
+        pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=snippet.count("def test_"))
+    else:
+        exec(compile(snippet, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("fakekube ")])
+def test_a_command_is_understood(command: str) -> None:
+    assert parse(command.split()[1:]).command in ("serve", "run")
+
+
+def test_ci_calls_the_test_command_of_the_readme() -> None:
+    (command,) = [c for c in COMMANDS if c.endswith("pytest")]
+    assert command.endswith(".venv/bin/pytest")
+    assert "\npytest\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

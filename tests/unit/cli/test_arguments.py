@@ -1,0 +1,49 @@
+"""Flags of the command line, and the one line that says what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fakekube.cli.arguments import Options, UsageError, parse
+
+
+def test_without_flags_all_is_as_documented() -> None:
+    assert parse(["serve"]) == Options("serve", "127.0.0.1", 0, "cluster")
+
+
+def test_every_flag() -> None:
+    options = parse(
+        "serve --host ::1 --port 8001 --profile apiserver --tls --kubeconfig k --compaction-interval 1m30s "
+        "--feature-gates A=true,B=False --load a.yaml --load b".split()
+    )
+    assert options == Options(
+        "serve", "::1", 8001, "apiserver", True, Path("k"), 90.0, {"A": True, "B": False}, [Path("a.yaml"), Path("b")]
+    )
+
+
+def test_a_command_stands_after_two_dashes() -> None:
+    assert parse(["run", "--port", "0", "--", "go", "test", "--", "x"]).rest == ["go", "test", "--", "x"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "the following arguments are required: command"),
+        ("serve --port x", "argument --port: 'x' is not a port"),
+        ("serve --port 70000", "'70000' is not a port"),
+        ("serve --profile bare", "invalid choice: 'bare'"),
+        ("serve --compaction-interval 5", "'5' is not a duration such as 5s or 1m30s"),
+        ("serve --compaction-interval 0s", "the interval must not be zero"),
+        ("serve --feature-gates A", "'A' is not GATE=true or GATE=false"),
+        ("serve --nope", "unrecognized arguments: --nope"),
+        ("serve -- ls", "serve takes no command; did you mean run?"),
+        ("run", "run: say what to run after --"),
+    ],
+)
+def test_what_is_wrong_is_one_line(line: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line.split())
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,105 @@
+"""The commands as processes: what they print, their exit codes, and that signals end them at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+COMMAND = [sys.executable, "-m", "fakekube"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=30, check=False)
+
+
+def serve(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """A server, and its URL."""
+    process = subprocess.Popen([*COMMAND, "serve", *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return process, line.split(" at ")[1].split(" ")[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_ends_by_a_signal_with_watches_open(number: signal.Signals, tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    process, url = serve("--kubeconfig", str(config))
+    try:
+        assert stat.S_IMODE(config.stat().st_mode) == 0o600
+        assert yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"] == url
+        with urllib.request.urlopen(f"{url}/api/v1/namespaces?watch=1", timeout=10) as watch:
+            assert json.loads(watch.readline())["type"] == "ADDED"
+            process.send_signal(number)
+            assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_run_sets_kubeconfig_and_passes_the_exit_code_on(tmp_path: Path) -> None:
+    manifest = tmp_path / "map.yaml"
+    manifest.write_text("{kind: ConfigMap, apiVersion: v1, metadata: {name: loaded}}")
+    script = "import os, sys, yaml; print(yaml.safe_load(open(os.environ['KUBECONFIG']))['kind']); sys.exit(7)"
+    found = run("run", "--load", str(manifest), "--", sys.executable, "-c", script)
+    assert (found.returncode, found.stdout) == (7, "Config\n")
+
+
+def test_run_tells_of_a_command_that_a_signal_ended() -> None:
+    found = run("run", "--profile", "apiserver", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 15)")
+    assert found.returncode == 128 + signal.SIGTERM
+
+
+def test_a_busy_port_is_one_line_and_code_2() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        found = run("serve", "--port", str(taken.getsockname()[1]))
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert "Address already in use" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "while parsing"),
+        ("just: text", "kind and apiVersion are missing"),
+        ("{kind: Nope, apiVersion: v1}", "no resource is called 'Nope' in v1"),
+        ("{kind: ConfigMap, apiVersion: v1, metadata: {name: BAD}}", "is invalid: metadata.name"),
+    ],
+)
+def test_a_manifest_that_does_not_load_is_one_line_and_code_2(text: str, words: str, tmp_path: Path) -> None:
+    manifest = tmp_path / "bad.yaml"
+    manifest.write_text(text)
+    found = run("serve", "--load", str(manifest))
+    assert found.returncode == 2, found.stderr
+    assert found.stderr.count("\n") == 1
+    assert str(manifest) in found.stderr
+    assert words in found.stderr
+
+
+def test_an_unwritable_kubeconfig_is_one_line_and_code_2(tmp_path: Path) -> None:
+    found = run("serve", "--kubeconfig", str(tmp_path))
+    assert found.returncode == 2
+    assert "Is a directory" in found.stderr
+
+
+def test_a_command_that_there_is_not() -> None:
+    found = run("run", "--", "no-such-command-anywhere")
+    assert (found.returncode, found.stderr) == (2, "fakekube: no-such-command-anywhere: No such file or directory\n")
+
+
+def test_the_environment_of_the_caller_is_passed_on() -> None:
+    found = subprocess.run(
+        [*COMMAND, "run", "--", sys.executable, "-c", "import os; print(os.environ['MARK'])"],
+        env={**os.environ, "MARK": "here"}, capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    assert found.stdout == "here\n"

@@ -1,0 +1,141 @@
+"""A cluster as a test author uses it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakekube import ApiError, Cluster, ManifestError, UnknownResource
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as started:
+        yield started
+
+
+def config_map(name: str, **data: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+@pytest.mark.parametrize("name", ["deployments", "deployment", "deploy", "Deployment", "deployments.apps"])
+def test_a_resource_goes_by_every_name_that_kubectl_knows(name: str, cluster: Cluster) -> None:
+    assert cluster.list(name) == []
+
+
+def test_an_unknown_resource_is_told(cluster: Cluster) -> None:
+    with pytest.raises(UnknownResource, match="gadgets"):
+        cluster.list("gadgets")
+
+
+def test_objects_come_with_kind_and_version(cluster: Cluster) -> None:
+    cluster.create(config_map("a", k="v"))
+    assert cluster.get("cm", "a")["kind"] == "ConfigMap"
+    listed = cluster.list("cm", namespace="default", field_selector="metadata.name=a")
+    assert [(item["apiVersion"], item["data"]) for item in listed] == [("v1", {"k": "v"})]
+
+
+def test_what_the_api_refuses_is_an_api_error(cluster: Cluster) -> None:
+    with pytest.raises(ApiError) as caught:
+        cluster.get("pods", "absent")
+    assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+    assert str(caught.value) == 'pods "absent" not found'
+
+
+def test_manifests_of_every_sort(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "one.yaml").write_text("{kind: ConfigMap, apiVersion: v1, metadata: {name: one, namespace: late}}")
+    (tmp_path / "two.json").write_text('{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "late"}}')
+    text = "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, apiVersion: v1, metadata: {name: three}}\n---\n"
+    loaded = cluster.load(tmp_path, text, config_map("four"), [config_map("five")])
+    assert [obj["metadata"]["name"] for obj in loaded] == ["late", "one", "three", "four", "five"]
+    cluster.load(tmp_path)  # applied: once more changes nothing
+
+
+def test_a_manifest_that_is_none(cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="No such file"):
+        cluster.load(tmp_path / "absent.yaml")
+
+
+def test_wait_for_sees_what_another_thread_does(cluster: Cluster) -> None:
+    timer = threading.Timer(0.01, lambda: cluster.create(config_map("late", k="v")))
+    timer.start()
+    found = cluster.wait_for("cm", "late", until=lambda obj: obj["data"] == {"k": "v"}, timeout=5)
+    assert found is not None
+    timer.join()
+
+
+def test_wait_for_gives_up(cluster: Cluster) -> None:
+    with pytest.raises(TimeoutError, match="cm never is not there after 0"):
+        cluster.wait_for("cm", "never", timeout=0)
+
+
+def test_snapshots_can_be_restored_many_times(cluster: Cluster) -> None:
+    cluster.create(config_map("a", k="1"))
+    saved = cluster.snapshot()
+    for _ in range(2):
+        cluster.patch("cm", "a", {"data": {"k": "2"}})
+        cluster.create(config_map("b"))
+        cluster.restore(saved)
+        assert cluster.get("cm", "a")["data"] == {"k": "1"}
+        assert [cm["metadata"]["name"] for cm in cluster.list("cm", namespace="default")] == ["a", "kube-root-ca.crt"]
+
+
+def test_a_fork_is_independent(cluster: Cluster) -> None:
+    cluster.create(config_map("a", k="1"))
+    with cluster.fork() as twin:
+        twin.patch("cm", "a", {"data": {"k": "2"}})
+        cluster.delete("cm", "a")
+        assert twin.get("cm", "a")["data"] == {"k": "2"}
+
+
+def test_clusters_do_not_see_each_other() -> None:
+    with Cluster() as one, Cluster() as two:
+        one.create(config_map("mine"))
+        assert two.list("cm", namespace="default", field_selector="metadata.name=mine") == []
+
+
+def test_a_namespace_gets_what_every_namespace_has_and_ends(cluster: Cluster) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    cluster.settle()
+    assert [account["metadata"]["name"] for account in cluster.list("sa", namespace="team")] == ["default"]
+    assert cluster.get("cm", "kube-root-ca.crt", namespace="team")
+    cluster.create(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "finalizers": ["example.com/hold"]}}, namespace="team"
+    )
+    cluster.delete("namespaces", "team")
+    cluster.settle()
+    conditions = {c["type"]: c for c in cluster.get("namespaces", "team")["status"]["conditions"]}
+    assert conditions["NamespaceFinalizersRemaining"]["message"] == (
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+    )
+    cluster.patch("secrets", "s", {"metadata": {"finalizers": None}}, namespace="team")
+    cluster.settle()
+    cluster.wait_for("namespaces", "team", gone=True)
+
+
+def test_a_bare_api_server_has_no_controllers() -> None:
+    with Cluster(profile="apiserver") as bare:
+        assert bare.list("serviceaccounts") == []
+        bare.settle()
+        assert bare.list("serviceaccounts") == []
+
+
+def test_the_past_can_be_made_to_expire(cluster: Cluster) -> None:
+    revision = cluster.create(config_map("a"))["metadata"]["resourceVersion"]
+    cluster.patch("cm", "a", {"data": {"k": "v"}})
+    cluster.compact()
+    with pytest.raises(ApiError) as caught:
+        cluster._client.call("GET", "/api/v1/configmaps", None, {"resourceVersion": revision, "resourceVersionMatch": "Exact"})
+    assert caught.value.code == 410
+
+
+def test_stopping_twice_and_not_starting_is_fine() -> None:
+    cluster = Cluster()
+    with pytest.raises(RuntimeError, match="not started"):
+        _ = cluster.url
+    cluster.stop()
+    cluster.stop()
