@@ -195,7 +195,7 @@ class WatchStream:
             return []
         self._bookmark_at = self._next_bookmark(now)
         assert self._cursor is not None
-        return [self._encoder.bookmark(self._scope.backend.store.revision)]
+        return [self._encoder.bookmark(self._cursor.position)]
 
     def _next_bookmark(self, now: float) -> float | None:
         """Every period, and once shortly before the end."""
