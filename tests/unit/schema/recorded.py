@@ -41,7 +41,9 @@ class Case:
 def _case(row: dict[str, Any]) -> Case:
     stored = row.get("stored", "")
     defaulted = row.get("defaulted", stored)
-    return Case(*row["kind"], row["body"].encode(), row.get("error"), row.get("strict", []), stored, defaulted)
+    group, version, kind = row["kind"]
+    strict = row.get("strict", [])
+    return Case(group, version, kind, row["body"].encode(), row.get("error"), strict, stored, defaulted)
 
 
 CASES = [_case(json.loads(line)) for line in _FILE.read_text().splitlines()]

@@ -55,7 +55,8 @@ def test_constants_are_among_what_the_reference_sets(case: Case) -> None:
 
 
 def test_a_default_below_a_struct_applies_only_where_the_struct_is() -> None:
-    probe = {"spec": {"containers": [{"name": "a", "livenessProbe": {"httpGet": {"port": 80}}}, {"name": "b"}]}}
+    containers = [{"name": "a", "livenessProbe": {"httpGet": {"port": 80}}}, {"name": "b"}]
+    probe: dict[str, Any] = {"spec": {"containers": containers}}
     defaults.apply("", "v1", "Pod", probe)
     first, second = probe["spec"]["containers"]
     assert first["livenessProbe"]["periodSeconds"] == 10
@@ -72,7 +73,8 @@ def test_what_was_said_stays() -> None:
 
 
 def test_defaults_of_one_kind_only() -> None:
-    pod, template = {"spec": {}}, {"template": {"spec": {}}}
+    pod: dict[str, Any] = {"spec": {}}
+    template: dict[str, Any] = {"template": {"spec": {}}}
     defaults.apply("", "v1", "Pod", pod)
     defaults.apply("", "v1", "PodTemplate", template)
     assert pod["spec"]["enableServiceLinks"] is True

@@ -32,8 +32,9 @@ def exact(text: str) -> Fraction:
     suffix = text[len(number) :]
     powers = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12}
     if suffix.endswith("i"):
-        return Fraction(number) * 1024 ** ("KMG".index(suffix[0]) + 1)
-    return Fraction(number) * Fraction(10) ** powers[suffix]
+        return Fraction(number) * (1 << 10 * ("KMG".index(suffix[0]) + 1))
+    power = powers[suffix]
+    return Fraction(number) * (Fraction(10**power) if power >= 0 else Fraction(1, 10**-power))
 
 
 def at_nano(amount: Fraction) -> Fraction:
