@@ -125,9 +125,7 @@ class _Authority:
             addresses[ipaddress.ip_address(host)] = None
         except ValueError:
             names[host] = None
-        alternatives = x509.SubjectAlternativeName(
-            [*map(x509.DNSName, names), *map(x509.IPAddress, addresses)]
-        )
+        alternatives = x509.SubjectAlternativeName([*map(x509.DNSName, names), *map(x509.IPAddress, addresses)])
         return self._issue(_name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def issue_client(self, user: str, groups: tuple[str, ...]) -> _Issued:

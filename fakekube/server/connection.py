@@ -33,8 +33,6 @@ HANDSHAKE_SECONDS = 32.0
 HEAD_SECONDS = 32.0
 IDLE_SECONDS = 90.0
 """As kube-apiserver sets them (secure_serving.go)."""
-LINGER_SECONDS = 0.5
-"""How long net/http waits before it closes on a client that may still be sending (rstAvoidanceDelay)."""
 
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
@@ -101,7 +99,7 @@ class Connection:
             _logger.exception("Unexpected error on a connection")
             after = _CLOSE
         if after is _LINGER:
-            self._transport.linger(LINGER_SECONDS)
+            self._transport.linger()
         if after is not _HANDED_OVER:
             self.close()
 
@@ -186,6 +184,7 @@ class Connection:
             if begun is not None:
                 handed_over = self._service.pump.add(begun)
                 if not handed_over:
+                    begun.conclude()
                     raise Disconnected("the server stops")
             return handed_over
         finally:

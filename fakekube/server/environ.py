@@ -91,4 +91,4 @@ def _split_target(target: str) -> tuple[str | None, str]:
     if absolute is None:
         return None, target if target == "*" else ""
     uri = target[absolute.end() :]
-    return absolute[1], uri if uri.startswith("/") else "/" + uri
+    return absolute[1], uri if uri.startswith(("/", "?")) else ""

@@ -39,7 +39,8 @@ _CONTENT_LENGTH = re.compile(r"0*[0-9]{1,19}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HOST_AND_PORT = r"(?:\[[^\[\]/?]*\]|[^\[\]/?:@]*)(?::[0-9]*)?"
+_ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:(?!//)|//(?:[^/?@]*@)?{_HOST_AND_PORT}(?=[/?]|\Z))")
 
 
 class ProtocolError(Exception):
@@ -54,9 +55,7 @@ class ProtocolError(Exception):
     @property
     def answer(self) -> bytes:
         """All bytes of the answer, as net/http writes them."""
-        head = (
-            f"HTTP/1.1 {self.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-        )
+        head = f"HTTP/1.1 {self.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
         return (head + self.text).encode("latin-1")
 
 

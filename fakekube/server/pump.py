@@ -23,6 +23,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
@@ -38,6 +39,7 @@ _logger = logging.getLogger(__name__)
 
 _MAX_ANSWERS = 65536
 _CACHE_BYTES = 8 << 20
+_DEADLINES_BOUND = 1000
 
 
 class Clock(Protocol):
@@ -51,6 +53,9 @@ class Clock(Protocol):
 
     def subscribe(self, callback: Callable[[], None]) -> object:
         """Call `callback`, from any thread, after a jump."""
+
+    def unsubscribe(self, callback: Callable[[], None]) -> object:
+        """End a subscription."""
 
 
 class FrameCache:
@@ -158,6 +163,12 @@ class Delivery:
             self.progress = _ENDED if self.finishing else _MORE
         return self.progress
 
+    def conclude(self) -> None:
+        """End the answer early, in good order unless the client is in the middle of something."""
+        with suppress(Disconnected):
+            if not self.output and not self.finishing:
+                self.transport.send_ready(self.framing.last)
+
     def hear(self) -> bool:
         """Receive what the client sends; false if it is gone.
 
@@ -224,6 +235,7 @@ class Pump:
         self._cache = FrameCache()
         self._deadlines: list[tuple[float, int, Delivery]] = []
         self._order = itertools.count()
+        self._deadlines_bound = _DEADLINES_BOUND
         self._last_look = 0.0
 
     def add(self, delivery: Delivery) -> bool:
@@ -248,14 +260,10 @@ class Pump:
         return 0.0 if self._queue or self.changed else wait
 
     def close(self) -> None:
-        """End all deliveries now: in good order where the client is not in the middle of something."""
+        """End all deliveries now."""
         for group in list(self._groups.values()):
             for delivery in list(group.members):
-                try:
-                    if not delivery.output and not delivery.finishing:
-                        delivery.transport.send_ready(delivery.framing.last)
-                except Disconnected:
-                    pass
+                delivery.conclude()
                 self._remove(delivery, reusable=False)
 
     def _adopt(self, delivery: Delivery) -> None:
@@ -338,28 +346,33 @@ class Pump:
         delivery.released(reusable)
 
     def _schedule(self, delivery: Delivery) -> None:
+        """Have the stream looked at when its deadline passes, once."""
         deadline = delivery.stream.deadline
         if deadline != delivery.due:
             delivery.due = deadline
             if deadline is not None:
                 heapq.heappush(self._deadlines, (deadline, next(self._order), delivery))
+                self._forget_outdated()
+
+    def _forget_outdated(self) -> None:
+        """Let go of deliveries that have ended, which may be long before their deadlines."""
+        if len(self._deadlines) > self._deadlines_bound:
+            self._deadlines = [entry for entry in self._deadlines if entry[0] == entry[2].due]
+            heapq.heapify(self._deadlines)
+            self._deadlines_bound = max(_DEADLINES_BOUND, 2 * len(self._deadlines))
 
     def _enqueue_due(self) -> float | None:
         """Have streams looked at whose time has come; the seconds to the next one's."""
-        deadlines = self._deadlines
-        while deadlines:
-            deadline, _, delivery = deadlines[0]
-            if deadline != delivery.due:
-                heapq.heappop(deadlines)
-                continue
-            now = self._clock.monotonic()
-            if now < deadline:
-                # A clock that stands still says when it moves: it must not be asked again and again.
-                least = 0.05 if now == self._last_look else 0.001
-                self._last_look = now
-                return max(deadline - now, least)
-            heapq.heappop(deadlines)
-            delivery.due = None
-            if delivery.progress is not _BLOCKED:
-                self._enqueue(delivery)
+        while self._deadlines:
+            deadline, _, delivery = self._deadlines[0]
+            if deadline == delivery.due:
+                now = self._clock.monotonic()
+                if now < deadline:
+                    # A clock that stands still says when it moves: it must not be asked again and again.
+                    least = 0.05 if now == self._last_look else 0.001
+                    self._last_look = now
+                    return max(deadline - now, least)
+                if delivery.progress is not _BLOCKED:
+                    self._enqueue(delivery)
+            heapq.heappop(self._deadlines)
         return None

@@ -49,30 +49,33 @@ def encode_head(
     is_bodiless = code in _BODILESS or code[0] == "1"
     has_body = not is_bodiless and request.method != "HEAD"
     is_1_1 = request.version >= (1, 1)
-    declared: int | None = None
+    declared = length if has_body or (length and not is_bodiless) else None
+    says_connection = False
     lines = ["HTTP/1.1 " + status if is_1_1 else "HTTP/1.0 " + status]
     for name, value in fields:
-        lower = name.lower()
-        if lower not in _MANAGED:
-            lines.append(f"{name}: {value}")
-        elif lower == "connection":
-            keep_alive = keep_alive and value.lower() != "close"
-        elif lower == "content-length":
-            declared = None if is_bodiless else int(value)
-        elif lower == "date":
-            date = value
-        elif lower == "content-type" and code != "304":
-            lines.append(f"{name}: {value}")
+        match name.lower():
+            case "connection":
+                if value.lower() != "close":
+                    continue
+                keep_alive, says_connection = False, True
+            case "content-length":
+                declared = None if is_bodiless else int(value)
+                continue
+            case "date":
+                date = value
+                continue
+            case "transfer-encoding":
+                continue
+            case "content-type":
+                if code == "304":
+                    continue
+        lines.append(f"{name}: {value}")
     lines.append("Date: " + date)
-    if declared is None and length is not None and (has_body or (length and not is_bodiless)):
-        declared = length
     if declared is not None:
         lines.append(f"Content-Length: {declared}")
     chunked = has_body and declared is None and is_1_1
-    keep_alive = (
-        keep_alive and request.fields.keep_alive and (not has_body or declared is not None or chunked)
-    )
-    if keep_alive is not is_1_1:
+    keep_alive = keep_alive and request.fields.keep_alive and (not has_body or declared is not None or chunked)
+    if keep_alive is not is_1_1 and not says_connection:
         lines.append("Connection: keep-alive" if keep_alive else "Connection: close")
     if chunked:
         lines.append("Transfer-Encoding: chunked")

@@ -72,7 +72,7 @@ class Server:
         self._next_round = 0.0
         self._date = ""
         self._date_until = 0.0
-        self._stopped = False
+        self._running = False
 
     @property
     def url(self) -> str:
@@ -99,12 +99,13 @@ class Server:
         self._clock.subscribe(self._loop.wake)
         self._loop.watch(self._listener.fileno(), READ, self._accept)
         self._loop.start()
+        self._running = True
 
     def stop(self) -> None:
         """End everything at once: streams, connections, the port. May be called twice, from any thread."""
-        if self._stopped:
+        if not self._running:
             return
-        self._stopped = True
+        self._running = False
         if os.getpid() != self._process:
             # After a fork all that is here is the parent's, but for the descriptor.
             self._listener.close()
@@ -113,6 +114,8 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         self._workers.stop(_STOP_PATIENCE)
+        self._clock.unsubscribe(self._forget_date)
+        self._clock.unsubscribe(self._loop.wake)
 
     def __enter__(self) -> Self:
         self.start()

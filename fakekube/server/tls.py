@@ -11,6 +11,7 @@ import os
 import socket
 import ssl
 import tempfile
+from contextlib import suppress
 from typing import cast
 
 from .transport import RECEIVE_BYTES, Disconnected, Transport
@@ -68,8 +69,11 @@ class TLSTransport(Transport):
                 raise Disconnected("aborted before the handshake")
             self._tls.do_handshake()
         except OSError as error:
-            if self._tls is not None and getattr(error, "reason", None) == "HTTP_REQUEST":
-                socket.socket.sendall(self._tls, _NOT_TLS)
+            with suppress(OSError):
+                if getattr(error, "reason", None) == "HTTP_REQUEST":
+                    socket.socket.sendall(self._socket, _NOT_TLS)
+            # So that the client sees that, or OpenSSL's alert.
+            super().linger()
             raise Disconnected(*error.args) from error
         return _client_variables(self._tls)
 
@@ -94,9 +98,9 @@ class TLSTransport(Transport):
         except OSError as error:
             raise Disconnected(*error.args) from error
 
-    def linger(self, seconds: float) -> None:
+    def linger(self) -> None:
         self._say_goodbye()
-        super().linger(seconds)
+        super().linger()
 
     def abort(self) -> None:
         self._aborted = True
@@ -110,11 +114,9 @@ class TLSTransport(Transport):
         """Send close_notify, without waiting for the client's."""
         if self._tls is None:
             return
-        try:
+        with suppress(OSError, ValueError):  # the latter when there is no TLS any more
             self._tls.setblocking(False)
             self._tls.unwrap()
-        except (OSError, ValueError):  # what it says when there is no TLS any more
-            pass
         self._tls = None
 
 

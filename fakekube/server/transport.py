@@ -14,6 +14,8 @@ from contextlib import suppress
 __all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
 
 RECEIVE_BYTES = 65536
+_LINGER_SECONDS = 0.5
+"""How long net/http waits before it closes on a client that may still be sending (rstAvoidanceDelay)."""
 
 
 class Disconnected(OSError):
@@ -80,13 +82,13 @@ class Transport:
         except OSError as error:
             raise Disconnected(*error.args) from error
 
-    def linger(self, seconds: float) -> None:
-        """Say that nothing more will be sent, and hear the client out, for some time at most.
+    def linger(self) -> None:
+        """Say that nothing more will be sent, and hear the client out for a moment.
 
         A socket that is closed with bytes unread resets the connection, and the client may lose what it was
         sent.
         """
-        end = time.monotonic() + seconds
+        end = time.monotonic() + _LINGER_SECONDS
         raw = socket.socket
         try:
             raw.shutdown(self._socket, socket.SHUT_WR)

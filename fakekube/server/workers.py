@@ -40,9 +40,7 @@ class Workers:
             if self._waiting:
                 self._waiting.pop().put(task)
                 return True
-            thread = threading.Thread(
-                target=self._work, args=(task,), name="fakekube-connection", daemon=True
-            )
+            thread = threading.Thread(target=self._work, args=(task,), name="fakekube-connection", daemon=True)
             self._threads.add(thread)
         try:
             thread.start()

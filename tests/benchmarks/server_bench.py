@@ -1,8 +1,8 @@
 """Figures of the bundled server alone: `python tests/benchmarks/server_bench.py [--tls]`.
 
-Server in this process, clients in another, as in a test of a client in any language: a 2 KB GET by http.client and
-over raw sockets, an 800-byte event to 500 open streams, what starting and stopping costs. With `wrk` installed, its
-figures too.
+Server in this process, clients in another, as in a test of a client in any language: a 2 KB GET by
+http.client and over raw sockets, an 800-byte event to 500 open streams, what starting and stopping costs.
+With `wrk` installed, its figures too.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Clock:
         return time.monotonic()
 
     def subscribe(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def unsubscribe(self, callback: Callable[[], None]) -> None:
         pass
 
 

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from fakekube.server.body import MAX_DISCARDED_BYTES, Body
+from fakekube.server.http1 import BodyError, RequestParser
+from fakekube.server.transport import Transport
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+class Wire(Transport):
+    """A client that sends the given pieces, then nothing more."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+        self.sent = b""
+
+    def receive(self) -> bytes:
+        return self.pieces.pop(0) if self.pieces else b""
+
+    def send(self, data: bytes | memoryview) -> None:
+        self.sent += data
+
+
+def open_body(wire: Wire, *fields: str, ahead: bytes = b"") -> Body:
+    parser = RequestParser()
+    parser.feed("\r\n".join(["POST / HTTP/1.1", "Host: a", *fields, "\r\n"]).encode() + ahead)
+    request = parser.request()
+    assert request is not None
+    return Body(request, parser, wire)
+
+
+def test_a_body_that_is_there_is_read_from_memory() -> None:
+    body = open_body(Wire(), "Content-Length: 3", ahead=b"abcGET")
+    assert isinstance(body.stream, io.BytesIO)
+    assert body.stream.read() == b"abc"
+    assert not body.unread
+
+
+@pytest.mark.parametrize("fields", [("Content-Length: 10",), (CHUNKED,)])
+def test_a_body_is_received_as_it_is_read(fields: tuple[str, ...]) -> None:
+    whole = b"one\ntwo\nx\n" if "10" in fields[0] else b"5\r\none\nt\r\n5\r\nwo\nx\n\r\n0\r\n\r\n"
+    wire = Wire(whole[:7], whole[7:], b"GET")
+    stream = open_body(wire, *fields).stream
+    assert stream.readline() == b"one\n"
+    assert stream.readlines() == [b"two\n", b"x\n"]
+    assert stream.read() == b""
+    assert wire.pieces == [b"GET"]
+
+
+def test_a_client_that_waits_is_told_to_go_on_by_the_first_read() -> None:
+    wire = Wire(b"abc")
+    body = open_body(wire, "Expect: 100-continue", "Content-Length: 3")
+    assert wire.sent == b""
+    assert body.stream.read() == b"abc"
+    assert wire.sent == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def test_a_client_that_waits_is_not_told_to_go_on_for_nothing() -> None:
+    wire = Wire(b"abc")
+    assert not open_body(wire, "Expect: 100-continue", "Content-Length: 3").discard()
+    assert wire.sent == b""
+    assert wire.pieces == [b"abc"]
+
+
+def test_an_end_too_early_is_an_error_again_and_again() -> None:
+    body = open_body(Wire(b"ab"), "Content-Length: 3")
+    for _ in range(2):
+        with pytest.raises(BodyError, match="unexpected EOF"):
+            body.stream.read()
+    assert not body.discard()
+
+
+@pytest.mark.parametrize(
+    ("length", "pieces", "kept"),
+    [
+        (MAX_DISCARDED_BYTES - 1, 4, True),
+        (MAX_DISCARDED_BYTES, 4, False),
+        (MAX_DISCARDED_BYTES - 1, 3, False),
+    ],
+)
+def test_a_little_is_read_away(length: int, pieces: int, kept: bool) -> None:
+    data = b"a" * length
+    step = MAX_DISCARDED_BYTES // 4
+    wire = Wire(*[data[step * number : step * (number + 1)] for number in range(pieces)])
+    assert open_body(wire, f"Content-Length: {length}").discard() is kept
+
+
+def test_endless_chunks_are_not_read_away() -> None:
+    chunk = b"10000\r\n%b\r\n" % (b"a" * 0x10000)
+    wire = Wire(*[chunk] * 100)
+    assert not open_body(wire, CHUNKED).discard()
+    assert len(wire.pieces) > 90
+
+
+def test_a_short_rest_of_chunks_is_read_away() -> None:
+    body = open_body(Wire(b"def\r\n0\r\n\r\n"), CHUNKED, ahead=b"6\r\nabc")
+    assert body.stream.read(2) == b"ab"
+    assert body.discard()

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from fakekube.server import websocket
+from fakekube.server.framing import Bare, Chunked, WebSocketMessages
+from fakekube.server.http1 import RequestParser
+
+
+def test_every_frame_is_a_chunk_and_none_is_the_last() -> None:
+    framing = Chunked(RequestParser(), reusable=True)
+    assert framing.frame([b"a"]) == b"1\r\na\r\n"
+    assert framing.frame([b"b" * 16, b"", b"c"]) == b"10\r\n" + b"b" * 16 + b"\r\n1\r\nc\r\n"
+    assert framing.frame([b""]) == b""
+    assert framing.last == b"0\r\n\r\n"
+
+
+def test_bare_frames_end_with_the_connection() -> None:
+    framing = Bare(RequestParser())
+    assert framing.frame([b"a", b"b"]) == b"ab"
+    assert framing.last == b""
+    assert not framing.reusable
+
+
+def test_requests_sent_ahead_wait_in_the_parser_up_to_a_limit() -> None:
+    parser = RequestParser()
+    framing = Chunked(parser, reusable=True)
+    assert framing.receive(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") == b""
+    assert not framing.deaf
+    request = parser.request()
+    assert request is not None
+    framing.receive(b"x" * 100_000)
+    assert framing.deaf
+
+
+def test_messages_are_text_or_binary() -> None:
+    assert WebSocketMessages(False).frame([b"a", b"b"]) == websocket.text(b"a") + websocket.text(b"b")
+    assert WebSocketMessages(True).frame([b"a"]) == websocket.binary(b"a")
+    assert WebSocketMessages(True).key != WebSocketMessages(False).key
+
+
+def test_a_websocket_answers_and_hangs_up() -> None:
+    framing = WebSocketMessages(False)
+    assert framing.receive(b"\x89\x81\0\0\0\0x") == b"\x8a\x01x"
+    assert not framing.hung_up
+    framing.receive(b"\x88\x80\0\0\0\0")
+    assert framing.hung_up

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakekube.server import websocket
+from fakekube.server.websocket import FrameReader, Refused, handshake
+
+ASKED = {
+    "REQUEST_METHOD": "GET",
+    "HTTP_UPGRADE": "WebSocket",
+    "HTTP_CONNECTION": "keep-alive, Upgrade",
+    "HTTP_SEC_WEBSOCKET_KEY": "dGhlIHNhbXBsZSBub25jZQ==",
+    "HTTP_SEC_WEBSOCKET_VERSION": "13",
+    "HTTP_ORIGIN": "http://x",
+}
+CLOSE, PING, PONG, TEXT = 0x8, 0x9, 0xA, 0x1
+
+
+def masked(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
+    """A frame as a client sends it."""
+    mask = os.urandom(4)
+    length = len(payload)
+    if length <= 125:
+        head = bytes([opcode | 0x80 * final, 0x80 | length])
+    elif length < 1 << 16:
+        head = bytes([opcode | 0x80 * final, 0x80 | 126]) + length.to_bytes(2, "big")
+    else:
+        head = bytes([opcode | 0x80 * final, 0x80 | 127]) + length.to_bytes(8, "big")
+    return head + mask + bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
+
+
+def test_the_handshake_of_the_rfc() -> None:
+    assert handshake(ASKED) == (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+    )
+
+
+def test_one_subprotocol_is_taken_unseen() -> None:
+    answer = handshake(ASKED | {"HTTP_SEC_WEBSOCKET_PROTOCOL": " base64.binary.k8s.io "})
+    assert answer.endswith(b"\r\nSec-WebSocket-Protocol: base64.binary.k8s.io\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        ({"REQUEST_METHOD": "POST"}, b"HTTP/1.1 405 Method Not Allowed\r\n\r\nbad method"),
+        ({"HTTP_UPGRADE": "spdy"}, b"HTTP/1.1 400 Bad Request\r\n\r\nnot websocket protocol"),
+        ({"HTTP_CONNECTION": "close"}, b"HTTP/1.1 400 Bad Request\r\n\r\nnot websocket protocol"),
+        ({"HTTP_SEC_WEBSOCKET_KEY": ""}, b"HTTP/1.1 400 Bad Request\r\n\r\nmismatch challenge/response"),
+        (
+            {"HTTP_SEC_WEBSOCKET_VERSION": "8"},
+            b"HTTP/1.1 400 Bad Request\r\nSec-WebSocket-Version: 13\r\n\r\nmissing or bad WebSocket Version",
+        ),
+        ({"HTTP_ORIGIN": ""}, b"HTTP/1.1 403 Forbidden\r\n\r\n"),
+        ({"HTTP_ORIGIN": "null"}, b"HTTP/1.1 403 Forbidden\r\n\r\n"),
+        ({"HTTP_SEC_WEBSOCKET_PROTOCOL": "a, b"}, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+    ],
+)
+def test_refusals(change: dict[str, Any], answer: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        handshake(ASKED | change)
+    assert refused.value.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("length", "head"),
+    [
+        (0, b"\x81\x00"),
+        (125, b"\x81\x7d"),
+        (126, b"\x81\x7e\x00\x7e"),
+        (65535, b"\x81\x7e\xff\xff"),
+        (65536, b"\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
+    ],
+)
+def test_frames_of_all_lengths(length: int, head: bytes) -> None:
+    message = b"a" * length
+    assert websocket.text(message) == head + message
+    assert websocket.binary(message) == bytes([0x82]) + head[1:] + message
+
+
+def test_goodbye() -> None:
+    assert websocket.close() == b"\x88\x02\x03\xe8"
+
+
+frames = st.one_of(
+    st.tuples(st.sampled_from([0x0, TEXT, 0x2, PONG]), st.sampled_from([0, 5, 125, 126, 70000])),
+    st.tuples(st.just(PING), st.sampled_from([0, 5, 125])),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(frames, max_size=6), st.lists(st.integers(0), max_size=8), st.booleans())
+def test_pings_are_answered_and_all_else_is_skipped(
+    sent: list[tuple[int, int]], places: list[int], says_goodbye: bool
+) -> None:
+    data = b"".join(masked(opcode, b"p" * length) for opcode, length in sent)
+    if says_goodbye:
+        data += masked(CLOSE, b"\x03\xe8")
+    edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    reader = FrameReader()
+    answers = b"".join(reader.feed(data[start:end]) for start, end in pairwise(edges))
+    assert answers == b"".join(bytes([0x8A, n]) + b"p" * n for opcode, n in sent if opcode == PING)
+    assert reader.closed is says_goodbye
+
+
+def test_a_client_must_mask() -> None:
+    reader = FrameReader()
+    assert reader.feed(b"\x81\x01a") == websocket.close(1002)
+    assert reader.closed
+    assert reader.feed(masked(PING, b"x")) == b""
+
+
+def test_a_long_message_is_not_kept() -> None:
+    reader = FrameReader()
+    reader.feed(masked(TEXT, b"a" * 100_000)[:-1])
+    assert reader._skip == 1
+    assert not reader._buffer
