@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 
 from fakekube import data
 from fakekube.admission import chain_of
@@ -112,7 +112,7 @@ def _fresh(version: str) -> Store[Document]:
                 meta["managedFields"] = entries
             final = printing.normalise(resource.storage_type, {**obj, "metadata": meta})
             key = resource.key(meta.get("namespace", ""), meta["name"])
-            bucket.commit(key, 0, lambda revision, obj=final: stamped(obj, revision))
+            bucket.commit(key, 0, partial(stamped, final))
     return store
 
 

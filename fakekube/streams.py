@@ -32,8 +32,10 @@ class Stream(Protocol):
     source: Source
     ended: bool
     """True once nothing more will come after what `take` has returned."""
-    deadline: float | None
-    """When, on the cluster's monotonic clock (seconds), `take` is due even without a wake."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When, on the cluster's monotonic clock (seconds), `take` is due even without a wake."""
 
     def take(self) -> list[bytes]:
         """The frames that are ready, possibly none; never blocks. Bytes may be shared with other streams."""

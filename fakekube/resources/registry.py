@@ -68,8 +68,6 @@ class Resource:
     storage_version_hash: str = ""
     empty: Mapping[str, Any] = field(default_factory=dict)
     """What stands in an object with nothing in it, beside the zero values of its type."""
-    printer_columns: Sequence[Mapping[str, Any]] = ()
-    """additionalPrinterColumns of a definition's version."""
     deprecation: str = ""
     """The warning that every answer of a deprecated version carries."""
     storage_prefix: str = ""

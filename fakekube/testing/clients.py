@@ -23,7 +23,7 @@ class Clients:
         """An ApiClient of the package kubernetes: `CoreV1Api(cluster.clients.kubernetes())`."""
         from kubernetes import config
 
-        return config.new_client_from_config(config_file=str(self._cluster.kubeconfig))
+        return config.new_client_from_config(config_file=str(self._cluster.kubeconfig))  # type: ignore[no-untyped-call,unused-ignore]
 
     async def kubernetes_asyncio(self) -> Any:
         """An ApiClient of the package kubernetes_asyncio; close it when done."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakekube.admission.chain import Chain
     from fakekube.clock import Clock
+    from fakekube.codecs.document import Document
     from fakekube.resources.registry import Registry
     from fakekube.resources.services import Services
     from fakekube.store import Store
@@ -47,7 +48,7 @@ def _allow(request: Request) -> None:
 class Backend:
     """The rooms behind the verbs, of one cluster."""
 
-    store: Store
+    store: Store[Document]
     registry: Registry
     clock: Clock
     services: Services

@@ -35,7 +35,8 @@ def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Resp
 
 def shown(scope: Scope, obj: Object) -> Object:
     """The projection in its printed form. Raises StatusError where the object has nothing to project."""
-    return printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+    printed: Object = printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+    return printed
 
 
 def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:
@@ -54,7 +55,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
         if errors:
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
-        written = versions.copied(projection.write(old, changed))
+        written: Object = versions.copied(projection.write(old, changed))
         meta, scale = written["metadata"], changed["metadata"]
         meta["resourceVersion"] = scale.get("resourceVersion", "")
         meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))

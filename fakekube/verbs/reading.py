@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from fakekube.codecs.document import Document
 from fakekube.errors import status
+from fakekube.resources.strategy import Object
 from fakekube.store import Compacted, FutureRevision, Record
 from fakekube.verbs import continuation
 from fakekube.verbs.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
@@ -89,7 +90,7 @@ def wait_for_revision(scope: Scope, wanted: int) -> None:
 # ---------------------------------------------------------------- collections
 
 
-def matcher(scope: Scope, options: ListOptions) -> Callable[[dict[str, object]], bool] | None:
+def matcher(scope: Scope, options: ListOptions) -> Callable[[Object], bool] | None:
     """Does a stored object match the selectors? None if there are none."""
     labels, fields = options.labels, options.fields
     if not options.selects:
@@ -98,7 +99,7 @@ def matcher(scope: Scope, options: ListOptions) -> Callable[[dict[str, object]],
     if fields.empty:
         return lambda obj: labels.matches(obj["metadata"].get("labels"))
 
-    def matches(obj: dict[str, object]) -> bool:
+    def matches(obj: Object) -> bool:
         return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches
@@ -167,7 +168,7 @@ _STEP = 500
 
 
 def _selected_page(
-    scope: Scope, options: ListOptions, view: View, matches: Callable[[dict[str, object]], bool],
+    scope: Scope, options: ListOptions, view: View, matches: Callable[[Object], bool],
 ) -> Listing:
     name = options.fields.exact("metadata.name")
     if name is not None and (scope.namespace or not scope.resource.namespaced):
@@ -188,7 +189,7 @@ def _selected_page(
         start = page.records[-1].key + "\0"
 
 
-def _single(scope: Scope, view: View, name: str, matches: Callable[[dict[str, object]], bool]) -> Listing:
+def _single(scope: Scope, view: View, name: str, matches: Callable[[Object], bool]) -> Listing:
     """A selector on the name is a look-up."""
     key = scope.resource.key(scope.namespace, name)
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)

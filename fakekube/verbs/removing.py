@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from fakekube.codecs.document import Document
@@ -100,7 +101,7 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> 
     if scope.dry_run:
         return Removed(stamped(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
     if final != record.value.object:
-        record = scope.bucket.commit(key, record.revision, lambda revision: stamped(final, revision))
+        record = scope.bucket.commit(key, record.revision, partial(stamped, final))
     if plan.step is Step.MARK_AND_REMOVE:
         return _take_away(scope, key, record)
     return Removed(record.value, deleted=False, returns_object=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from fakekube.codecs.document import Document
 from fakekube.codecs.negotiation import Offer
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.resources.registry import GVK, Resource
@@ -47,7 +48,7 @@ class Scope:
     options: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def bucket(self) -> Bucket:
+    def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
 
     @cached_property

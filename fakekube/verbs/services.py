@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from fakekube.codecs.document import Document
@@ -22,7 +23,8 @@ __all__ = ["AccessControl", "ClusterServices"]
 class AccessControl(Protocol):
     """What `auth/` knows."""
 
-    issuer: str
+    @property
+    def issuer(self) -> str: ...
 
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
 
@@ -82,7 +84,7 @@ class ClusterServices:
                 new = managers.recorded(self._registry, resource, old, new, recorded)
             final = printing.normalise(resource.storage_type, new)
             try:
-                return bucket.commit(key, record.revision, lambda revision, obj=final: stamped(obj, revision)).value.object
+                return bucket.commit(key, record.revision, partial(stamped, final)).value.object
             except Conflict:
                 continue
 
@@ -93,7 +95,7 @@ class ClusterServices:
         final = printing.normalise(resource.storage_type, placed)
         bucket = self._store.bucket(resource.bucket)
         try:
-            return bucket.commit(resource.key(namespace, name), 0, lambda revision: stamped(final, revision)).value.object
+            return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object
         except Conflict:
             raise status.already_exists(group, plural, name) from None
 

@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fakekube.errors import status
-from fakekube.store import Bucket, Compacted, Cursor, Event, Record
+from fakekube.store import Compacted, Cursor, Event, Record
+from fakekube.streams import Source
 from fakekube.verbs.answers import EventEncoder, UnencodableError
 from fakekube.verbs.options import ListOptions, parse_resource_version
 from fakekube.verbs.reading import matcher, wait_for_revision
@@ -66,9 +67,10 @@ class WatchStream:
         self._initial: Iterator[Record[Document]] | None = None
         self._initial_revision = 0
         self._marks_initial_end = False
-        self._cursor: Cursor | None = None
+        self._cursor: Cursor[Document] | None = None
         self._error: bytes | None = None
-        self.source: Bucket = scope.bucket
+        self.source: Source = scope.bucket
+        self._bucket = scope.bucket
         self.ended = False
 
     @staticmethod
@@ -80,17 +82,17 @@ class WatchStream:
     def start_from(self, revision: int) -> None:
         """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
         try:
-            self._cursor = self.source.cursor(revision, cached=self._scope.resource.strategy.cached)
+            self._cursor = self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached)
         except Compacted:
             self.fail(status.expired(TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool) -> None:
         """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that."""
-        page = self.source.page(self._prefix)
+        page = self._bucket.page(self._prefix)
         self._initial = iter(page.records)
         self._initial_revision = page.revision
         self._marks_initial_end = mark_end
-        self._cursor = self.source.cursor(page.revision)
+        self._cursor = self._bucket.cursor(page.revision)
 
     def fail(self, error: status.StatusError) -> None:
         """End the stream with an error event."""
@@ -170,7 +172,7 @@ class WatchStream:
             return self._take_changes()
         return frames
 
-    def _frame(self, event: Event) -> bytes | None:
+    def _frame(self, event: Event[Document]) -> bytes | None:
         if not self._is_ours(event.key):
             return None
         matches, record, previous = self._matches, event.record, event.previous

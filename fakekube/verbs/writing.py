@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fakekube.codecs.document import Document
@@ -113,7 +114,7 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
         return Written(Document(_printed(scope, prepared)), created=True)
     final = _printed(scope, _with_placeholder(prepared))
     try:
-        record = scope.bucket.commit(key, 0, lambda revision: stamped(final, revision))
+        record = scope.bucket.commit(key, 0, partial(stamped, final))
     except Conflict:
         raise _taken(scope, key, name, obj) from None
     return Written(record.value, created=True)
@@ -229,7 +230,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))
-    return Written(scope.bucket.commit(scope.key, record.revision, lambda assigned: stamped(final, assigned)).value)
+    return Written(scope.bucket.commit(scope.key, record.revision, partial(stamped, final)).value)
 
 
 def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -> Object:
@@ -317,7 +318,8 @@ def _with_placeholder(obj: Object) -> Object:
 
 
 def _printed(scope: Scope, obj: Object) -> Object:
-    return printing.normalise(scope.resource.storage_type, obj)
+    printed: Object = printing.normalise(scope.resource.storage_type, obj)
+    return printed
 
 
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
