@@ -27,7 +27,10 @@ class Source(Protocol):
 
 
 class Stream(Protocol):
-    """The body of a streaming answer. Not thread-safe: one owner at a time."""
+    """The body of a streaming answer. Not thread-safe: one owner at a time.
+
+    One whose frames are no text has an attribute `binary`, which is true: it matters for WebSocket messages.
+    """
 
     source: Source
     ended: bool
