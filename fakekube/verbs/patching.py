@@ -85,7 +85,7 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
         live = _present(scope, live)
         patched = strategic.apply(scope.type, whole(scope, live), document)
         obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
-        findings = [*duplicates, *unknown] if strict else []
+        findings = [*duplicates, *sorted(unknown)] if strict else []
         if findings and options.field_validation == "Strict":
             raise strategic.misfit(scope.type, patched, document, f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
