@@ -21,7 +21,7 @@ from fakekube.schema.model import Type
 
 __all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
 
-#: (group, plural) → the Strategy class of the resource.
+#: (group, plural) → the Strategy class of the resource; ("group/version", plural) where a version has its own.
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods"): "fakekube.resources.pods.strategy:PodStrategy",
@@ -60,6 +60,8 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("storage.k8s.io", "csinodes"): "fakekube.resources.storage:CSINodeStrategy",
     ("storage.k8s.io", "csistoragecapacities"): "fakekube.resources.storage:CSIStorageCapacityStrategy",
     ("storage.k8s.io", "volumeattachments"): "fakekube.resources.storage:VolumeAttachmentStrategy",
+    ("autoscaling", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
+    ("autoscaling/v1", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -92,6 +94,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "persistentvolumes/status"): "fakekube.resources.persistentvolumes:STATUS",
     ("", "persistentvolumeclaims/status"): "fakekube.resources.persistentvolumeclaims:STATUS",
     ("storage.k8s.io", "volumeattachments/status"): "fakekube.resources.storage:VOLUME_ATTACHMENT_STATUS",
+    ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.resources.horizontalpodautoscalers:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
@@ -108,6 +111,7 @@ STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
 #: (group, version, plural) of what is not stored in its own shape → ("module:to_storage", "module:from_storage").
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
     ("events.k8s.io", "v1", "events"): ("fakekube.resources.events:to_storage", "fakekube.resources.events:from_storage"),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): ("fakekube.resources.autoscaling_v1:to_storage", "fakekube.resources.autoscaling_v1:from_storage"),
 }
 
 #: (group, version, kind) → field labels that the kind knows, and the facts do not tell.
@@ -162,7 +166,7 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
     return Resource(
         group=row.group, version=row.version, plural=row.name, singular=row.singular, kind=row.kind,
         namespaced=row.namespaced, verbs=frozenset(row.verbs), bucket=bucket, storage_version=version,
-        strategy_factory=partial(_strategy, row.group, row.name),
+        strategy_factory=partial(_strategy, row.group, row.name, row.version),
         type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
         storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
         list_kind=f"{row.kind}List", short_names=row.short_names, categories=row.categories,
@@ -190,8 +194,8 @@ def _type(types: Builtins, gvk: GVK) -> Type:
     return found
 
 
-def _strategy(group: str, plural: str) -> Strategy:
-    path = STRATEGIES.get((group, plural))
+def _strategy(group: str, plural: str, version: str) -> Strategy:
+    path = STRATEGIES.get((f"{group}/{version}", plural)) or STRATEGIES.get((group, plural))
     strategy: Strategy = attribute(path)() if path else Strategy()
     return strategy
 
@@ -202,16 +206,17 @@ def _act(path: str, *arguments: Any) -> Any:
 
 
 def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
-    plural, _, name = row.name.partition("/")
+    name = row.name.partition("/")[2]
     gvk = GVK(row.kind_group, row.kind_version, row.kind)
     return Subresource(
-        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row.group, plural, name)
+        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row, name)
     )
 
 
-def _implementation(group: str, plural: str, name: str) -> Strategy | Projection | Action | None:
-    path = SUBRESOURCES.get((group, f"{plural}/{name}"))
+def _implementation(row: data.ResourceRow, name: str) -> Strategy | Projection | Action | None:
+    path = SUBRESOURCES.get((row.group, row.name))
     if path is None:
-        return StatusView(_strategy(group, plural)) if name == "status" else None
+        plural = row.name.partition("/")[0]
+        return StatusView(_strategy(row.group, plural, row.version)) if name == "status" else None
     found: Any = attribute(path)
     return found() if isinstance(found, type) else found
