@@ -17,7 +17,7 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +83,7 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
         raise DecodeError(_TOO_DEEP) from None
 
 
-def strict_error(problems: list[str]) -> str:
+def strict_error(problems: Sequence[str]) -> str:
     """The error that YAMLToJSONStrict makes of the complaints of `loads`."""
     return STRICT_ERROR + "\n  ".join(problems)
 

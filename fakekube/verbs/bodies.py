@@ -40,8 +40,8 @@ class Parsed:
     value: Any
     duplicates: Sequence[str] = ()
     """Paths of members given twice (JSON)."""
-    finding: str = ""
-    """What the format's strict reader complains of (YAML)."""
+    problems: Sequence[str] = ()
+    """What the format's strict reader complains of, a line each (YAML)."""
     source: bytes | None = None
     """The JSON that it was read from, if it was."""
     cbor: bytes | None = None
@@ -73,8 +73,9 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
     kind = _kind_of(parsed.value, scope.kind, body)
     wants_strict = field_validation != "Ignore"
     obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
-    if wants_strict and parsed.finding:
-        strict.insert(0, parsed.finding)
+    if wants_strict and parsed.problems:
+        whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
+        strict = [*whole, *strict]
     _report(scope, kind, strict, field_validation)
     if kind != scope.kind:
         raise _wrong_version(kind, scope.kind)
@@ -133,10 +134,10 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
     try:
         if form == "json":
             value, duplicates = json.loads(body, merge=not custom)
-            return Parsed(value, duplicates, "", body)
+            return Parsed(value, duplicates, (), body)
         if form == "yaml":
             value, problems = yaml.loads(body)
-            return Parsed(value, (), yaml.strict_error(problems) if problems else "")
+            return Parsed(value, (), problems)
         if form == "cbor":
             return Parsed(cbor.loads(body), cbor=body)
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))

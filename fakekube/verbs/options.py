@@ -256,7 +256,7 @@ def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
 
 
 def _field_validation_errors(value: str) -> list[FieldError]:
-    allowed = ("", "Ignore", "Warn", "Strict")
+    allowed = ("", "Ignore", "Strict", "Warn")
     return [] if value in allowed else [fields.not_supported("fieldValidation", value, allowed)]
 
 

@@ -102,8 +102,7 @@ def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
         value, duplicates = yaml.loads(body)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
-    strict = f"error converting YAML to JSON: {yaml.strict_error(duplicates)}" if duplicates else ""
-    return _apply(scope, value, strict, options)
+    return _apply(scope, value, duplicates, options)
 
 
 def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
@@ -111,10 +110,10 @@ def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
         value = cbor.loads(body)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: {error}") from None
-    return _apply(scope, value, "", options)
+    return _apply(scope, value, (), options)
 
 
-def _apply(scope: Scope, value: Any, finding: str, options: WriteOptions) -> Patch:
+def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Patch:
     if value is not None and not isinstance(value, dict):
         problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
@@ -128,10 +127,11 @@ def _apply(scope: Scope, value: Any, finding: str, options: WriteOptions) -> Pat
         except bodies.Problem as problem:
             raise managers.misfit(scope, configuration, problem.message) from None
         scope.default(obj)
-        if finding and options.field_validation == "Strict":
-            raise status.bad_request(f"error strict decoding YAML: {finding}")
-        if finding and options.field_validation == "Warn":
-            scope.request.warnings.append(finding)
+        if problems and options.field_validation == "Strict":
+            what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
+            raise status.bad_request(f"error strict decoding YAML: {what}")
+        if problems and options.field_validation == "Warn":
+            scope.request.warnings.extend(problems)
         uid = obj.setdefault("metadata", {}).get("uid")
         if live is None and uid:
             raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")

@@ -89,7 +89,7 @@ def test_a_name_in_the_path_is_one_more_requirement() -> None:
     ("query", "message"),
     [
         ("dryRun=all", 'dryRun: Unsupported value: ["all"]: supported values: "All"'),
-        ("fieldValidation=strict", 'fieldValidation: Unsupported value: "strict": supported values: "", "Ignore", "Warn", "Strict"'),
+        ("fieldValidation=strict", 'fieldValidation: Unsupported value: "strict": supported values: "", "Ignore", "Strict", "Warn"'),
         (f"fieldManager={'x' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
     ],
 )
