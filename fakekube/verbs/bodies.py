@@ -86,7 +86,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch has made of an object, and what strict decoding finds in it. Raises Problem."""
     if isinstance(value, dict) and not value.get("apiVersion"):  # without a version nothing is known of its fields
-        return {}, [f'unknown field "{name}"' for name in sorted(value) if name != "kind"] if wants_strict else []
+        return {}, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
     return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
 
@@ -116,6 +116,7 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
         raise status.bad_request(problem.message) from None
 
 
+_TYPE_META = ("kind", "apiVersion")
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 
 

@@ -1,7 +1,7 @@
 """The patch types as functions from the present object to the patched one.
 
-`patch_for` reads a patch once; what it returns may be called several times, each time with the object as it is then,
-in the version of the request. The object that comes back is a tree of its own, with managedFields brought up to date.
+A `Patch` is read once and may be called several times, each time with the object as it is then, in the version of the
+request. The object that comes back is a tree of its own, with managedFields brought up to date.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fakekube.codecs import cbor, json, yaml
@@ -24,42 +25,49 @@ from fakekube.verbs.scope import Scope
 __all__ = ["Patch", "patch_for"]
 
 
-@dataclass(slots=True, frozen=True)
-class Patch:
-    """A patch that was read."""
+Change = Callable[["Object | None"], Object]
+"""(live object in the request's version, or None) → the patched one. Raises StatusError."""
 
-    change: Callable[[Object | None], Object]
-    """(live object in the request's version, or None) → the patched one. Raises StatusError."""
+
+@dataclass(slots=True)
+class Patch:
+    """A patch that is read when there is something to patch: an absent object is told before a broken patch."""
+
+    read: Callable[[], Change]
     creates: bool = False
     """An absent object is created."""
+    _change: Change | None = None
 
     def __call__(self, live: Object | None) -> Object:
-        return self.change(live)
+        if self._change is None:
+            self._change = self.read()
+        return self._change(live)
 
 
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
-    """Make the patch that a body describes."""
-    return _READERS[content_type](scope, body, options)
+    """The patch that a body describes."""
+    creates = content_type in _APPLIES and scope.subresource is None
+    return Patch(partial(_READERS[content_type], scope, body, options), creates)
 
 
 # ---------------------------------------------------------------- patches of the JSON text
 
 
-def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
     value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
     operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates)
     return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
 
 
-def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
     value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
     document = merge_patch.decode(value, strict=strict)
     return _json_patch(scope, options, duplicates, lambda whole: merge_patch.apply(whole, document))
 
 
-def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any]) -> Patch:
+def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any]) -> Change:
     """A patch that works on the text of an object: its result is read as a body is."""
     strict = options.field_validation != "Ignore"
 
@@ -73,10 +81,10 @@ def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], ed
         _report(scope, [*findings, *unknown] if strict else [], options, patched)
         return _finished(scope, live, obj, options)
 
-    return Patch(change)
+    return change
 
 
-def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     value, duplicates = _parsed(body, "")
     document = strategic.decode(value)
     strict = options.field_validation != "Ignore"
@@ -91,13 +99,13 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
         scope.request.warnings.extend(findings)
         return _finished(scope, live, obj, options)
 
-    return Patch(change)
+    return change
 
 
 # ---------------------------------------------------------------- apply
 
 
-def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     try:
         value, duplicates = yaml.loads(body)
     except DecodeError as error:
@@ -105,7 +113,7 @@ def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
     return _apply(scope, value, duplicates, options)
 
 
-def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
+def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     try:
         value = cbor.loads(body)
     except DecodeError as error:
@@ -113,7 +121,7 @@ def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Patch:
     return _apply(scope, value, (), options)
 
 
-def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Patch:
+def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
     if value is not None and not isinstance(value, dict):
         problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
@@ -137,7 +145,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
             raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
         return _named(scope, obj)
 
-    return Patch(change, creates=scope.subresource is None)
+    return change
 
 
 # ---------------------------------------------------------------- shared steps
@@ -193,10 +201,12 @@ def _named(scope: Scope, obj: Object) -> Object:
     return obj
 
 
-_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Patch]] = {
+_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Change]] = {
     "application/json-patch+json": _read_json_patch,
     "application/merge-patch+json": _read_merge_patch,
     "application/strategic-merge-patch+json": _read_strategic,
     "application/apply-patch+yaml": _read_apply_yaml,
     "application/apply-patch+cbor": _read_apply_cbor,
 }
+
+_APPLIES = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})
