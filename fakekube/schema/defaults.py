@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from threading import RLock
 from typing import Any, Final
 
 from fakekube.schema.builtin import Builtins, builtins
@@ -24,6 +25,9 @@ from fakekube.schema.quantity import rounded_up_to_milli
 __all__ = ["apply", "defaulter"]
 
 Defaulter = Callable[[Any], None]
+
+#: One thread at a time compiles: while a recursive type is being compiled, what is known of it is not the truth.
+_compiling = RLock()
 
 _RESOURCE_LIST: Final = "k8s.io/api/core/v1.ResourceList"
 
@@ -46,7 +50,8 @@ def defaulter(group: str, version: str, kind: str, types: Builtins | None = None
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
         return _nothing
-    by_type = _of_type(types.type_of(row.type)) or _nothing
+    with _compiling:
+        by_type = _of_type(types.type_of(row.type)) or _nothing
     own = [_at_path(path, value) for path, value in (row.defaults or {}).items()]
     if not own:
         return by_type

@@ -11,6 +11,7 @@ Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWith
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from fakekube.schema import base64
@@ -145,12 +146,22 @@ def _holds_any_form(type_: Type) -> bool:
     """Is there a value of any form below a type? (Not counting managed fields, which are sorted anyway.)"""
     known: bool | None = type_.compiled.get("any form")
     if known is None:
-        type_.compiled["any form"] = False  # inside itself, a recursive type adds nothing
-        below = [field.type for field in type_.fields.values()]
-        below += [inner for inner in (type_.items, type_.alternative) if inner is not None]
-        known = type_.shape in (Shape.RAW, Shape.ANY) or any(_holds_any_form(inner) for inner in below)
-        type_.compiled["any form"] = known
+        known = type_.compiled["any form"] = any(inner.shape in (Shape.RAW, Shape.ANY) for inner in _below_type(type_))
     return known
+
+
+def _below_type(type_: Type) -> Iterable[Type]:
+    """A type and all types that it is made of."""
+    found = {id(type_): type_}
+    pending = [type_]
+    while pending:
+        current = pending.pop()
+        fields = [field.type for field in current.fields.values()]
+        for inner in (current.items, current.alternative, *fields):
+            if inner is not None and id(inner) not in found:
+                found[id(inner)] = inner
+                pending.append(inner)
+    return found.values()
 
 
 def _sorted(value: Any) -> Any:
