@@ -75,8 +75,11 @@ def _struct(type_: Type) -> Decoder:
         if walk is not None:
             return decode_carefully(value, walk)
         layout = tuple(value)
+        steps_of_layout = plans.get(layout)
+        if steps_of_layout is None:
+            steps_of_layout = plan(layout)
         tree = {}
-        for name, as_it_is, read, drop_zero, make in plans.get(layout) or plan(layout):
+        for name, as_it_is, read, drop_zero, make in steps_of_layout:
             item = value.get(name)
             if item is None:
                 if make is not None:

@@ -80,8 +80,11 @@ def _struct(type_: Type) -> Normaliser:
         if value is None:
             return None
         layout = tuple(value)
+        steps = plans.get(layout)
+        if steps is None:
+            steps = plan(layout)
         tree = {}
-        for name, nested, omit_empty, omit_null, make in plans.get(layout) or plan(layout):
+        for name, nested, omit_empty, omit_null, make in steps:
             item = value.get(name)
             if not item:
                 if omit_empty or (omit_null and item is None):
