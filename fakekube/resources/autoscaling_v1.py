@@ -201,7 +201,8 @@ def _internal_rules(rules: Object | None) -> Object | None:
         for item in policies
     ]  # fmt: skip
     return {
-        "StabilizationWindowSeconds": rules.get("stabilizationWindowSeconds"), "SelectPolicy": rules.get("selectPolicy"),
+        "StabilizationWindowSeconds": rules.get("stabilizationWindowSeconds"),
+        "SelectPolicy": rules.get("selectPolicy"),
         "Policies": shown, "Tolerance": rules.get("tolerance"),
     }  # fmt: skip
 

@@ -62,6 +62,7 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("storage.k8s.io", "volumeattachments"): "fakekube.resources.storage:VolumeAttachmentStrategy",
     ("autoscaling", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
     ("autoscaling/v1", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
+    ("certificates.k8s.io", "certificatesigningrequests"): "fakekube.resources.certificates:CertificateSigningRequestStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -95,11 +96,19 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "persistentvolumeclaims/status"): "fakekube.resources.persistentvolumeclaims:STATUS",
     ("storage.k8s.io", "volumeattachments/status"): "fakekube.resources.storage:VOLUME_ATTACHMENT_STATUS",
     ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.resources.horizontalpodautoscalers:STATUS",
+    ("certificates.k8s.io", "certificatesigningrequests/status"): "fakekube.resources.certificates:StatusView",
+    ("certificates.k8s.io", "certificatesigningrequests/approval"): "fakekube.resources.certificates:ApprovalView",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
 ACTIONS: dict[tuple[str, str], str] = {
     ("", "bindings"): "fakekube.resources.pods.binding:bind_named",
+    ("authorization.k8s.io", "subjectaccessreviews"): "fakekube.resources.reviews:review_access",
+    ("authorization.k8s.io", "localsubjectaccessreviews"): "fakekube.resources.reviews:review_access_in_namespace",
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): "fakekube.resources.reviews:review_own_access",
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): "fakekube.resources.reviews:review_own_rules",
+    ("authentication.k8s.io", "tokenreviews"): "fakekube.resources.reviews:review_token",
+    ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.resources.reviews:review_self",
 }
 
 #: (group, plural) → where resources are stored under another group or version than their own: bucket, group, version.

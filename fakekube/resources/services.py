@@ -69,8 +69,11 @@ class Services(Protocol):
     def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
         """May this user do that (the attributes of a SubjectAccessReview's spec)? With the reason in words."""
 
-    def authenticate(self, token: str, audiences: Any) -> dict[str, Any] | None:
-        """The user info of a bearer token, or None."""
+    def authenticate(self, token: str, audiences: Any) -> dict[str, Any]:
+        """The status of a TokenReview of a bearer token."""
+
+    def rules(self, user: str, groups: Any, namespace: str) -> dict[str, Any]:
+        """The status of a SelfSubjectRulesReview: what a user may do in a namespace."""
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A service account token (JWT) with these claims, signed with the cluster's key."""

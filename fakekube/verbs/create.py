@@ -58,6 +58,8 @@ def _act(scope: Scope, action: object) -> Response:
         if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
             systemfields.wipe(meta)
         systemfields.match_namespace(meta, scope.namespace)
+    if scope.subresource is None:
+        body = managers.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     admitting.admit(scope, Operation.CREATE, body, None)
     answer: Object = action(scope.context, scope.name, body)  # type: ignore[operator]
     kind = None if answer.get("kind") == "Status" else Kind(scope.kind.api_version, scope.kind.kind, scope.type)

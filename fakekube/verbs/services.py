@@ -28,7 +28,9 @@ class AccessControl(Protocol):
 
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
 
-    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any] | None: ...
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]: ...
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]: ...
 
     def sign(self, claims: dict[str, Any]) -> str: ...
 
@@ -126,8 +128,11 @@ class ClusterServices:
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
         return self._access.authorize(user, groups, attributes)
 
-    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any] | None:
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
         return self._access.authenticate(token, audiences)
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]:
+        return self._access.rules(user, groups, namespace)
 
     def sign(self, claims: dict[str, Any]) -> str:
         return self._access.sign(claims)
