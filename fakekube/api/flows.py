@@ -29,20 +29,37 @@ Headers = tuple[tuple[str, str], ...]
 Object = Mapping[str, Any]
 
 
+class _Schemas:
+    """The FlowSchemas as they were at one version, and where requests were found to belong."""
+
+    def __init__(self, objects: Observed, version: int) -> None:
+        self.version = version
+        self.known: dict[tuple[object, ...], Headers] = {}
+        levels = {level["metadata"]["name"]: level["metadata"]["uid"] for level in objects.list(_GROUP, _LEVELS)}
+        self._in_order = [
+            (schema["spec"], _headers(schema["metadata"]["uid"], levels[level]))
+            for schema in sorted(objects.list(_GROUP, _SCHEMAS), key=_precedence)
+            if (level := schema["spec"]["priorityLevelConfiguration"]["name"]) in levels
+        ]
+
+    def find(self, info: RequestInfo, user: User) -> Headers:
+        """The headers of the first that matches."""
+        return next((headers for spec, headers in self._in_order if _matches(spec, info, user)), ())
+
+
 class Flows:
     """The flows of one cluster."""
 
     def __init__(self, lister: Lister, bucket: Callable[[str], Source]) -> None:
         self._objects = Observed(lister, [bucket(f"{plural}.{_GROUP}") for plural in (_SCHEMAS, _LEVELS)])
-        self._version: int | None = None
-        self._schemas: list[tuple[Object, Headers]] = []
-        self._known: dict[tuple[object, ...], Headers] = {}
+        self._schemas: _Schemas | None = None
 
     def headers(self, info: RequestInfo, user: User) -> Headers:
         """The headers that tell a request's flow; none if no flow matches."""
         version = self._objects.version()
-        if version != self._version:
-            self._read(version)
+        schemas = self._schemas
+        if schemas is None or schemas.version != version:
+            schemas = self._schemas = _Schemas(self._objects, version)
         key = (
             user.name,
             user.groups,
@@ -53,23 +70,12 @@ class Flows:
             info.namespace,
             info.is_resource_request or info.path,
         )
-        found = self._known.get(key)
+        found = schemas.known.get(key)
         if found is None:
-            found = next((headers for spec, headers in self._schemas if _matches(spec, info, user)), ())
-            if len(self._known) < _MAXIMUM_KEPT:
-                self._known[key] = found
+            found = schemas.find(info, user)
+            if len(schemas.known) < _MAXIMUM_KEPT:
+                schemas.known[key] = found
         return found
-
-    def _read(self, version: int) -> None:
-        levels = {level["metadata"]["name"]: level["metadata"]["uid"] for level in self._objects.list(_GROUP, _LEVELS)}
-        schemas = sorted(self._objects.list(_GROUP, _SCHEMAS), key=_precedence)
-        self._schemas = [
-            (schema["spec"], _headers(schema["metadata"]["uid"], levels[level]))
-            for schema in schemas
-            if (level := schema["spec"]["priorityLevelConfiguration"]["name"]) in levels
-        ]
-        self._known = {}
-        self._version = version
 
 
 def _precedence(schema: Object) -> tuple[int, str]:

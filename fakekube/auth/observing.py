@@ -29,16 +29,12 @@ class Observed:
 
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
         self._lister = lister
-        self._sources = sources
         self._version = 0
-        self._observing = False
+        for source in sources:
+            source.subscribe(self._changed)
 
     def version(self) -> int:
         """Another number after every change. Ask for it before `list`, never after."""
-        if not self._observing:
-            self._observing = True
-            for source in self._sources:
-                source.subscribe(self._changed)
         return self._version
 
     def list(self, group: str, plural: str) -> Iterator[dict[str, Any]]:
@@ -46,4 +42,5 @@ class Observed:
         return self._lister.list(group, plural)
 
     def _changed(self) -> None:
+        # Writers of different buckets may be here at once: what counts is that it is another number.
         self._version += 1

@@ -55,19 +55,51 @@ _Subjects = dict[tuple[str, str], list[Binding]]
 """("User" | "Group", name) → what it was given; service accounts are there by their user name."""
 
 
+class _Policy:
+    """Roles and bindings as they were at one version, and the decisions made from them.
+
+    It is never changed but for the kept decisions, so threads that still hold one agree with themselves.
+    """
+
+    def __init__(self, policies: Observed, version: int) -> None:
+        self.version = version
+        self.decisions: dict[tuple[object, ...], Decision] = {}
+        self._cluster: _Subjects = {}
+        self._namespaces: dict[str, _Subjects] = {}
+        roles = _Roles(policies)
+        for position, binding in enumerate(policies.list(GROUP, "clusterrolebindings")):
+            _index(self._cluster, binding, position, "", roles)
+        for position, binding in enumerate(policies.list(GROUP, "rolebindings")):
+            namespace = binding["metadata"]["namespace"]
+            _index(self._namespaces.setdefault(namespace, {}), binding, position, namespace, roles)
+
+    def bindings(self, user: User, namespace: str) -> Iterator[Binding]:
+        """What a user was given in the cluster and, if one is named, in a namespace."""
+        yield from _given(self._cluster, user)
+        if namespace:
+            yield from _given(self._namespaces.get(namespace, {}), user)
+
+    def decide(self, attributes: Attributes) -> Decision:
+        """May the user do that?"""
+        problems = []
+        for binding in self.bindings(attributes.user, attributes.namespace):
+            if binding.problem:
+                problems.append(binding.problem)
+            elif any(rule_allows(rule, attributes) for rule in binding.rules):
+                return Decision(True, f"RBAC: allowed by {binding.source}")
+        return Decision(False, f"RBAC: {_aggregate(problems)}" if problems else "")
+
+
 class RBACAuthorizer:
     """Answers from the roles and bindings of a cluster."""
 
     def __init__(self, policies: Observed) -> None:
         self._policies = policies
-        self._version: int | None = None
-        self._cluster: _Subjects = {}
-        self._namespaces: dict[str, _Subjects] = {}
-        self._decisions: dict[tuple[object, ...], Decision] = {}
+        self._latest: _Policy | None = None
 
     def authorize(self, attributes: Attributes) -> Decision:
         """May the user do that?"""
-        self._refresh()
+        policy = self._policy()
         user = attributes.user
         key = (
             user.name,
@@ -80,50 +112,27 @@ class RBACAuthorizer:
             attributes.name,
             attributes.path if not attributes.is_resource_request else None,
         )
-        decision = self._decisions.get(key)
+        decision = policy.decisions.get(key)
         if decision is None:
-            decision = self._decide(attributes)
-            if len(self._decisions) < _MAXIMUM_KEPT_DECISIONS:
-                self._decisions[key] = decision
+            decision = policy.decide(attributes)
+            if len(policy.decisions) < _MAXIMUM_KEPT_DECISIONS:
+                policy.decisions[key] = decision
         return decision
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], str]:
         """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went
         wrong.
         """
-        self._refresh()
-        bindings = list(self._bindings(user, namespace))
+        bindings = list(self._policy().bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
         return rules, _aggregate([binding.problem for binding in bindings if binding.problem])
 
-    def _decide(self, attributes: Attributes) -> Decision:
-        problems = []
-        for binding in self._bindings(attributes.user, attributes.namespace):
-            if binding.problem:
-                problems.append(binding.problem)
-            elif any(rule_allows(rule, attributes) for rule in binding.rules):
-                return Decision(True, f"RBAC: allowed by {binding.source}")
-        return Decision(False, f"RBAC: {_aggregate(problems)}" if problems else "")
-
-    def _bindings(self, user: User, namespace: str) -> Iterator[Binding]:
-        yield from _given(self._cluster, user)
-        if namespace:
-            yield from _given(self._namespaces.get(namespace, {}), user)
-
-    def _refresh(self) -> None:
+    def _policy(self) -> _Policy:
         version = self._policies.version()
-        if version == self._version:
-            return
-        roles = _Roles(self._policies)
-        cluster: _Subjects = {}
-        for position, binding in enumerate(self._policies.list(GROUP, "clusterrolebindings")):
-            _index(cluster, binding, position, "", roles)
-        namespaces: dict[str, _Subjects] = {}
-        for position, binding in enumerate(self._policies.list(GROUP, "rolebindings")):
-            namespace = binding["metadata"]["namespace"]
-            _index(namespaces.setdefault(namespace, {}), binding, position, namespace, roles)
-        self._cluster, self._namespaces, self._decisions = cluster, namespaces, {}
-        self._version = version
+        policy = self._latest
+        if policy is None or policy.version != version:
+            policy = self._latest = _Policy(self._policies, version)
+        return policy
 
 
 class _Roles:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import Final
 
 from fakekube.api.compression import gzipped, takes_gzip
@@ -36,6 +37,11 @@ def _protobuf_subtypes(version: str) -> tuple[str, str]:
     """The name that is answered with, and the one that clients used before."""
     family = f"com.github.proto-openapi.spec.{version}"
     return f"{family}.v1.0+protobuf", f"{family}@v1.0+protobuf"
+
+
+#: Protobuf is made from JSON, which takes a while: a client that wants it wants it again.
+_protobuf_v2 = lru_cache(2)(gnostic.v2)
+_protobuf_v3 = lru_cache(64)(gnostic.v3)
 
 
 class OpenAPIEndpoints:
@@ -66,7 +72,7 @@ class OpenAPIEndpoints:
         if chosen is None:
             return Response(406, vary, b"")
         document = self._documents.current().v2
-        body = document.json if chosen == negotiation.JSON else gnostic.v2(document.json)
+        body = document.json if chosen == negotiation.JSON else _protobuf_v2(document.json)
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
         if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "")):
@@ -91,7 +97,7 @@ class OpenAPIEndpoints:
         if wanted:
             expires = format_datetime(self._clock.now() + _YEAR, usegmt=True)
             headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
-        body = document.json if chosen == negotiation.JSON else gnostic.v3(document.json)
+        body = document.json if chosen == negotiation.JSON else _protobuf_v3(document.json)
         return self._content(request, body, headers)
 
     def _content(self, request: Request, body: bytes, headers: Headers) -> Response:
