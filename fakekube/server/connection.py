@@ -126,13 +126,17 @@ class Connection:
         """
         parser = self._parser
         request = parser.request() if parser.buffer else None
-        while request is None:
+        if request is None:
             self.deadline = time.monotonic() + (HEAD_SECONDS if parser.buffer else IDLE_SECONDS)
+        while request is None:
+            has_begun = bool(parser.buffer)
             data = self._transport.receive()
             if not data:
                 return None
             parser.feed(data)
             request = parser.request()
+            if request is None and not has_begun:
+                self.deadline = time.monotonic() + HEAD_SECONDS
         self.deadline = math.inf
         return request
 

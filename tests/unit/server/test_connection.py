@@ -5,6 +5,7 @@ import io
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from wsgiref.validate import validator
@@ -12,6 +13,7 @@ from wsgiref.validate import validator
 import pytest
 
 from fakekube.server import Server
+from fakekube.server.connection import IDLE_SECONDS
 
 TIMEOUT = 10.0
 TYPE = ("Content-Type", "text/plain")
@@ -330,6 +332,21 @@ def test_a_client_that_is_slow_with_its_head_is_hung_up_on(
     client.answer()
     client.send(b"GET / HT")
     assert client.rest() == b""
+
+
+def test_a_client_that_drips_gets_no_more_time(serve: Serve, connect: Connect) -> None:
+    server = serve(echo)
+    client = connect(server)
+    deadlines = set()
+    for piece in (b"GET / HTTP/1.1\r\n", b"Host: ", b"a", b"\r\n"):
+        client.send(piece)
+        (connection,) = wait_for(lambda: server._connections)
+        wait_for(lambda piece=piece: connection._parser.buffer.endswith(piece))
+        wait_for(lambda: connection.deadline < time.monotonic() + IDLE_SECONDS - 1)
+        deadlines.add(connection.deadline)
+    assert len(deadlines) == 1
+    client.send(b"\r\n")
+    assert client.answer()[0] == "HTTP/1.1 200 OK"
 
 
 def test_an_idle_connection_ends(serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
