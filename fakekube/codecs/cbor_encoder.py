@@ -13,6 +13,7 @@ import base64
 import math
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from fakekube.codecs.cbor_items import head
@@ -91,39 +92,43 @@ def _float(number: float) -> bytes:
     return b"\xfb" + struct.pack(">d", number)
 
 
-_bytes_within: dict[Type, bool] = {}
-
-
-def _has_bytes(type_: Type) -> bool:
-    """Is there a []byte or a float somewhere in this type?"""
-    known = _bytes_within.get(type_)
-    if known is None:
-        _bytes_within[type_] = False  # for types within themselves
-        known = type_.shape in _CHANGED or any(_has_bytes(inner) for inner in _inner(type_))
-        _bytes_within[type_] = known
-    return known
-
-
 _CHANGED: Final = (Shape.BYTES, Shape.NUMBER)
+
+
+@cache
+def _changes(type_: Type) -> bool:
+    """Is there a []byte or a float somewhere in this type?"""
+    seen = {type_}
+    todo = [type_]
+    while todo:
+        found = todo.pop()
+        if found.shape in _CHANGED:
+            return True
+        new = set(_inner(found)) - seen
+        seen |= new
+        todo += new
+    return False
 
 
 def _inner(type_: Type) -> list[Type]:
     if type_.shape is Shape.STRUCT:
         return [field.type for field in type_.fields.values()]
-    return [type_.items] if type_.items is not None else []
+    return [inner for inner in (type_.items, type_.alternative) if inner is not None]
 
 
 def with_bytes(type_: Type, value: Any) -> Any:
     """The value with bytes in the place of base64, and floats where there must be floats."""
-    if value is None or not _has_bytes(type_):
+    if value is None or not _changes(type_):
         return value
-    shape = type_.shape
+    shape, items = type_.shape, type_.items
     if shape is Shape.STRUCT:
         fields = type_.fields
         known = ((name, member, fields.get(name)) for name, member in value.items())
         return {name: with_bytes(field.type, member) if field else member for name, member, field in known}
-    if type_.items is not None:
-        items = type_.items
+    if shape is Shape.UNION:
+        chosen = items if isinstance(value, dict) else type_.alternative
+        return value if chosen is None else with_bytes(chosen, value)
+    if items is not None:
         if shape is Shape.MAP:
             return {key: with_bytes(items, member) for key, member in value.items()}
         return [with_bytes(items, item) for item in value]

@@ -40,9 +40,9 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     Integers stay integers whatever their size; what Go makes of them depends on the field (see `untyped`).
 
     Args:
-        body: the bytes; broken UTF-8 becomes U+FFFD, byte by byte. merge: what becomes of a member that is
-        given twice: as Go decodes into structs, two objects are merged;
-            as Go decodes into untyped values (False), the last one counts.
+        body: the bytes; broken UTF-8 becomes U+FFFD, byte by byte.
+        merge: what becomes of a member that is given twice: as Go decodes into structs, two objects are
+            merged; as Go decodes into untyped values (False), the last one counts.
 
     Returns:
         The value, and the paths of members given twice (`spec.containers[0].name`), in the order in which the
