@@ -1,0 +1,70 @@
+"""The review kinds' questions and answers as plain data."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube.auth import reviews
+from fakekube.auth.authentication import Authenticator
+from fakekube.auth.observing import Observed
+from fakekube.auth.rbac import RBACAuthorizer
+from fakekube.auth.tokens import Signer
+from fakekube.clock import Clock
+from fakekube.verbs.request import User
+
+
+def test_users() -> None:
+    assert reviews.user_info(User("a")) == {"username": "a"}
+    full = User("a", "1", ("g",), {"z": ("1",), "b": ["2", "3"]})
+    info = reviews.user_info(full)
+    assert info == {"username": "a", "uid": "1", "groups": ["g"], "extra": {"b": ["2", "3"], "z": ["1"]}}
+    assert list(info["extra"]) == ["b", "z"]
+
+
+@pytest.fixture
+def authenticator(objects) -> Authenticator:
+    return Authenticator(objects, Signer(), Clock())
+
+
+def test_a_good_token(authenticator: Authenticator) -> None:
+    assert reviews.token_review_status(authenticator, "user-token") == {
+        "authenticated": True,
+        "user": {"username": "alice", "uid": "alice", "groups": ["team-a", "system:authenticated"]},
+        "audiences": ["https://kubernetes.default.svc"],
+    }
+
+
+def test_a_bad_token(authenticator: Authenticator) -> None:
+    assert reviews.token_review_status(authenticator, "nope") == {"user": {}, "error": "invalid bearer token"}
+
+
+def test_questions_about_resources() -> None:
+    asked = reviews.attributes_of_spec(
+        {"user": "a", "groups": ["g"], "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "ns", "name": "p"}}
+    )
+    assert (asked.user.name, asked.user.groups, asked.verb, asked.namespace) == ("a", ("g",), "get", "ns")
+    assert (asked.resource, asked.name, asked.is_resource_request) == ("pods", "p", True)
+
+
+def test_questions_about_paths() -> None:
+    asked = reviews.attributes_of_spec({"user": "a", "nonResourceAttributes": {"verb": "get", "path": "/version"}})
+    assert (asked.verb, asked.path, asked.is_resource_request) == ("get", "/version", False)
+    assert not reviews.attributes_of_spec({"nonResourceAttributes": None}).is_resource_request
+
+
+def test_rules_are_told_apart(objects) -> None:
+    objects.role(
+        "mixed",
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"], "nonResourceURLs": []},
+        {"verbs": ["get"], "nonResourceURLs": ["/version"]},
+    )
+    objects.bind("b", "mixed", "User:alice")
+    rbac = RBACAuthorizer(Observed(objects, [objects]))
+    assert reviews.rules_review_status(rbac, User("alice"), "ns") == {
+        "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"]}],
+        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/version"]}],
+        "incomplete": False,
+    }
+    objects.bind("c", "gone", "User:alice")
+    problem = 'clusterrole.rbac.authorization.k8s.io "gone" not found'
+    assert reviews.rules_review_status(rbac, User("alice"), "ns")["evaluationError"] == problem
