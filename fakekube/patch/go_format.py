@@ -6,6 +6,7 @@ Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from fakekube.errors.field import go_quote
@@ -73,10 +74,12 @@ def _scalar(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    """Shortest form that reads back; exponents below -4 and from 21 on, of two digits at least."""
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent or -5 < int(exponent) < 21:
-        return format(value, "f").rstrip("0").rstrip(".") if exponent else mantissa
-    return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}"
+    """The shortest form that reads back; with an exponent below 0.0001 and from a million on."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    magnitude = exponent + len(digits) - 1
+    if -5 < magnitude < 6:
+        return f"{Decimal(repr(value)).normalize():f}"
+    first, *rest = map(str, digits)
+    fraction = f".{''.join(rest)}" if rest else ""
+    return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"

@@ -219,15 +219,15 @@ class _Editor:
 
     def copy(self, operation: Operation) -> None:
         value = _get(*self._find(operation, "from"))
+        # The value will stand in two places: nothing within it may be changed any more without being copied.
+        self._own.clear()
+        self.root = self._open(self.root)
         container, key = self._find(operation)
         if value is not None:
             self._copied_bytes += _encoded_size(value)
         if self._copied_bytes > MAX_COPY_BYTES:
             raise _Rejected
         _add(container, key, value)
-        # The value now stands in two places: nothing within it may be changed without being copied first.
-        self._own.clear()
-        self.root = self._open(self.root)
 
 
 _ACTIONS: dict[str, Callable[[_Editor, Operation], None]] = {

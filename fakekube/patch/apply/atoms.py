@@ -78,6 +78,8 @@ CONTAINERS: Final = frozenset({dict, list})
 
 def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
     """A difference from trees of one's own, which may be empty and in any order."""
+    if not (removed or modified or added):
+        return NOTHING
     return Difference(
         level_in_order(removed) if removed else None,
         level_in_order(modified) if modified else None,

@@ -194,8 +194,11 @@ class Map(Atom):
         for name, item in value.items():
             element, atom = self._entry(name)
             node = items.get(element)
-            if node is not None:
-                kept[name] = atom.extract(item, items if is_member(node) else node)
+            if node is None:
+                continue
+            kept[name] = atom.extract(item, children(node))
+            if kept[name] is None and is_member(node) and item is not None:
+                kept[name] = type(item)()
         return kept or None
 
     def with_named_fields(self, tree: Tree) -> Tree:

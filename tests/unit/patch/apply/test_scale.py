@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.patch.apply.scale import ScaleMapping
+
+MAPPING = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas"), "apps/v1beta1": None})
+REPLICAS = {"f:spec": {"f:replicas": {}}}
+TIME = "2026-01-01T00:00:00Z"
+
+
+def entry(manager: str, operation: str, api_version: str, fields: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "manager": manager, "operation": operation, "apiVersion": api_version, **({"time": TIME} | more),
+        "fieldsType": "FieldsV1", "fieldsV1": fields,
+    }
+
+
+def untimed(manager: str, operation: str, api_version: str, fields: Any, subresource: str = "") -> dict[str, Any]:
+    made = {name: value for name, value in entry(manager, operation, api_version, fields).items() if name != "time"}
+    return {**made, **({"subresource": subresource} if subresource else {})}
+
+
+OWNER = entry("owner", "Apply", "apps/v1", {"f:spec": {"f:paused": {}, "f:replicas": {}}})
+OTHER = entry("other", "Update", "apps/v1", {"f:spec": {"f:paused": {}}})
+
+
+def test_only_owners_of_replicas_show_in_the_scale() -> None:
+    assert MAPPING.to_scale([OWNER, OTHER]) == [entry("owner", "Apply", "autoscaling/v1", REPLICAS)]
+    assert MAPPING.to_scale(None) == []
+
+
+def test_versions_without_a_scale_do_not_show() -> None:
+    unknown = [entry("a", "Apply", "apps/v9", REPLICAS), entry("b", "Apply", "apps/v1beta1", REPLICAS)]
+    assert MAPPING.to_scale(unknown) == []
+
+
+def test_nothing_changes_for_owners_that_stay() -> None:
+    parent = [OWNER, OTHER]
+    assert MAPPING.to_parent(parent, MAPPING.to_scale(parent)) == parent
+
+
+def test_the_field_moves_to_whoever_has_scaled() -> None:
+    scaled = [{**entry("scaler", "Update", "autoscaling/v1", REPLICAS), "subresource": "scale"}]
+    assert MAPPING.to_parent([OWNER, OTHER], scaled) == [
+        entry("owner", "Apply", "apps/v1", {"f:spec": {"f:paused": {}}}),
+        untimed("scaler", "Update", "apps/v1", REPLICAS, "scale"),
+        OTHER,
+    ]
+
+
+def test_an_owner_of_nothing_else_goes() -> None:
+    parent = [entry("owner", "Apply", "apps/v1", REPLICAS)]
+    assert MAPPING.to_parent(parent, []) == []
+
+
+def test_unknown_versions_are_dropped_and_those_without_a_scale_are_kept() -> None:
+    parent = [entry("a", "Apply", "apps/v9", REPLICAS), entry("b", "Apply", "apps/v1beta1", REPLICAS)]
+    assert MAPPING.to_parent(parent, []) == [parent[1]]
+
+
+def test_managers_of_other_fields_of_the_scale_are_ignored() -> None:
+    scaled = [entry("labeler", "Update", "autoscaling/v1", {"f:metadata": {"f:labels": {}}})]
+    assert MAPPING.to_parent([OTHER], scaled) == [OTHER]
+
+
+def test_custom_resources_have_sorted_entries() -> None:
+    mapping = ScaleMapping("g/v1", {"g/v1": ("spec", "size")}, custom=True)
+    (written,) = mapping.to_parent([], [entry("a", "Apply", "autoscaling/v1", REPLICAS)])
+    assert list(written) == sorted(written)
+    assert written["fieldsV1"] == {"f:spec": {"f:size": {}}}
