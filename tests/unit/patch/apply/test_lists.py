@@ -7,8 +7,8 @@ import pytest
 from fakekube.patch.apply.atoms import NOTHING, Difference, Scalar, TypingError
 from fakekube.patch.apply.lists import AtomicList, ItemList
 from fakekube.patch.apply.schema import atom_of
-from tests.unit.patch.shapes import ITEM, PORT, STRING, list_of
 from fakekube.schema.model import ListType
+from tests.unit.patch.shapes import ITEM, PORT, STRING, list_of
 
 SET = ItemList(Scalar("string"))
 ITEMS = atom_of(list_of(ITEM, ListType.MAP, "name"))
@@ -108,7 +108,7 @@ def test_elements_are_in_order_however_the_items_are() -> None:
 
 
 def test_keyless_items_are_typing_errors_in_comparisons() -> None:
-    with pytest.raises(TypingError, match="^element 1: associative list with keys"):
+    with pytest.raises(TypingError, match=r"^element 1: associative list with keys"):
         ITEMS.compare([], [{"name": "a"}, {"value": "x"}])
 
 

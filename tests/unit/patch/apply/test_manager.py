@@ -195,7 +195,7 @@ def test_books_of_objects_that_do_not_fit_their_type_are_dropped() -> None:
 def test_there_are_no_more_than_ten_updaters() -> None:
     obj = created(a="0")
     for number in range(1, 13):
-        obj = updated(obj, f"m{number:02}", **{key: "1" for key in obj["data"]}, **{f"k{number}": "1"})
+        obj = updated(obj, f"m{number:02}", **dict.fromkeys(obj["data"], "1"), **{f"k{number}": "1"})
     assert len(obj["metadata"]["managedFields"]) == 10
     assert "ancient-changes" in owners(obj)
 
