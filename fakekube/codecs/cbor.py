@@ -25,7 +25,7 @@ from fakekube.codecs.cbor_items import (
 from fakekube.codecs.errors import DecodeError
 from fakekube.schema.model import Type
 
-__all__ = ["SELF_DESCRIBED", "dumps", "explain", "head", "joined", "loads", "part"]
+__all__ = ["SELF_DESCRIBED", "dumps", "explain", "head", "joined", "loads", "part", "salvaged"]
 
 
 def dumps(value: Any, type_: Type | None = None) -> bytes:
@@ -70,3 +70,11 @@ def loads(body: bytes) -> Any:
         return Reader(body).document()
     except RecursionError:
         raise DecodeError(f"{UNKNOWN_KIND}cbor: exceeded max nested level {MAXIMUM_DEPTH}") from None
+
+
+def salvaged(body: bytes) -> Any:
+    """Read a document that `loads` calls well formed, without the values that it refuses.
+
+    They may stand where a built-in type knows no field: then nobody reads them.
+    """
+    return Reader(body, leniently=True).document()

@@ -96,14 +96,20 @@ def quick(body: bytes) -> Any:
     value = read()
     if at != len(body) or not (value is None or value.__class__ is dict):
         raise StumbledError
+    if value and not value.get("apiVersion", "").__class__ is value.get("kind", "").__class__ is str:
+        raise StumbledError
     return value
 
 
 class Reader:
-    """Reads any value: `at` is where an item begins, the second result where it ends."""
+    """Reads any value: `at` is where an item begins, the second result where it ends.
 
-    def __init__(self, body: bytes) -> None:
+    `leniently`: what is not accepted is null; a key that is none is empty.
+    """
+
+    def __init__(self, body: bytes, *, leniently: bool = False) -> None:
         self._body = body
+        self._leniently = leniently
         self._later: list[int] = []
         """The tags 21 to 23 around what is being read: how byte strings shall be written as text."""
 
@@ -114,34 +120,38 @@ class Reader:
             at += 3
         major = self._body[at] >> 5
         kind = api_version = ""
-        if major == 5:
-            api_version, kind = self._type_meta(at)
-        elif self._body[at] not in (0xF6, 0xF7):
-            note = " (cannot decode CBOR array to struct without toarray option)" if major == 4 else ""
-            what = f"{MAJOR_NAMES[major]} into Go value of type v1.TypeMeta{note}"
-            raise DecodeError(f"{UNKNOWN_KIND}cbor: cannot unmarshal {what}")
+        try:
+            if major == 5:
+                api_version, kind = self._type_meta(at)
+            elif self.value(at)[0] is not None or major != 7:
+                note = " (cannot decode CBOR array to struct without toarray option)" if major == 4 else ""
+                what = f"{MAJOR_NAMES[major]} into Go value of type v1.TypeMeta{note}"
+                raise StumbledError(f"cbor: cannot unmarshal {what}")
+        except StumbledError as problem:
+            raise DecodeError(f"{UNKNOWN_KIND}{problem}") from None
         try:
             return self.value(at)[0]
         except StumbledError as problem:
             raise ContentError(str(problem), api_version, kind) from None
 
     def _type_meta(self, at: int) -> tuple[str, str]:
-        """The apiVersion and kind of the map at this place, whatever else is wrong with it."""
+        """The apiVersion and kind of the map at this place, whatever the other members hold."""
         found = {"apiVersion": "", "kind": ""}
+        names: set[str] = set()
         count, at = self.argument(at)
         while count and self._body[at] != 0xFF:
             name_at, at = at, skip(self._body, at)
             value_at, at = at, skip(self._body, at)
             count -= 1
             name = self.name(name_at)
+            if name in names:
+                raise StumbledError(_duplicate(name, len(names)))
+            names.add(name)
             if name in found:
-                try:
-                    value = self.value(value_at)[0]
-                except StumbledError as problem:
-                    raise DecodeError(f"{UNKNOWN_KIND}{problem}") from None
+                value = self.value(value_at)[0]
                 if value is not None and not isinstance(value, str):
                     what = f"{self._major(value_at)} into Go struct field v1.TypeMeta.{name} of type string"
-                    raise DecodeError(f"{UNKNOWN_KIND}cbor: cannot unmarshal {what}")
+                    raise StumbledError(f"cbor: cannot unmarshal {what}")
                 found[name] = value or ""
         return found["apiVersion"], found["kind"]
 
@@ -231,11 +241,17 @@ class Reader:
         while count:
             if count < 0 and body[at] == 0xFF:
                 return members, at + 1
-            key, at = self.map_key(at)
-            if key in members:
-                where = f"{go_quote(key)} at map element index {len(members)}"
-                raise StumbledError(f"cbor: found duplicate map key {where}")
-            members[key], at = read(at)
+            key = ""
+            try:
+                key, value_at = self.map_key(at)
+                if key in members:
+                    raise StumbledError(_duplicate(key, len(members)))
+                members[key], at = read(value_at)
+            except StumbledError:
+                if not self._leniently:
+                    raise
+                members.setdefault(key)
+                at = skip(body, skip(body, at))
             count -= 1
         return members, at
 
@@ -293,6 +309,10 @@ class Reader:
         if not math.isfinite(number):
             raise StumbledError
         return number, at + 1 + struct.calcsize(form)
+
+
+def _duplicate(key: str, index: int) -> str:
+    return f"cbor: found duplicate map key {go_quote(key)} at map element index {index}"
 
 
 _READERS: Final = (

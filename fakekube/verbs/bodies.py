@@ -144,9 +144,13 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
-        type_ = builtins().kind_type(kind.group, kind.version, kind.kind) if form == "cbor" else None
+        if form != "cbor" or custom:
+            raise Problem(str(error), kind) from None
+        type_ = builtins().kind_type(kind.group, kind.version, kind.kind)
         explained = cbor.explain(body, type_)[0] if type_ is not None else ""
-        raise Problem(explained or str(error), kind) from None
+        if explained:
+            raise Problem(explained, kind) from None
+        return Parsed(cbor.salvaged(body), cbor=body)  # it is in what the type does not know
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None
