@@ -70,7 +70,7 @@ def test_order() -> None:
         "v:-1", "v:1.5", "v:2", 'v:"10"', 'v:"9"', "v:false", "v:true", "v:null",
         "i:2", "i:10",
     ]
-    assert sorted(in_order[::-1], key=elements.order) == in_order
+    assert sorted(set(in_order), key=elements.order) == in_order
 
 
 _scalars = st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
