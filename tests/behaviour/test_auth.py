@@ -1,0 +1,200 @@
+"""Who asks, what they may do, and what they are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ALICE = {"Authorization": "Bearer user-token"}
+ANONYMOUS = {"Authorization": ""}
+
+
+def may(api, verb: str, resource: str, name: str = "reader", subject: dict[str, Any] | None = None, **more: Any) -> None:
+    """Give alice (or another subject) a right in the test's namespace."""
+    rule = {"verbs": [verb], "apiGroups": [""], "resources": [resource], **more}
+    assert api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": name}, "rules": [rule]}).status == 201
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [subject or {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
+    }
+    assert api.post(api.path("rolebindings", group="rbac.authorization.k8s.io/v1"), binding).status == 201
+
+
+def eventually(status: int, call: Callable[[], Any]) -> Any:
+    """The real server's authorizer follows writes a moment later, and it remembers good tokens for ten seconds."""
+    for _ in range(150):
+        reply = call()
+        if reply.status == status:
+            return reply
+        time.sleep(0.1)
+    raise AssertionError(f"{reply.status}, not {status}: {reply.body!r}")
+
+
+# ---------------------------------------------------------------- who
+
+
+def whoami(api, **headers: str) -> dict[str, Any]:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    reply = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", review, headers=headers)
+    assert reply.status == 201, reply.body
+    return reply.at("status", "userInfo")
+
+
+def test_users(api) -> None:
+    assert whoami(api)["groups"] == ["system:masters", "system:authenticated"]
+    assert whoami(api, **ALICE) == {"username": "alice", "uid": "alice", "groups": ["team-a", "system:authenticated"]}
+
+
+def test_a_wrong_token(api) -> None:
+    reply = api.get("/version", headers={"Authorization": "Bearer wrong"})
+    assert (reply.status, reply.at("reason"), reply.at("message")) == (401, "Unauthorized", "Unauthorized")
+
+
+@pytest.mark.parametrize("header", ["", "Basic YTpi", "Bearer", "nonsense"])
+def test_no_token(api, header: str) -> None:
+    reply = api.get("/api/v1/nodes", headers={"Authorization": header})
+    assert reply.status == 403
+    assert reply.at("message") == (
+        'nodes is forbidden: User "system:anonymous" cannot list resource "nodes" in API group "" at the cluster scope'
+    )
+    assert api.get("/version", headers={"Authorization": header}).status == 200
+
+
+# ---------------------------------------------------------------- may
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("GET", "/api/v1/nodes", 'cannot list resource "nodes" in API group "" at the cluster scope'),
+        ("GET", "/api/v1/nodes?watch=1", 'cannot watch resource "nodes" in API group "" at the cluster scope'),
+        ("GET", "/apis/apps/v1/deployments", 'cannot list resource "deployments" in API group "apps" at the cluster scope'),
+        ("GET", "/api/v1/namespaces/a/pods/p/log", 'cannot get resource "pods/log" in API group "" in the namespace "a"'),
+        ("DELETE", "/api/v1/namespaces/a/pods", 'cannot deletecollection resource "pods" in API group "" in the namespace "a"'),
+        ("POST", "/api/v1/namespaces/a/pods", 'cannot create resource "pods" in API group "" in the namespace "a"'),
+        ("PATCH", "/api/v1/namespaces/a", 'cannot patch resource "namespaces" in API group "" in the namespace "a"'),
+        ("GET", "/apis/nope/v1/things", 'cannot list resource "things" in API group "nope" at the cluster scope'),
+        ("GET", "/metrics", 'cannot get path "/metrics"'),
+        ("POST", "/version", 'cannot post path "/version"'),
+    ],
+)
+def test_what_one_may_not_do(api, method: str, path: str, words: str) -> None:
+    reply = api.request(method, path, headers=ALICE)
+    assert (reply.status, reply.at("reason")) == (403, "Forbidden")
+    assert reply.at("message").endswith(f'forbidden: User "alice" {words}')
+
+
+@pytest.mark.parametrize("path", ["/version", "/healthz", "/api", "/apis", "/apis/apps/v1", "/openapi/v3"])
+def test_what_everybody_may_read(api, path: str) -> None:
+    assert api.get(path, headers=ALICE).status == 200
+
+
+def test_a_role_gives_a_right(api) -> None:
+    pods = api.path("pods")
+    assert api.get(pods, headers=ALICE).status == 403
+    may(api, "list", "pods")
+    eventually(200, lambda: api.get(pods, headers=ALICE))
+    assert api.get(api.path("pods", "p"), headers=ALICE).status == 403
+    assert api.get("/api/v1/pods", headers=ALICE).status == 403
+    assert api.delete(api.path("rolebindings", "reader", group="rbac.authorization.k8s.io/v1")).status == 200
+    eventually(403, lambda: api.get(pods, headers=ALICE))
+
+
+def test_rights_to_one_name(api) -> None:
+    may(api, "get", "configmaps", resourceNames=["mine"])
+    assert eventually(404, lambda: api.get(api.path("configmaps", "mine"), headers=ALICE)).at("reason") == "NotFound"
+    assert api.get(api.path("configmaps", "other"), headers=ALICE).status == 403
+    assert api.get(api.path("configmaps"), headers=ALICE).status == 403
+
+
+def test_creating_by_update_needs_the_right_to_create(api) -> None:
+    may(api, "patch", "configmaps")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+
+    def apply() -> Any:
+        query = {"fieldManager": "m"}
+        return api.patch(api.path("configmaps", "c"), body, "application/apply-patch+yaml", query, headers=ALICE)
+
+    for _ in range(50):
+        reply = apply()
+        if "cannot patch" not in reply.at("message"):
+            break
+    assert (reply.status, reply.at("details", "name")) == (403, "c")
+
+
+# ---------------------------------------------------------------- as somebody else
+
+
+def test_impersonation(api) -> None:
+    user = whoami(api, **{"Impersonate-User": "bob", "Impersonate-Group": "g", "Impersonate-Extra-Acme.io%2Fx": "1"})
+    assert user == {"username": "bob", "groups": ["g", "system:authenticated"], "extra": {"acme.io/x": ["1"]}}
+    assert api.get("/api/v1/nodes", headers={"Impersonate-User": "bob"}).status == 403
+
+
+def test_impersonating_nobody(api) -> None:
+    reply = api.get("/version", headers={"Impersonate-Group": "g"})
+    assert reply.status == 400
+    assert "without impersonating a user name" in reply.at("message")
+
+
+def test_impersonation_is_a_right(api) -> None:
+    reply = api.get(api.path("pods"), headers={**ALICE, "Impersonate-User": "bob"})
+    assert (reply.status, reply.at("reason")) == (403, "Forbidden")
+    assert 'User "alice" cannot impersonate' in reply.at("message")
+
+
+# ---------------------------------------------------------------- reviews
+
+
+def review(api, group: str, kind: str, spec: dict[str, Any], **headers: str) -> dict[str, Any]:
+    body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
+    reply = api.post(f"/apis/{group}/v1/{kind.lower()}s", body, headers=headers)
+    assert reply.status == 201, reply.body
+    return reply.at("status")
+
+
+def access(api, verb: str, resource: str, **headers: str) -> dict[str, Any]:
+    attributes = {"verb": verb, "resource": resource, "namespace": api.namespace}
+    return review(api, "authorization.k8s.io", "SelfSubjectAccessReview", {"resourceAttributes": attributes}, **headers)
+
+
+def test_may_i(api) -> None:
+    assert access(api, "list", "pods", **ALICE) == {"allowed": False}
+    assert access(api, "list", "pods") == {"allowed": True}
+    may(api, "list", "pods")
+    eventually(200, lambda: api.get(api.path("pods"), headers=ALICE))
+    assert access(api, "list", "pods", **ALICE) == {
+        "allowed": True,
+        "reason": f'RBAC: allowed by RoleBinding "reader/{api.namespace}" of Role "reader" to User "alice"',
+    }
+
+
+def test_whose_token(api) -> None:
+    status = review(api, "authentication.k8s.io", "TokenReview", {"token": "user-token"})
+    assert status["authenticated"] is True
+    assert status["user"]["username"] == "alice"
+    status = review(api, "authentication.k8s.io", "TokenReview", {"token": "wrong"})
+    assert "authenticated" not in status
+    assert "invalid bearer token" in status["error"]
+
+
+@pytest.mark.xfail(reason="serviceaccounts/token is not there yet")
+def test_a_service_account(api) -> None:
+    assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    made = api.post(api.path("serviceaccounts", "robot", "token"), request)
+    assert made.status == 201, made.body
+    robot = {"Authorization": f"Bearer {made.at('status', 'token')}"}
+    user = whoami(api, **robot)
+    assert user["username"] == f"system:serviceaccount:{api.namespace}:robot"
+    assert user["groups"] == ["system:serviceaccounts", f"system:serviceaccounts:{api.namespace}", "system:authenticated"]
+    assert api.get(api.path("pods"), headers=robot).status == 403
+    may(api, "list", "pods", subject={"kind": "ServiceAccount", "name": "robot", "namespace": api.namespace})
+    eventually(200, lambda: api.get(api.path("pods"), headers=robot))
+    assert api.delete(api.path("serviceaccounts", "robot")).status == 200
+    eventually(401, lambda: api.get(api.path("pods"), headers=robot))

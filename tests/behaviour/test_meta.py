@@ -1,0 +1,149 @@
+"""What is beside the resources: version, health, metrics, and how requests may be written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+OTHER_USER = {"Authorization": "Bearer user-token"}
+
+
+def test_version(api) -> None:
+    version = api.get("/version").json
+    assert (version["major"], version["minor"]) == ("1", "36")
+    assert version["gitVersion"].startswith("v1.36")
+    assert {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"} <= version.keys()
+    assert api.get("/version/").status == 200
+
+
+@pytest.mark.parametrize("endpoint", ["/healthz", "/livez", "/readyz"])
+def test_health(api, endpoint: str) -> None:
+    reply = api.get(endpoint)
+    assert (reply.status, reply.body) == (200, b"ok")
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    verbose = api.get(endpoint, "verbose").body.decode()
+    assert "[+]ping ok\n" in verbose
+    assert verbose.endswith(f"{endpoint[1:]} check passed\n")
+    assert api.get(f"{endpoint}/ping").body == b"ok"
+    assert api.get(f"{endpoint}/nope").status == 404
+    assert "[+]ping excluded: ok\n" in api.get(endpoint, "verbose&exclude=ping").body.decode()
+    assert 'warn: some health checks cannot be excluded: no matches for "nope"\n' in api.get(
+        endpoint, "verbose&exclude=nope"
+    ).body.decode()
+
+
+def test_the_index(api) -> None:
+    paths = api.get("/").json["paths"]
+    assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/version", "/openapi/v3", "/metrics"} <= set(paths)
+    assert paths == sorted(paths)
+
+
+def test_metrics(api) -> None:
+    api.get(api.path("pods"))
+    text = api.get("/metrics").body.decode()
+    assert re.search(r'^apiserver_request_total\{code="200",.*resource="pods",.*verb="LIST",version="v1"\} [1-9]', text, re.M)
+    assert "# TYPE apiserver_request_duration_seconds histogram\n" in text
+
+
+def test_the_issuer_of_tokens(api) -> None:
+    document = api.get("/.well-known/openid-configuration").json
+    keys = api.get("/openid/v1/jwks", headers={"Accept": "application/jwk-set+json"})
+    assert keys.status == 200
+    assert {key["alg"] for key in keys.json["keys"]} <= set(document["id_token_signing_alg_values_supported"])
+
+
+# ---------------------------------------------------------------- odd requests
+
+
+@pytest.mark.parametrize("path", ["/api//v1/nodes", "/api/v1/../v1/nodes", "//version", "/healthz/", "/api/v1//nodes", "/V1"])
+def test_paths_are_taken_as_they_are(api, path: str) -> None:
+    """Nothing is cleaned, nothing redirected."""
+    assert api.get(path).status == 404
+
+
+@pytest.mark.parametrize("path", ["/apis/", "/apis/apps/", "/apis/apps/v1/", "/api/", "/api/v1/", "/version/"])
+def test_documents_stand_at_two_paths(api, path: str) -> None:
+    assert api.get(path).body == api.get(path.rstrip("/")).body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PATCH", "/api/v1/namespaces", 405),
+        ("PUT", "/api/v1/nodes", 405),
+        ("POST", "/api/v1/nodes/n", 405),
+        ("FOO", "/api/v1/nodes", 405),
+        ("POST", "/api/v1/componentstatuses", 405),
+        ("OPTIONS", "/api/v1/nodes", 405),
+    ],
+)
+def test_methods(api, method: str, path: str, status: int) -> None:
+    assert api.request(method, path).status == status
+
+
+def test_head(api) -> None:
+    """It is for what is read whole; resources and the version take the methods that they name."""
+    statuses = {path: api.request("HEAD", path).status for path in ("/healthz", "/apis", "/openapi/v2", "/version", "/api/v1/nodes")}
+    assert statuses == {"/healthz": 200, "/apis": 200, "/openapi/v2": 200, "/version": 405, "/api/v1/nodes": 405}
+    assert api.request("HEAD", "/apis").body == b""
+
+
+@pytest.mark.parametrize("timeout", ["x", "1", "-1", "5 s"])
+def test_timeouts_are_durations(api, timeout: str) -> None:
+    reply = api.get("/api/v1/nodes", {"timeout": timeout})
+    assert reply.status == 400
+
+
+def test_headers_of_every_answer(api) -> None:
+    for path in ("/version", "/api/v1/nodes", "/api/v1/namespaces/nope-nope"):
+        headers = api.get(path).headers
+        assert headers["cache-control"] == "no-cache, private"
+        assert re.fullmatch(r"[0-9a-f-]{36}", headers["audit-id"])
+        assert re.fullmatch(r"[0-9a-f-]{36}", headers["x-kubernetes-pf-flowschema-uid"])
+    assert api.get("/version", headers={"Audit-ID": "mine"}).headers["audit-id"] == "mine"
+
+
+def test_flows_are_those_of_the_schemas(api) -> None:
+    schemas = api.get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas").json["items"]
+    names = {schema["metadata"]["uid"]: schema["metadata"]["name"] for schema in schemas}
+
+    def flow(path: str, **headers: str) -> str:
+        return names[api.get(path, headers=headers).headers["x-kubernetes-pf-flowschema-uid"]]
+
+    assert flow("/version") == "exempt"
+    assert flow("/version", **OTHER_USER) == "global-default"
+    assert flow("/healthz", **OTHER_USER) == "probes"
+
+
+def test_large_answers_are_compressed(api) -> None:
+    for number in range(3):
+        made = api.post(api.path("configmaps"), {"metadata": {"name": f"c{number}"}, "data": {"x": "y" * 60_000}})
+        assert made.status == 201
+    packed = api.get(api.path("configmaps"), headers={"Accept-Encoding": "gzip"})
+    assert packed.headers.get("content-encoding") == "gzip"
+    assert len(packed.body) < 60_000
+    assert "content-encoding" not in api.get(api.path("configmaps", "c0"), headers={"Accept-Encoding": "gzip"}).headers
+
+
+def test_warnings_of_deprecated_versions(api) -> None:
+    reply = api.get(api.path("endpoints"))
+    assert reply.headers["warning"] == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+
+
+@pytest.mark.parametrize(("accept", "start"), [("application/json", b'{"kind":"Status"'), ("application/yaml", b"apiVersion: v1\n")])
+def test_errors_come_in_the_form_asked_for(api, accept: str, start: bytes) -> None:
+    reply = api.get("/api/v1/nodes/nope-nope", headers={"Accept": accept})
+    assert reply.status == 404
+    assert reply.body.startswith(start)
+
+
+def test_the_media_types_of_a_406(api) -> None:
+    reply = api.get("/api/v1/nodes", headers={"Accept": "text/html"})
+    assert (reply.status, reply.at("reason")) == (406, "NotAcceptable")
+    assert "application/json, application/yaml, application/vnd.kubernetes.protobuf" in reply.at("message")
+
+
+def test_large_bodies(api) -> None:
+    reply = api.post(api.path("configmaps"), b'{"x": "' + b"y" * (3 * 1024 * 1024) + b'"}')
+    assert (reply.status, reply.at("message")) == (413, "Request entity too large: limit is 3145728")
