@@ -63,6 +63,12 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("autoscaling", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
     ("autoscaling/v1", "horizontalpodautoscalers"): "fakekube.resources.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
     ("certificates.k8s.io", "certificatesigningrequests"): "fakekube.resources.certificates:CertificateSigningRequestStrategy",
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): "fakekube.resources.webhookconfigurations:ValidatingWebhookStrategy",
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): "fakekube.resources.webhookconfigurations:MutatingWebhookStrategy",
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): "fakekube.resources.admissionpolicies:ValidatingPolicyStrategy",
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): "fakekube.resources.admissionpolicies:ValidatingPolicyBindingStrategy",
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "fakekube.resources.admissionpolicies:MutatingPolicyStrategy",
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): "fakekube.resources.admissionpolicies:MutatingPolicyBindingStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -98,6 +104,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.resources.horizontalpodautoscalers:STATUS",
     ("certificates.k8s.io", "certificatesigningrequests/status"): "fakekube.resources.certificates:StatusView",
     ("certificates.k8s.io", "certificatesigningrequests/approval"): "fakekube.resources.certificates:ApprovalView",
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.resources.admissionpolicies:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
