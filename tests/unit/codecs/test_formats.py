@@ -1,0 +1,120 @@
+"""Answers, lists and events of all formats: the parts fit together."""
+
+from __future__ import annotations
+
+import json as python_json
+from typing import Any
+
+import pytest
+
+from fakekube.codecs import cbor, protobuf, yaml
+from fakekube.codecs.document import Document
+from fakekube.codecs.errors import EncodeError
+from fakekube.codecs.formats import Format, Kind, format_of
+from fakekube.codecs.negotiation import CBOR, JSON, PROTOBUF, YAML, MediaType
+from fakekube.schema.builtin import kind_type
+
+POD = Kind("v1", "Pod", kind_type("", "v1", "Pod"))
+PODS = Kind("v1", "PodList")
+CUSTOM = Kind("g.io/v1", "Thing", custom=True)
+CUSTOMS = Kind("g.io/v1", "ThingList", custom=True)
+
+OBJECT: dict[str, Any] = {"metadata": {"name": "p", "labels": {"a": "<"}}}
+THING: dict[str, Any] = {"apiVersion": "g.io/v1", "kind": "Thing", "metadata": {"name": "t"}}
+
+COMPACT = format_of(MediaType("json", JSON))
+PRETTY = format_of(MediaType("json", JSON, pretty=True))
+YAMLS = format_of(MediaType("yaml", YAML))
+CBORS = format_of(MediaType("cbor", CBOR))
+PROTOBUFS = format_of(MediaType("protobuf", PROTOBUF))
+
+
+def answers(format_: Format, obj: dict[str, Any], kind: Kind, listing: Kind) -> tuple[bytes, bytes, bytes]:
+    part = format_.part(Document(obj), kind)
+    return (
+        format_.object(part, kind),
+        format_.list([part, part], listing, {"resourceVersion": "7"}),
+        format_.event("ADDED", part, kind),
+    )
+
+
+def test_compact_json() -> None:
+    assert answers(COMPACT, OBJECT, POD, PODS) == (
+        rb'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"\u003c"}}}' + b"\n",
+        rb'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":['
+        rb'{"metadata":{"name":"p","labels":{"a":"\u003c"}}},{"metadata":{"name":"p","labels":{"a":"\u003c"}}}]}' + b"\n",
+        rb'{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"\u003c"}}}}' + b"\n",
+    )
+
+
+def test_compact_json_of_custom_resources() -> None:
+    thing = b'{"apiVersion":"g.io/v1","kind":"Thing","metadata":{"name":"t"}}'
+    assert answers(COMPACT, THING, CUSTOM, CUSTOMS) == (
+        thing + b"\n",
+        b'{"apiVersion":"g.io/v1","items":[' + thing + b"," + thing + b'],"kind":"ThingList","metadata":{"resourceVersion":"7"}}\n',
+        b'{"type":"ADDED","object":' + thing + b"}\n",
+    )
+
+
+def test_an_object_of_nothing() -> None:
+    assert COMPACT.object(COMPACT.part(Document({}), POD), POD) == b'{"kind":"Pod","apiVersion":"v1"}\n'
+
+
+def test_indented_json_has_no_newline_at_its_end() -> None:
+    whole, listing, event = answers(PRETTY, OBJECT, POD, PODS)
+    assert whole == (
+        b'{\n  "kind": "Pod",\n  "apiVersion": "v1",\n  "metadata": {\n    "name": "p",\n    "labels": {\n'
+        b'      "a": "\\u003c"\n    }\n  }\n}'
+    )
+    assert listing.startswith(b'{\n  "kind": "PodList",\n  "apiVersion": "v1",\n  "metadata": {')
+    assert event == answers(COMPACT, OBJECT, POD, PODS)[2]
+
+
+def test_yaml() -> None:
+    whole, listing, event = answers(YAMLS, OBJECT, POD, PODS)
+    assert whole == b"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: <\n  name: p\n"
+    assert listing.startswith(b"apiVersion: v1\nitems:\n- metadata:\n    labels:\n")
+    assert event.startswith(b"---\nobject:\n  apiVersion: v1\n")
+
+
+@pytest.mark.parametrize(
+    ("format_", "read"),
+    [(COMPACT, python_json.loads), (PRETTY, python_json.loads), (YAMLS, lambda body: yaml.loads(body)[0]), (CBORS, cbor.loads)],
+)
+@pytest.mark.parametrize(("obj", "kind", "listing"), [(OBJECT, POD, PODS), (THING, CUSTOM, CUSTOMS)])
+def test_what_is_in_them(format_: Format, read: Any, obj: dict[str, Any], kind: Kind, listing: Kind) -> None:
+    whole, whole_list, event = (read(body.removeprefix(b"---\n")) for body in answers(format_, obj, kind, listing))
+    complete = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
+    assert whole == complete
+    assert whole_list == {
+        "kind": listing.kind, "apiVersion": listing.api_version, "metadata": {"resourceVersion": "7"}, "items": [obj, obj],
+    }  # fmt: skip
+    assert event == {"type": "ADDED", "object": complete}
+
+
+def test_an_event_in_cbor_has_a_document_within() -> None:
+    whole, _, event = answers(CBORS, OBJECT, POD, PODS)
+    assert event == cbor.SELF_DESCRIBED + b"\xa2\x44type\x45ADDED\x46object" + whole
+    assert whole.startswith(cbor.SELF_DESCRIBED)
+
+
+def test_protobuf() -> None:
+    whole, listing, event = answers(PROTOBUFS, OBJECT, POD, PODS)
+    content = protobuf.encode(POD.type, OBJECT) if POD.type else b""
+    assert whole == b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12" + bytes([len(content)]) + content + b"\x1a\0\x22\0"
+    assert protobuf.loads(whole, "", "") == {"apiVersion": "v1", "kind": "Pod", **OBJECT, "spec": {}, "status": {}}
+    assert listing.startswith(b"k8s\0\x0a\x0d\x0a\x02v1\x12\x07PodList\x12")
+    assert listing.count(content) == 2
+    assert event == len(event[4:]).to_bytes(4, "big") + b"\x0a\x05ADDED\x12" + event[12:]
+    assert event.endswith(whole)
+
+
+def test_custom_resources_have_no_protobuf() -> None:
+    with pytest.raises(EncodeError):
+        PROTOBUFS.part(Document(THING), CUSTOM)
+
+
+def test_parts_are_kept() -> None:
+    document = Document(OBJECT)
+    for format_ in (COMPACT, CBORS, PROTOBUFS):
+        assert format_.part(document, POD) is format_.part(document, POD)
