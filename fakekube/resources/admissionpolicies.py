@@ -311,4 +311,8 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
     return errors + conditions(status.get("conditions") or (), "status.conditions")
 
 
-STATUS = StatusStrategy(_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))
+class _StatusStrategy(StatusStrategy):
+    unconditional_update = False
+
+
+STATUS = _StatusStrategy(_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))

@@ -34,6 +34,14 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("batch", "jobs"): "fakekube.resources.batch.jobs:JobStrategy",
     ("batch", "cronjobs"): "fakekube.resources.batch.cronjobs:CronJobStrategy",
     ("apps", "controllerrevisions"): "fakekube.resources.workloads.controllerrevisions:ControllerRevisionStrategy",
+    ("policy", "poddisruptionbudgets"): "fakekube.resources.poddisruptionbudgets:PodDisruptionBudgetStrategy",
+    ("", "configmaps"): "fakekube.resources.configmaps:ConfigMapStrategy",
+    ("", "secrets"): "fakekube.resources.secrets:SecretStrategy",
+    ("", "serviceaccounts"): "fakekube.resources.serviceaccounts:ServiceAccountStrategy",
+    ("scheduling.k8s.io", "priorityclasses"): "fakekube.resources.priorityclasses:PriorityClassStrategy",
+    ("node.k8s.io", "runtimeclasses"): "fakekube.resources.runtimeclasses:RuntimeClassStrategy",
+    ("", "limitranges"): "fakekube.resources.limitranges:LimitRangeStrategy",
+    ("", "resourcequotas"): "fakekube.resources.resourcequotas:ResourceQuotaStrategy",
     # -- the other kinds
     ("", "namespaces"): "fakekube.resources.namespaces:NamespaceStrategy",
     ("", "nodes"): "fakekube.resources.nodes:NodeStrategy",
@@ -69,6 +77,9 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): "fakekube.resources.admissionpolicies:ValidatingPolicyBindingStrategy",
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "fakekube.resources.admissionpolicies:MutatingPolicyStrategy",
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): "fakekube.resources.admissionpolicies:MutatingPolicyBindingStrategy",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.resources.flowcontrol:FlowSchemaStrategy",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "fakekube.resources.flowcontrol:PriorityLevelConfigurationStrategy",
+    ("apiregistration.k8s.io", "apiservices"): "fakekube.resources.apiservices:APIServiceStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -91,6 +102,9 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("batch", "cronjobs/status"): "fakekube.resources.batch.cronjobs:CronJobStatusStrategy",
     ("apps", "statefulsets/status"): "fakekube.resources.workloads.statefulsets:StatefulSetStatusStrategy",
     ("apps", "statefulsets/scale"): "fakekube.resources.workloads.scale:STATEFUL_SETS",
+    ("policy", "poddisruptionbudgets/status"): "fakekube.resources.poddisruptionbudgets:PodDisruptionBudgetStatusStrategy",
+    ("", "serviceaccounts/token"): "fakekube.resources.serviceaccount_tokens:request_token",
+    ("", "resourcequotas/status"): "fakekube.resources.resourcequotas:ResourceQuotaStatusStrategy",
     # -- the other kinds
     ("", "namespaces/status"): "fakekube.resources.namespaces:StatusView",
     ("", "namespaces/finalize"): "fakekube.resources.namespaces:FinalizeView",
@@ -105,6 +119,9 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("certificates.k8s.io", "certificatesigningrequests/status"): "fakekube.resources.certificates:StatusView",
     ("certificates.k8s.io", "certificatesigningrequests/approval"): "fakekube.resources.certificates:ApprovalView",
     ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.resources.admissionpolicies:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.resources.flowcontrol:STATUS",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.resources.flowcontrol:STATUS",
+    ("apiregistration.k8s.io", "apiservices/status"): "fakekube.resources.apiservices:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
