@@ -135,6 +135,9 @@ ACTIONS: dict[tuple[str, str], str] = {
     ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.resources.reviews:review_self",
 }
 
+#: (group, plural) → the function that tells the objects of a resource that is read-only and not stored.
+COMPUTED: dict[tuple[str, str], str] = {("", "componentstatuses"): "fakekube.resources.componentstatuses:statuses"}
+
 #: (group, plural) → where resources are stored under another group or version than their own: bucket, group, version.
 STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("events.k8s.io", "events"): ("events", "", "v1"),
@@ -195,7 +198,7 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
     bucket, group, version = STORED_AS.get((row.group, row.name), (own_bucket, row.group, row.version))
     kind = facts.kind(row.group, row.version, row.kind)
     to_storage, from_storage = CONVERSIONS.get((row.group, row.version, row.name), ("", ""))
-    action = ACTIONS.get((row.group, row.name))
+    action, computed = ACTIONS.get((row.group, row.name)), COMPUTED.get((row.group, row.name))
     return Resource(
         group=row.group, version=row.version, plural=row.name, singular=row.singular, kind=row.kind,
         namespaced=row.namespaced, verbs=frozenset(row.verbs), bucket=bucket, storage_version=version,
@@ -212,6 +215,7 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
         to_storage=partial(_act, to_storage) if to_storage else None,
         from_storage=partial(_act, from_storage) if from_storage else None,
         action=partial(_act, action) if action else None,
+        computed=partial(_act, computed) if computed else None,
     )
 
 

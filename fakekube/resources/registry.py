@@ -74,6 +74,8 @@ class Resource:
     """Where the real server's storage keeps the objects; some error messages tell."""
     action: Action | None = None
     """What a POST does where nothing is stored (reviews, bindings)."""
+    computed: Callable[[], Sequence[dict[str, Any]]] | None = None
+    """Of what is not stored but can be read (component statuses): all objects there are, now."""
     printer_columns: Sequence[Mapping[str, Any]] = ()
     """Of a custom resource: the additionalPrinterColumns of this version."""
     custom: bool = False

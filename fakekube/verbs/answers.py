@@ -60,7 +60,7 @@ def served(resource: Resource, document: Document) -> Document:
     if resource.from_storage is None:
         return document
     convert = resource.from_storage
-    found: Document = document.encoded(("served", resource.api_version), lambda obj: Document(convert(obj)))
+    found: Document = document.encoded(("served", resource), lambda obj: Document(convert(obj)))
     return found
 
 
@@ -91,7 +91,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
 
 def list_metadata(listing: Listing) -> Object:
     """The ListMeta of a page."""
-    metadata: Object = {"resourceVersion": str(listing.revision)}
+    metadata: Object = {"resourceVersion": str(listing.revision)} if listing.revision else {}
     if listing.token:
         metadata["continue"] = listing.token
     if listing.remaining is not None:

@@ -12,7 +12,7 @@ k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fakekube.codecs.document import Document
@@ -67,10 +67,19 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
         except ValueError as problem:
             raise status.generic(500, "", str(problem)) from None
         wait_for_revision(scope, wanted)
+    if scope.resource.computed is not None:
+        return _computed(scope, scope.resource.computed())
     record = scope.bucket.get(scope.key)
     if record is None:
         raise scope.not_found()
     return record
+
+
+def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
+    for obj in objects:
+        if obj["metadata"]["name"] == scope.name:
+            return Record(scope.name, Document(obj), 0, 0)
+    raise status.not_found(scope.resource.group, scope.resource.singular, scope.name)
 
 
 def wait_for_revision(scope: Scope, wanted: int) -> None:
@@ -111,6 +120,9 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     Raises StatusError: 400 for revisions and tokens that are none, 410 for what is no longer in the history, 504 for a
     revision that is still to come.
     """
+    if scope.resource.computed is not None:
+        matches = matcher(scope, options) or (lambda _obj: True)
+        return Listing([Document(obj) for obj in scope.resource.computed() if matches(obj)], 0)
     view = _view(scope, options)
     try:
         return _page(scope, options, view)
