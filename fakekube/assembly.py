@@ -20,6 +20,7 @@ from fakekube.api import Application
 from fakekube.auth.access import Access
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
+from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
 from fakekube.schema import printing
@@ -62,6 +63,7 @@ def build(
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
+    Definitions(store, registry, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access))
 

@@ -22,6 +22,7 @@ from fakekube.resources.names import NameCheck
 
 __all__ = [
     "standard_finalizer_errors",
+    "standard_finalizer_warnings",
     "validate_annotations",
     "validate_common_update",
     "validate_finalizer_name",
@@ -206,6 +207,16 @@ def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
     if "/" in name or name in STANDARD_FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def standard_finalizer_warnings(name: str, path: str) -> list[str]:
+    """What is said of a custom resource's finalizer that does not look like one (validateKubeFinalizerName there)."""
+    warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        including = " including a path (/)" if "." in name else ""
+        advice = f"prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers"
+        warnings.append(f"{path}: {go_quote(name)}: {advice}")
+    return warnings
 
 
 def _validate_standard_finalizers(finalizers: Sequence[str], path: str) -> list[FieldError]:

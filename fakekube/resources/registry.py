@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.errors import status
 from fakekube.resources.selectable import LABEL_ALIASES, FieldReader, problem_with_label
+from fakekube.schema import printing
 
 if TYPE_CHECKING:
     from fakekube.resources.strategy import Strategy
@@ -83,6 +84,8 @@ class Resource:
     to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Converts an object of this version to the storage version; None if the shapes are the same."""
     from_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Of a custom resource: brings an accepted object of this version into the form in which it is stored."""
 
     @property
     def api_version(self) -> str:
@@ -103,6 +106,12 @@ class Resource:
     @cached_property
     def storage_type(self) -> Type:
         return self.storage_type_factory() if self.storage_type_factory else self.type
+
+    def stored(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """An accepted object in the form in which it is stored: equal objects have equal encodings."""
+        if self.keep is not None:
+            return self.keep(obj)
+        return printing.normalise(self.storage_type, obj)
 
     def field_label(self, label: str) -> str:
         """The name by which the stored object knows a field label of this version.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
-    from fakekube.errors import FieldError
+    from fakekube.errors import FieldError, StatusError
     from fakekube.resources.registry import Resource
     from fakekube.resources.services import Services
 
@@ -70,7 +70,7 @@ class Strategy:
     """PUT without resourceVersion overwrites (AllowUnconditionalUpdate)."""
     delete_returns_object: ClassVar[bool] = False
     """DELETE answers with the deleted object instead of a Status."""
-    has_status: ClassVar[bool] = False
+    has_status: bool = False
     """There is a /status subresource: main writes keep the old status (a create drops it), status writes keep the rest."""
     graceful: ClassVar[bool] = False
     """DELETE may leave the object terminating for a grace period (pods)."""
@@ -118,6 +118,10 @@ class Strategy:
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         """API warnings about an accepted object (`old` is None on create)."""
         return []
+
+    def refused_deletion(self, context: WriteContext, name: str) -> StatusError | None:
+        """Why the object of this name may never be deleted, be it there or not (not asked for collections)."""
+        return None
 
     def delete_warnings(self, options: Object) -> list[str]:
         """API warnings about a deletion with these DeleteOptions."""

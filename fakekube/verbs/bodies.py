@@ -19,6 +19,7 @@ from fakekube import data as facts
 from fakekube.codecs import cbor, json, protobuf, yaml
 from fakekube.codecs.errors import ContentError
 from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.crd import objects as custom_objects
 from fakekube.errors import StatusError, status
 from fakekube.resources.registry import GVK
 from fakekube.resources.strategy import Object
@@ -63,21 +64,24 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
     """
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
     try:
-        parsed = _parse(form, body, scope.kind, custom=scope.resource.custom)
+        parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
         return _decoded(scope, parsed, field_validation, body)
     except Problem as problem:
         raise status.bad_request(_explained(problem, scope.kind, body)) from None
 
 
 def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
-    kind = _kind_of(parsed.value, scope.kind, body)
     wants_strict = field_validation != "Ignore"
-    obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
+    if scope.is_custom:
+        kind, obj, strict = _custom(scope, parsed, body)
+    else:
+        kind = _kind_of(parsed.value, scope.kind, body)
+        obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
     _report(scope, kind, strict, field_validation)
-    if kind != scope.kind:
+    if (kind.group, kind.version) != (scope.kind.group, scope.kind.version):
         raise _wrong_version(kind, scope.kind)
     scope.default(obj)
     return obj
@@ -85,6 +89,9 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch has made of an object, and what strict decoding finds in it. Raises Problem."""
+    if scope.is_custom:
+        _, obj, strict = _custom(scope, Parsed(value), json.dumps(value))
+        return obj, strict if wants_strict else []
     if isinstance(value, dict) and not value.get("apiVersion"):  # without a version nothing is known of its fields
         return {}, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
@@ -215,6 +222,19 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     if findings and parsed.cbor is not None and found is not None:
         findings = [cbor.explain(parsed.cbor, found)[1]]
     return obj, findings
+
+
+def _custom(scope: Scope, parsed: Parsed, body: bytes) -> tuple[GVK, Object, list[str]]:
+    """A custom resource: read by its schema; it must say what it is. Raises Problem."""
+    value = parsed.value
+    kind = _kind_of(value, GVK("", "", ""), body)
+    if not kind.kind:
+        raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
+    try:
+        obj, strict = custom_objects.read(scope.resource.type, value, known=(kind.group, kind.kind) == (scope.kind.group, scope.kind.kind))
+    except custom_objects.MetadataError as error:
+        raise Problem(str(error), kind) from None
+    return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
 
 
 #: API group → Go package of its internal types, where that is not the first word of the group's name.

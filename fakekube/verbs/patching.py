@@ -168,7 +168,7 @@ def _present(scope: Scope, live: Object | None) -> Object:
 
 def whole(scope: Scope, live: Object) -> Object:
     """The object with kind and apiVersion, as patches see it."""
-    if scope.resource.custom and scope.kind == scope.resource.gvk:
+    if scope.is_custom:
         return live
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
 

@@ -45,6 +45,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
 
     def build(old: Object | None) -> Object:
         assert old is not None
+        old = versions.from_storage(scope.resource, old)
         before = shown(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:

@@ -22,7 +22,6 @@ from typing import Any
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object
-from fakekube.schema import printing
 from fakekube.store import Conflict, Record
 from fakekube.verbs.options import DeleteOptions
 from fakekube.verbs.scope import Scope
@@ -97,7 +96,7 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> 
         return Removed(record.value, deleted=False, returns_object=plan.step is Step.HELD)
     if plan.step is Step.REMOVE:
         return _take_away(scope, key, record)
-    final = printing.normalise(scope.resource.storage_type, plan.obj)
+    final = scope.resource.stored(plan.obj)
     if scope.dry_run:
         return Removed(stamped(final, record.revision), plan.step is Step.MARK_AND_REMOVE, returns_object=True)
     if final != record.value.object:

@@ -74,6 +74,11 @@ class Scope:
             self.resource.strategy.default(obj)
 
     @property
+    def is_custom(self) -> bool:
+        """Are the bodies of this endpoint custom resources, which have a schema of their own?"""
+        return self.resource.custom and self.kind == self.resource.gvk
+
+    @property
     def key(self) -> str:
         return self.resource.key(self.namespace, self.name)
 
@@ -128,4 +133,5 @@ class Scope:
     def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
         """422 of the object in this request."""
         name = obj.get("metadata", {}).get("name", "")
-        return status.invalid(self.resource.group, self.resource.kind, name, errors)
+        kind = obj.get("kind", "") if self.resource.custom else self.resource.kind
+        return status.invalid(self.resource.group, kind, name, errors)

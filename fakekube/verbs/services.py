@@ -11,7 +11,6 @@ from fakekube.errors import status
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded
 from fakekube.resources.strategy import Object
-from fakekube.schema import printing
 from fakekube.store import Bucket, Conflict, Store
 from fakekube.verbs import managers
 from fakekube.verbs.backend import Settings
@@ -84,7 +83,7 @@ class ClusterServices:
                 return old
             if recorded is not None:
                 new = managers.recorded(self._registry, resource, old, new, recorded)
-            final = printing.normalise(resource.storage_type, new)
+            final = resource.stored(new)
             try:
                 return bucket.commit(key, record.revision, partial(stamped, final)).value.object
             except Conflict:
@@ -94,7 +93,7 @@ class ClusterServices:
         resource = self._resource(group, plural)
         name = obj["metadata"]["name"]
         placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
-        final = printing.normalise(resource.storage_type, placed)
+        final = resource.stored(placed)
         bucket = self._store.bucket(resource.bucket)
         try:
             return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object

@@ -24,9 +24,8 @@ from fakekube.errors import field as fields
 from fakekube.resources import metadata as object_metadata
 from fakekube.resources import names
 from fakekube.resources.strategy import Object, Strategy
-from fakekube.schema import printing
 from fakekube.store import Conflict, Record
-from fakekube.verbs import systemfields
+from fakekube.verbs import systemfields, versions
 from fakekube.verbs.scope import Scope
 
 __all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
@@ -111,8 +110,8 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
         if scope.bucket.get(key) is not None:
             raise _taken(scope, key, name, obj)
         prepared["metadata"].pop("resourceVersion", None)
-        return Written(Document(_printed(scope, prepared)), created=True)
-    final = _printed(scope, _with_placeholder(prepared))
+        return Written(Document(scope.resource.stored(prepared)), created=True)
+    final = scope.resource.stored(_with_placeholder(prepared))
     try:
         record = scope.bucket.commit(key, 0, partial(stamped, final))
     except Conflict:
@@ -233,8 +232,9 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     return Written(scope.bucket.commit(scope.key, record.revision, partial(stamped, final)).value)
 
 
-def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -> Object:
-    """BeforeUpdate and the checking admission; the object in its printed form."""
+def _prepared_for_update(scope: Scope, obj: Object, stored: Object, check: Check) -> Object:
+    """BeforeUpdate and the checking admission; the object in the form in which it is stored."""
+    old = versions.from_storage(scope.resource, stored) if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
     systemfields.match_namespace(meta, scope.namespace)
     _keep(meta, old["metadata"], "generation")
@@ -250,8 +250,8 @@ def _prepared_for_update(scope: Scope, obj: Object, old: Object, check: Check) -
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(_printed(scope, obj), old)
-    check(final, old)
+    final = _keep_times(scope.resource.stored(obj), stored)
+    check(final, stored)
     return final
 
 
@@ -315,11 +315,6 @@ def revision_of(text: str) -> int:
 def _with_placeholder(obj: Object) -> Object:
     obj["metadata"]["resourceVersion"] = UNSTAMPED
     return obj
-
-
-def _printed(scope: Scope, obj: Object) -> Object:
-    printed: Object = printing.normalise(scope.resource.storage_type, obj)
-    return printed
 
 
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:

@@ -1,0 +1,186 @@
+"""The states of a definition, as functions from one state to the next.
+
+`next_state` says what the controllers of the real server would write next: names and NamesAccepted, then Established,
+then, for a dying one, what `serving` does about its objects.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from fakekube.resources.strategy import Object
+
+__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state", "with_condition"]
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+Change = Callable[[Object], Object]
+Names = Mapping[str, Any]
+
+_NAMES = ("plural", "singular", "kind", "listKind")
+
+
+def condition(obj: Object, type_: str) -> Mapping[str, str]:
+    """A condition of a definition; empty if it has none of that type."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return next((c for c in found if c["type"] == type_), {})
+
+
+def is_true(obj: Object, type_: str) -> bool:
+    return condition(obj, type_).get("status") == "True"
+
+
+def is_served(obj: Object) -> bool:
+    """Are the versions of a definition served?"""
+    return is_true(obj, "NamesAccepted") or is_true(obj, "Established")
+
+
+def is_same_serving(one: Object, other: Object) -> bool:
+    """Is the same served for two states of a definition?"""
+    return (
+        one.get("spec") == other.get("spec") and one["metadata"].get("uid") == other["metadata"].get("uid")
+        and is_served(one) == is_served(other) and is_ending(one) == is_ending(other)
+        and _accepted(one) == _accepted(other)
+    )
+
+
+def is_ending(obj: Object) -> bool:
+    """Is it dying, with its objects still to be deleted?"""
+    meta = obj["metadata"]
+    return "deletionTimestamp" in meta and FINALIZER in meta.get("finalizers", ())
+
+
+def is_released(obj: Object) -> bool:
+    """Is it dying with nothing that holds it?"""
+    return "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers")
+
+
+def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None:
+    """What is to be written next; None if nothing."""
+    named = _named(obj, others, now)
+    if named is not None:
+        return named
+    if is_ending(obj):
+        reason, message = "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+        if condition(obj, "Terminating").get("reason") == "InstanceDeletionPending":
+            return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
+        return None
+    if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
+        return partial(
+            with_condition, type_="Established", status="True", reason="InitialNamesAccepted",
+            message="the initial names have been accepted", now=now,
+        )
+    return None
+
+
+def ended(obj: Object, now: str) -> Object:
+    """A dying definition whose objects are gone."""
+    reason, message = "InstanceDeletionCompleted", "removed all instances"
+    if not is_true(obj, "Established"):
+        reason, message = "NeverEstablished", "resource was never established"
+    obj = with_condition(obj, type_="Terminating", status="False", reason=reason, message=message, now=now)
+    finalizers = [name for name in obj["metadata"].get("finalizers", ()) if name != FINALIZER]
+    meta = {name: value for name, value in obj["metadata"].items() if name != "finalizers"}
+    if finalizers:
+        meta["finalizers"] = finalizers
+    return {**obj, "metadata": meta}
+
+
+# ---------------------------------------------------------------- names
+
+
+def _accepted(obj: Object) -> Names:
+    accepted: Names = (obj.get("status") or {}).get("acceptedNames") or {}
+    return accepted
+
+
+def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
+    """Accepting the names that are free; None if nothing changes."""
+    wanted: Names = obj["spec"]["names"]
+    if wanted == _accepted(obj):
+        return None
+    accepted, reason, message = _acceptable(obj, others)
+    status = "False" if message else "True"
+    known = condition(obj, "NamesAccepted")
+    said = (status, reason, message or "no conflicts found")
+    if accepted == _accepted(obj) and said == (known.get("status"), known.get("reason"), known.get("message")):
+        return None
+
+    def change(old: Object) -> Object:
+        new = {**old, "status": {**(old.get("status") or {}), "acceptedNames": accepted}}
+        new = with_condition(new, type_="NamesAccepted", status=said[0], reason=said[1], message=said[2], now=now)
+        if is_true(new, "Established"):
+            return new
+        reason, text = ("Installing", "the initial names have been accepted")
+        if message:
+            reason, text = "NotAccepted", "not all names are accepted"
+        return with_condition(new, type_="Established", status="False", reason=reason, message=text, now=now)
+
+    return change
+
+
+_REASONS = {
+    "plural": "PluralConflict", "singular": "SingularConflict", "shortNames": "ShortNamesConflict", "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
+    """The names as far as they are free; the reason, and what the last conflict is ("" if there is none)."""
+    resources, kinds = _taken(obj["spec"]["group"], others)
+    wanted, accepted = obj["spec"]["names"], dict(_accepted(obj))
+    reason, message = "NoConflicts", ""
+    for name, in_use in (("plural", resources), ("singular", resources), ("shortNames", resources), ("kind", kinds), ("listKind", kinds)):
+        if name == "shortNames":
+            own = set(accepted.get(name) or ())
+            conflicts = [n for n in wanted.get(name) or () if n not in own and n in in_use]
+        else:
+            conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and n in in_use]
+        if conflicts:
+            reason, message = _REASONS[name], _aggregate(conflicts)
+        elif wanted.get(name):
+            accepted[name] = wanted[name]
+        else:
+            accepted.pop(name, None)
+    if wanted.get("categories"):
+        accepted["categories"] = wanted["categories"]
+    else:
+        accepted.pop("categories", None)
+    return accepted, reason, message
+
+
+def _aggregate(conflicts: list[str]) -> str:
+    texts = [f'"{name}" is already in use' for name in conflicts]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _taken(group: str, others: Iterable[Object]) -> tuple[set[str], set[str]]:
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        if other["spec"]["group"] != group:
+            continue
+        accepted = _accepted(other)
+        resources |= {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
+        kinds |= {accepted.get("kind", ""), accepted.get("listKind", "")}
+    return resources - {""}, kinds - {""}
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def with_condition(obj: Object, *, type_: str, status: str, reason: str, message: str, now: str) -> Object:
+    """The definition with a condition set; its time only changes with its status."""
+    known = condition(obj, type_)
+    since = known["lastTransitionTime"] if known.get("status") == status and "lastTransitionTime" in known else now
+    new = {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+    found = list((obj.get("status") or {}).get("conditions") or ())
+    if known:
+        found = [new if c["type"] == type_ else c for c in found]
+    else:
+        found.append(new)
+    return {**obj, "status": {**(obj.get("status") or {}), "conditions": found}}

@@ -1,0 +1,179 @@
+"""Custom objects as the real server reads and keeps them.
+
+Decoding takes the metadata by the type that every kind has, drops what the schema does not know (and tells it), drops
+nulls that are not allowed, and fills in defaults. All trees are made anew; keys are sorted in the end.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta},
+apiserver/customresource_handler.go (schemaCoercingDecoder).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.crd.structural import has_default
+from fakekube.schema import decode, printing
+from fakekube.schema.builtin import type_of
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["MetadataError", "default", "metadata_of", "prune", "read", "sorted_tree"]
+
+Object = dict[str, Any]
+
+_OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
+_TYPE_META = ("apiVersion", "kind", "metadata")
+
+
+class MetadataError(ValueError):
+    """The metadata of an object cannot be read; says so in the real server's words."""
+
+
+def metadata_of(value: Any) -> tuple[Object, list[str]]:
+    """The metadata of an object in its own form, and the unknown fields in it. Raises MetadataError."""
+    type_ = type_of(_OBJECT_META)
+    if not isinstance(value, dict | None):
+        names = {str: "string", list: "array", bool: "bool"}
+        raise MetadataError(f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type v1.ObjectMeta")
+    strict = decode.Strict()
+    try:
+        found = decode.decode(type_, value or {}, strict)
+    except decode.DecodeError as error:
+        raise MetadataError(str(error)) from None
+    unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in strict.messages]
+    return dict(printing.normalise(type_, found)), unknown
+
+
+def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
+    """The object in a body, and what strict decoding finds in it. Raises MetadataError.
+
+    Args:
+        type_: the schema of its version.
+        known: its kind is the one of the schema; of others only the metadata is read.
+    """
+    findings: list[str] = []
+    if known:
+        value, pruned = prune(type_, value)
+        findings = [f'unknown field "{path}"' for path in pruned]
+    if "metadata" in value:
+        meta, unknown = metadata_of(value["metadata"])
+        value = {**value, "metadata": meta}
+        findings = sorted([*findings, *unknown])
+    return value, findings
+
+
+# ---------------------------------------------------------------- pruning
+
+
+def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
+    """The value without what the schema does not know, and the paths of that, sorted."""
+    pruned: list[str] = []
+    return _prune(type_, value, "", pruned, is_resource=is_resource), sorted(pruned)
+
+
+def _prune(type_: Type, value: Any, path: str, pruned: list[str], *, is_resource: bool = False) -> Any:
+    if isinstance(value, dict):
+        return _prune_object(type_, value, path, pruned, is_resource=is_resource or type_.embedded_resource)
+    if isinstance(value, list):
+        items = type_.items if type_.shape is Shape.LIST and type_.items else None
+        if items is None:
+            return value if _keeps_all(type_) else [_prune(_NOTHING, item, f"{path}[{i}]", pruned) for i, item in enumerate(value)]
+        return [_prune(items, item, f"{path}[{index}]", pruned) for index, item in enumerate(value)]
+    return value
+
+
+#: Of what no schema speaks: nothing in it is known.
+_NOTHING = Type(Shape.STRUCT)
+
+
+def _keeps_all(type_: Type) -> bool:
+    return type_.preserve_unknown_fields or (type_.shape is Shape.ANY and not type_.keywords)
+
+
+def _prune_object(type_: Type, value: Object, path: str, pruned: list[str], *, is_resource: bool) -> Object:
+    if type_.shape is Shape.MAP:
+        assert type_.items is not None
+        return {name: _prune(type_.items, item, _below(path, name), pruned) for name, item in value.items()}
+    fields = type_.fields if type_.shape is Shape.STRUCT else {}
+    keeps = _keeps_all(type_)
+    result: Object = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if is_resource and name in _TYPE_META:
+            result[name] = _embedded_metadata(item, path, pruned) if path and name == "metadata" else item
+        elif field is not None:
+            result[name] = _prune(field.type, item, _below(path, name), pruned)
+        elif keeps:
+            result[name] = item
+        else:
+            pruned.append(_below(path, name))
+    return result
+
+
+def _embedded_metadata(value: Any, path: str, pruned: list[str]) -> Any:
+    """The metadata of an object within an object; what cannot be read is left to validation."""
+    try:
+        meta, unknown = metadata_of(value)
+    except MetadataError:
+        return value
+    pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
+    return meta
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+# ---------------------------------------------------------------- defaulting
+
+
+def default(type_: Type, value: Any) -> None:
+    """Fill in the defaults of a tree of one's own, and drop the nulls that are not allowed, in place."""
+    if isinstance(value, dict):
+        if type_.shape is Shape.MAP and type_.items is not None:
+            _default_values(type_.items, value)
+        elif type_.shape is Shape.STRUCT:
+            _default_fields(type_, value)
+    elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
+        for index, item in enumerate(value):
+            if item is None and not type_.items.nullable and has_default(type_.items):
+                value[index] = sorted_tree(type_.items.default)
+            default(type_.items, value[index])
+
+
+def _default_fields(type_: Type, value: Object) -> None:
+    for name, field in type_.fields.items():
+        absent = name not in value
+        is_null = not absent and value[name] is None and not field.type.nullable
+        if (absent or is_null) and has_default(field.type):
+            value[name] = sorted_tree(field.type.default)
+        elif is_null and field.type.shape is not Shape.ANY:
+            del value[name]
+        elif is_null and field.type.keywords:
+            del value[name]
+        if name in value:
+            default(field.type, value[name])
+
+
+def _default_values(items: Type, value: Object) -> None:
+    for name in list(value):
+        if value[name] is None and not items.nullable:
+            if has_default(items):
+                value[name] = sorted_tree(items.default)
+            elif items.keywords:
+                del value[name]
+                continue
+        default(items, value[name])
+
+
+# ---------------------------------------------------------------- the stored form
+
+
+def sorted_tree(value: Any) -> Any:
+    """A tree of its own with sorted keys: unstructured objects are Go maps. Whole floats are integers, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: sorted_tree(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [sorted_tree(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    return value

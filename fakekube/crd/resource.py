@@ -1,0 +1,109 @@
+"""A definition as the resources that it defines: one for each served version, all on the bucket `plural.group`.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go (getOrCreateServingInfoFor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any
+
+from fakekube.crd import conditions, objects, scale
+from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
+from fakekube.crd.structural import schema_type
+from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
+from fakekube.resources.selectable import path as field_reader
+from fakekube.resources.strategy import Object
+from fakekube.resources.subresources import Subresource
+from fakekube.schema.builtin import builtins
+from fakekube.schema.model import Type
+
+__all__ = ["resources_of"]
+
+_VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
+_SUBRESOURCE_VERBS = frozenset({"get", "patch", "update"})
+_SCALE = GVK("autoscaling", "v1", "Scale")
+
+Entry = Mapping[str, Any]
+
+
+def resources_of(definition: Object) -> list[Resource]:
+    """The served versions of a definition."""
+    versions = definition["spec"]["versions"]
+    made = {entry["name"]: _version(definition, entry) for entry in versions}
+    storage = next(entry["name"] for entry in versions if entry.get("storage"))
+    return [_resource(definition, entry, made, storage) for entry in versions if entry.get("served")]
+
+
+def _version(definition: Object, entry: Entry) -> Version:
+    spec, schema = definition["spec"], (entry.get("schema") or {}).get("openAPIV3Schema") or {}
+    subresources = entry.get("subresources") or {}
+    type_ = schema_type(None if spec.get("preserveUnknownFields") else schema)
+    return Version(
+        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema, type_,
+        has_status=subresources.get("status") is not None, scale=subresources.get("scale"),
+        ending=conditions.is_ending(definition),
+    )
+
+
+def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], storage: str) -> Resource:
+    spec, names = definition["spec"], definition["spec"]["names"]
+    version, group, plural = made[entry["name"]], spec["group"], names["plural"]
+    strategy = CustomResourceStrategy(version)
+    selectable = [field["jsonPath"].removeprefix(".") for field in entry.get("selectableFields") or ()]
+    return Resource(
+        group=group, version=entry["name"], plural=plural, singular=names.get("singular", ""), kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced", verbs=_VERBS, bucket=f"{plural}.{group}", storage_version=storage,
+        strategy_factory=lambda: strategy, type_factory=lambda: version.type, list_kind=names.get("listKind", ""),
+        short_names=tuple(names.get("shortNames") or ()), categories=tuple(names.get("categories") or ()),
+        subresources={s.name: s for s in _subresources(version, strategy)},
+        field_labels=(*METADATA_LABELS, *selectable),
+        field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
+        deprecation=_deprecation(version.gvk, entry), storage_prefix=f"{group}/{plural}",
+        printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
+        from_storage=partial(_shown, version, made), keep=partial(_kept, version, made[storage]),
+    )
+
+
+def _subresources(version: Version, strategy: CustomResourceStrategy) -> list[Subresource]:
+    found = []
+    if version.has_status:
+        view = StatusStrategy(strategy)
+        found.append(Subresource("status", version.gvk, _SUBRESOURCE_VERBS, lambda: version.type, lambda: view))
+    if version.scale is not None:
+        window = scale.projection(version.scale)
+        found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, _scale_type, lambda: window))
+    return found
+
+
+@cache
+def _scale_type() -> Type:
+    found = builtins().kind_type(_SCALE.group, _SCALE.version, _SCALE.kind)
+    assert found is not None
+    return found
+
+
+def _deprecation(gvk: GVK, entry: Entry) -> str:
+    if not entry.get("deprecated"):
+        return ""
+    return str(entry.get("deprecationWarning") or f"{gvk.api_version} {gvk.kind} is deprecated")
+
+
+def _kept(version: Version, storage: Version, obj: Object) -> Object:
+    """An object of a version as it is stored."""
+    if version is not storage:
+        obj, _ = objects.prune(storage.type, {**obj, "apiVersion": storage.gvk.api_version})
+    kept: Object = objects.sorted_tree(obj)
+    return kept
+
+
+def _shown(version: Version, made: Mapping[str, Version], obj: Object) -> Object:
+    """A stored object as a version shows it; the version in which it is stored says what is known and defaulted."""
+    stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
+    shown, _ = objects.prune(stored.type, obj)
+    objects.default(stored.type, shown)
+    if stored is not version:
+        shown, _ = objects.prune(version.type, {**shown, "apiVersion": version.gvk.api_version})
+    result: Object = objects.sorted_tree(shown)
+    return result

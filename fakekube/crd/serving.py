@@ -1,0 +1,164 @@
+"""Makes the resources of definitions come and go, and writes down in their status how far they are.
+
+The real server has controllers for that, which take a moment; here the definitions are looked at in the thread that
+wrote one, right after the write, so that a client that has its answer can use the resource. The conditions go through
+the same steps, each a write of its own: NamesAccepted, then Established; a dying definition is Terminating, its objects
+are deleted, and when the last is gone it loses its finalizer.
+
+Invariant: after a write of a definition, or of an object of a dying one, the registry serves exactly the versions that
+the definitions in the store say; one thread at a time sees to it.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
+pkg/apiserver/customresource_handler.go.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.crd import conditions
+from fakekube.crd.resource import resources_of
+from fakekube.errors import StatusError
+from fakekube.resources.registry import Registry, Resource
+from fakekube.resources.services import Recorded, Services
+from fakekube.resources.strategy import Object
+from fakekube.store import Store
+
+__all__ = ["GROUP", "PLURAL", "Definitions"]
+
+GROUP = "apiextensions.k8s.io"
+PLURAL = "customresourcedefinitions"
+
+
+class Definitions:
+    """The definitions of one cluster, kept served. `close` is not needed: it lives as long as the store."""
+
+    def __init__(self, store: Store[Document], registry: Registry, services: Services, clock: Clock) -> None:
+        self._store, self._registry, self._services, self._clock = store, registry, services, clock
+        self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
+        self._served: dict[str, tuple[Object, list[Resource]]] = {}
+        """Name → the definition as it was last seen, and what is served for it."""
+        self._emptying: dict[str, str] = {}
+        """Names of dying definitions → the bucket that is to become empty."""
+        self._working = threading.RLock()
+        self._busy = False
+        self._bucket.subscribe(self.refresh)
+        if self._bucket.count():
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Bring what is served in line with the definitions in the store."""
+        with self._working:
+            if self._busy:  # our own write woke us: the loop below sees it
+                return
+            self._busy = True
+            try:
+                while self._step():
+                    pass
+            finally:
+                self._busy = False
+
+    def _step(self) -> bool:
+        """Look at every definition that has changed; was there one?"""
+        present = {record.value.object["metadata"]["name"]: record.value.object for record in self._bucket.page().records}
+        changed = [obj for name, obj in present.items() if self._seen(name) is not obj]
+        gone = [name for name in self._served if name not in present]
+        for name in gone:
+            self._serve(name, {}, [])
+        if gone:  # their names are free for others
+            changed = list(present.values())
+        for obj in changed:
+            self._look_at(obj, present.values())
+        return bool(changed)
+
+    def _seen(self, name: str) -> Object | None:
+        known = self._served.get(name)
+        return known[0] if known else None
+
+    def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
+        name = obj["metadata"]["name"]
+        self._serve(name, obj, resources_of(obj) if conditions.is_served(obj) else [])
+        change = conditions.next_state(obj, all_definitions, self._now())
+        if change is not None:
+            self._write(name, obj, change)
+        elif conditions.is_ending(obj):
+            self._end(name, obj)
+
+    def _serve(self, name: str, obj: Object, resources: list[Resource]) -> None:
+        known = self._served.get(name)
+        old = known[1] if known else []
+        if known and resources and conditions.is_same_serving(known[0], obj):
+            self._served[name] = (obj, old)
+            return
+        if old or resources:
+            self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
+        if resources and not old:
+            self._store.bucket(resources[0].bucket).forget()  # the watch cache of a new resource has no past
+        if obj:
+            self._served[name] = (obj, resources)
+        else:
+            self._served.pop(name, None)
+
+    def _end(self, name: str, obj: Object) -> None:
+        """Delete what is left of a dying definition's objects, then let it go."""
+        bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
+        bucket = self._store.bucket(bucket_name)
+        for record in bucket.page().records:
+            self._delete_instance(bucket_name, record.key)
+        if bucket.count():
+            if name not in self._emptying:
+                self._emptying[name] = bucket_name
+                bucket.subscribe(self._instances_changed)
+            return
+        if self._emptying.pop(name, None):
+            bucket.unsubscribe(self._instances_changed)
+        if conditions.is_released(conditions.ended(obj, self._now())):
+            self._services.remove(GROUP, PLURAL, "", name)
+        else:
+            self._write(name, obj, partial(conditions.ended, now=self._now()))
+
+    def _instances_changed(self) -> None:
+        with self._working:
+            if self._busy:
+                return
+            for name in list(self._emptying):
+                known = self._served.get(name)
+                if known is not None and not self._store.bucket(self._emptying[name]).count():
+                    self._end(name, known[0])
+
+    def _delete_instance(self, bucket_name: str, key: str) -> None:
+        """Remove it, or mark it if a finalizer holds it."""
+        bucket = self._store.bucket(bucket_name)
+        record = bucket.get(key)
+        if record is None:
+            return
+        meta = record.value.object["metadata"]
+        if not meta.get("finalizers"):
+            bucket.commit(key, None, None)
+        elif "deletionTimestamp" not in meta:
+            marked = {**meta, "deletionGracePeriodSeconds": 0, "deletionTimestamp": self._now()}
+            marked["generation"] = meta.get("generation", 0) + 1
+            obj = {**record.value.object, "metadata": dict(sorted(marked.items()))}
+            bucket.commit(key, None, lambda revision: _stamped(obj, revision))
+
+    def _write(self, name: str, seen: Object, change: conditions.Change) -> None:
+        """Change a definition, unless somebody else has done so meanwhile: then it is looked at again."""
+        try:
+            self._services.update(
+                GROUP, PLURAL, "", name, lambda old: change(old) if old is seen else old,
+                recorded=Recorded("status", self._clock.now()),
+            )
+        except StatusError:  # it has gone meanwhile
+            return
+
+    def _now(self) -> str:
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _stamped(obj: Mapping[str, Any], revision: int) -> Document:
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

@@ -1,0 +1,172 @@
+"""What custom resources do when they are written, through the main path and through /status.
+
+A strategy speaks for one version of one definition. New and old objects come in this version, with kind and apiVersion.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fakekube.crd import objects
+from fakekube.crd.embedded import embedded_errors
+from fakekube.crd.scale import scale_errors, scale_status_errors
+from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
+from fakekube.errors import FieldError, status
+from fakekube.errors import field as fields
+from fakekube.errors.field import FieldErrorType
+from fakekube.resources.metadata import standard_finalizer_warnings
+from fakekube.resources.registry import GVK
+from fakekube.resources.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.schema.model import Type
+
+__all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
+
+Schema = Mapping[str, Any]
+
+#: Faults after which the real server does not evaluate rules.
+_BLOCKING = frozenset({
+    FieldErrorType.NOT_SUPPORTED, FieldErrorType.REQUIRED, FieldErrorType.TOO_LONG, FieldErrorType.TOO_MANY,
+    FieldErrorType.TYPE_INVALID,
+})
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+@dataclass(slots=True)
+class Version:
+    """What a definition says of one of its versions, ready for use."""
+
+    gvk: GVK
+    schema: Schema
+    """The openAPIV3Schema; empty if there is none."""
+    type: Type
+    has_status: bool = False
+    scale: Mapping[str, str] | None = None
+    ending: bool = False
+    """Its definition is being deleted: nothing may be created any more."""
+    has_rules: bool = field(init=False)
+    """Are there x-kubernetes-validations anywhere?"""
+
+    def __post_init__(self) -> None:
+        self.has_rules = _has_rules(self.schema)
+
+
+def _has_rules(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return "x-kubernetes-validations" in schema or any(_has_rules(part) for part in schema.values())
+    return isinstance(schema, list) and any(_has_rules(part) for part in schema)
+
+
+class CustomResourceStrategy(Strategy):
+    """The main path."""
+
+    unconditional_update = False
+    standard_finalizers = False
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.has_status = version.has_status
+
+    def default(self, obj: Object) -> None:
+        if obj.get("kind") == self.version.gvk.kind:
+            objects.default(self.version.type, obj)
+
+    def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
+        if self.version.ending:
+            problem = "create not allowed while custom resource definition is terminating"
+            raise status.forbidden(self.version.gvk.group, context.resource.plural, obj["metadata"].get("name", ""), problem)
+        return None
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if any(obj.get(name) != old.get(name) for name in {**obj, **old} if name != "metadata"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = self.type_meta_errors(obj)
+        if not errors:
+            errors = value_errors(self.version.schema, obj) + self._replica_errors(obj)
+        errors += embedded_errors(self.version.type, obj)
+        errors += list_errors(self.version.type, obj)
+        return errors + self.unchecked(errors)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = self.type_meta_errors(obj)
+        if not errors:
+            errors = value_errors(self.version.schema, obj, "", old) + self._replica_errors(obj)
+        errors += embedded_errors(self.version.type, obj)
+        errors += self.changed_list_errors(obj, old)
+        return errors + self.unchecked(errors)
+
+    def type_meta_errors(self, obj: Object) -> list[FieldError]:
+        """An object must be of the kind and version of the path."""
+        gvk = self.version.gvk
+        wanted = {"kind": gvk.kind, "apiVersion": gvk.api_version}
+        return [fields.invalid(n, obj.get(n, ""), f"must be {text}") for n, text in wanted.items() if obj.get(n) != text]
+
+    def _replica_errors(self, obj: Object) -> list[FieldError]:
+        scale = self.version.scale
+        return [*scale_errors(scale, obj), *scale_status_errors(scale, obj)] if scale else []
+
+    def changed_list_errors(self, obj: Object, old: Object) -> list[FieldError]:
+        """Lists that were wrong before may stay wrong."""
+        errors = list_errors(self.version.type, obj)
+        return errors if errors and not list_errors(self.version.type, old) else []
+
+    def unchecked(self, errors: Sequence[FieldError]) -> list[FieldError]:
+        """What is said where rules could not be looked at."""
+        if self.version.has_rules and any(error.type in _BLOCKING for error in errors):
+            return [fields.invalid("<nil>", None, _UNCHECKED)]
+        return []
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        known: Iterable[str] = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
+        added = sorted(set(obj["metadata"].get("finalizers") or ()) - set(known))
+        return [text for name in added for text in standard_finalizer_warnings(name, "metadata.finalizers")]
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)] if self.version.has_status else []
+
+
+class StatusStrategy(Strategy):
+    """/status: nothing but the status changes."""
+
+    unconditional_update = False
+    standard_finalizers = False
+
+    def __init__(self, main: CustomResourceStrategy) -> None:
+        self._main = main
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        kept = {name: value for name, value in old.items() if name != "status"}
+        if "status" in obj:
+            kept["status"] = obj["status"]
+        kept["metadata"] = dict(old["metadata"])
+        if obj["metadata"].get("managedFields"):
+            kept["metadata"]["managedFields"] = obj["metadata"]["managedFields"]
+        else:
+            kept["metadata"].pop("managedFields", None)
+        obj.clear()
+        obj.update(kept)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        version, main = self._main.version, self._main
+        errors = main.type_meta_errors(obj)
+        schema = (version.schema.get("properties") or {}).get("status")
+        if not errors and "status" in obj and schema:
+            errors = value_errors(schema, obj["status"], "status", old.get("status", NONE_BEFORE))
+        if not errors and version.scale:
+            errors += scale_status_errors(version.scale, obj)
+        errors += main.changed_list_errors(obj, old)
+        return errors + main.unchecked(errors)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("metadata",), ("spec",)]

@@ -1,0 +1,75 @@
+"""The structural schema of a definition as a type of the model.
+
+Invariant: whatever a schema says in `allOf`, `anyOf`, `oneOf` and `not` only validates; the shape of a value, its
+defaults, and how it is pruned and merged come from `type`, `properties`, `additionalProperties`, `items` and the
+x-kubernetes-* extensions of the structural part.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (structural.go, convert.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from fakekube.schema.model import Field, ListType, MapType, Shape, Type
+
+__all__ = ["has_default", "schema_type"]
+
+Schema = Mapping[str, Any]
+
+_SCALARS = {
+    "string": (Shape.STRING, "string"), "integer": (Shape.INTEGER, "int64"), "number": (Shape.NUMBER, "float64"),
+    "boolean": (Shape.BOOLEAN, "bool"),
+}
+
+
+def schema_type(schema: Schema | None) -> Type:
+    """The type of a JSONSchemaProps; None is any object that keeps what it is given."""
+    if schema is None:
+        return Type(Shape.STRUCT, preserve_unknown_fields=True)
+    common = {
+        "nullable": bool(schema.get("nullable")), "default": schema.get("default"),
+        "required": tuple(schema.get("required", ())), "format": schema.get("format", ""),
+        "preserve_unknown_fields": bool(schema.get("x-kubernetes-preserve-unknown-fields")),
+        "embedded_resource": bool(schema.get("x-kubernetes-embedded-resource")), "keywords": schema,
+    }
+    if schema.get("x-kubernetes-int-or-string"):
+        return Type(Shape.INT_OR_STRING, go="intstr.IntOrString", **common)
+    kind = schema.get("type")
+    if kind == "object":
+        return _object(schema, common)
+    if kind == "array":
+        return Type(
+            Shape.LIST, items=schema_type(schema.get("items") or {}), list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
+            list_type=ListType(schema.get("x-kubernetes-list-type") or "atomic"), **common,
+        )
+    if kind in _SCALARS:
+        shape, go = _SCALARS[kind]
+        return Type(shape, go=go, **common)
+    if "properties" in schema:
+        return _object(schema, common)
+    return Type(Shape.ANY, **common)
+
+
+def _object(schema: Schema, common: dict[str, Any]) -> Type:
+    map_type = MapType(schema.get("x-kubernetes-map-type") or "granular")
+    values = schema.get("additionalProperties")
+    if values and not schema.get("properties"):
+        items = Type(Shape.ANY) if values is True else schema_type(values)
+        return Type(Shape.MAP, items=items, map_type=map_type, **common)
+    return Type(Shape.STRUCT, resolve=partial(_fields, schema.get("properties") or {}), map_type=map_type, **common)
+
+
+def _fields(properties: Mapping[str, Schema]) -> Mapping[str, Field]:
+    fields = {}
+    for name in sorted(properties):
+        type_ = schema_type(properties[name])
+        fields[name] = Field(name, type_, default=type_.default)
+    return fields
+
+
+def has_default(type_: Type) -> bool:
+    """Does the schema say a default (which may be null)?"""
+    return "default" in type_.keywords
