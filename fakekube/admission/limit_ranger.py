@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fakekube.admission.chain import Attributes, Operation, Plugin
-from fakekube.admission.pod_resources import Amounts, pod_limits, pod_requests
 from fakekube.admission.refusals import forbidden
+from fakekube.resources.pods.totals import Amounts, pod_limits, pod_requests
 from fakekube.resources.resource_lists import quantity
 from fakekube.resources.strategy import Object
 from fakekube.schema.quantity import Quantity

@@ -296,7 +296,7 @@ class PodResizeValidator(Plugin):
 
 
 def _beyond(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
-    from fakekube.admission.pod_resources import pod_requests
+    from fakekube.resources.pods.totals import pod_requests
 
     requests, problems = pod_requests(pod), []
     for name in ("cpu", "memory"):

@@ -27,6 +27,7 @@ from fakekube.admission.pods import (
     Priority,
     RuntimeClass,
 )
+from fakekube.admission.resource_quota import ResourceQuota
 from fakekube.admission.service_accounts import ServiceAccount
 from fakekube.admission.storage import (
     DefaultStorageClass,
@@ -54,6 +55,7 @@ _ORDERED: Sequence[type[Plugin]] = (
     DefaultIngressClass,
     PodTopologyLabels,
     PodResizeValidator,
+    ResourceQuota,
 )
 
 _NOT_IN: dict[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
