@@ -1,0 +1,41 @@
+"""Certificates of authorities that a client of a webhook is told to trust.
+
+Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateCABundle), k8s.io/client-go/transport/transport.go.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+
+from cryptography import x509
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import invalid
+
+__all__ = ["authority_errors"]
+
+_BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
+
+
+def authority_errors(bundle: str, path: str) -> Iterator[FieldError]:
+    """What is wrong with a caBundle, which is PEM in base64; an empty one is fine."""
+    problem = _problem(b64decode(bundle)) if bundle else ""
+    if problem:
+        yield invalid(path, bundle, f"unable to load root certificates: {problem}")
+
+
+def _problem(pem: bytes) -> str:
+    blocks = list(_BLOCK.finditer(pem))
+    if not blocks:
+        return "unable to parse bytes as PEM block"
+    for block in blocks:
+        if block.group(1) != b"CERTIFICATE":
+            continue
+        try:
+            x509.load_pem_x509_certificate(block.group())
+        except ValueError:
+            return "failed to parse certificate: x509: malformed certificate"
+        return ""
+    return "no valid certificate authority data seen"

@@ -1,0 +1,105 @@
+"""Do the defaults in a schema fit the schema?
+
+A default is refused if pruning would change it, if the embedded objects in it are none, or if it is not valid. A
+default within the metadata (or for the kind or version) of an object is looked at as part of such an object.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting (validation.go, surroundingobject.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fakekube.crd.embedded import embedded_errors
+from fakekube.crd.internal_form import Schema
+from fakekube.crd.objects import MetadataError, metadata_of, prune
+from fakekube.crd.structural import schema_type
+from fakekube.crd.validation import value_errors
+from fakekube.errors import FieldError
+from fakekube.errors.field import aggregate, invalid
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["default_errors"]
+
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
+Surround = Callable[[Any], dict[str, Any]]
+"""A value → the object that has it where its schema stands."""
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return {"kind": "Validation", "apiVersion": "validation/v1", **value}
+
+
+def default_errors(schema: Schema, path: str) -> list[FieldError]:
+    """What is wrong with the defaults of a whole, structural schema."""
+    return list(_errors({**schema, _EMBEDDED: True}, {}, _object, False, path))
+
+
+def _errors(schema: Schema, resource: Schema, surround: Surround, in_meta: bool, path: str) -> Iterator[FieldError]:
+    if schema.get(_EMBEDDED):
+        resource, surround, in_meta = schema, _object, False
+    value = schema.get("default")
+    if value is not None:
+        found = _meta_errors(resource, surround(value)) if in_meta else []
+        if found:
+            yield invalid(f"{path}.default", value, f"must result in valid metadata: {aggregate(found)}")
+        else:
+            yield from _value_errors(schema, value, f"{path}.default", in_meta=in_meta)
+    if schema.get("items") is not None:
+        yield from _errors(schema["items"], resource, lambda item: surround([item]), in_meta, f"{path}.items")
+    for name, below in sorted((schema.get("properties") or {}).items()):
+        within = in_meta or (bool(schema.get(_EMBEDDED)) and name in _META_FIELDS)
+        yield from _errors(below, resource, _within(surround, name), within, f"{path}.properties[{name}]")
+
+
+def _within(surround: Surround, name: str) -> Surround:
+    return lambda value: surround({name: value})
+
+
+def _meta_errors(resource: Schema, obj: dict[str, Any]) -> list[FieldError]:
+    type_ = schema_type({**resource, _EMBEDDED: True})
+    return list(_unreadable(type_, obj, ""))[:1] or list(embedded_errors(type_, obj))
+
+
+def _value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool) -> Iterator[FieldError]:
+    if not in_meta:
+        type_ = schema_type(schema)
+        if prune(type_, value, is_resource=bool(schema.get(_EMBEDDED)))[1]:
+            yield invalid(path, value, "must not have unknown fields")
+        found = list(_unreadable(type_, value, path))[:1] or list(embedded_errors(type_, value, path))
+        if found:
+            yield from found
+            return
+    for error in value_errors(schema, value):
+        yield FieldError(error.type, f"{path}.{error.path}" if error.path else path, error.value, error.detail)
+
+
+def _unreadable(type_: Type, value: Any, path: str) -> Iterator[FieldError]:
+    """Parts of embedded objects that are not even of the right type."""
+    if isinstance(value, Mapping):
+        if type_.embedded_resource:
+            yield from _unreadable_meta(value, path)
+        fields = type_.fields if type_.shape is Shape.STRUCT else {}
+        for name in sorted(value):
+            if name in fields:
+                yield from _unreadable(fields[name].type, value[name], f"{path}.{name}" if path else name)
+            elif type_.shape is Shape.MAP and type_.items is not None:
+                yield from _unreadable(type_.items, value[name], f"{path}[{name}]")
+    elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
+        for index, item in enumerate(value):
+            yield from _unreadable(type_.items, item, f"{path}[{index}]")
+
+
+def _unreadable_meta(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    prefix = f"{path}." if path else ""
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name, ""), str):
+            yield invalid(f"{prefix}{name}", value[name], "must be a string")
+    if "metadata" in value:
+        try:
+            metadata_of(value["metadata"])
+        except MetadataError as error:
+            yield invalid(f"{prefix}metadata", value["metadata"], str(error))

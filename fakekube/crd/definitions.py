@@ -1,0 +1,205 @@
+"""The kind CustomResourceDefinition when it is written: main path and /status.
+
+A definition is validated as a whole, metadata included, since its name hangs on its spec. Conditions and accepted
+names are the business of controllers (`serving`); here the status only keeps count of the versions that may be stored.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition (strategy.go, etcd.go),
+pkg/apis/apiextensions/v1/defaults.go, pkg/apiserver/validation/formats.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fakekube.crd.authorities import authority_errors
+from fakekube.crd.definition_validation import (
+    approval_errors,
+    preserve_errors,
+    spec_errors,
+    status_errors,
+    stored_version_errors,
+)
+from fakekube.crd.formats import FORMATS
+from fakekube.errors import FieldError
+from fakekube.errors.field import go_quote
+from fakekube.resources import names
+from fakekube.resources.checks import immutable_field
+from fakekube.resources.metadata import validate_object_meta
+from fakekube.resources.statuses import keep_all_but
+from fakekube.resources.strategy import Object, Strategy, WriteContext
+
+__all__ = ["CLEANUP_FINALIZER", "DefinitionStatusStrategy", "DefinitionStrategy"]
+
+#: Holds a definition until its objects are gone.
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class DefinitionStrategy(Strategy):
+    """Definitions on the main path."""
+
+    unconditional_update = False
+    has_status = True
+    generation = True
+    terminates = True
+    checks_metadata = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        spec_names = spec.setdefault("names", {})
+        kind = spec_names.get("kind", "")
+        if not spec_names.get("singular"):
+            spec_names["singular"] = kind.lower()
+        if kind and not spec_names.get("listKind"):
+            spec_names["listKind"] = f"{kind}List"
+        if spec.get("conversion") is None:
+            spec["conversion"] = {"strategy": "None"}
+        storage = _storage_version(spec)
+        status = obj.get("status") or {}
+        if storage is not None and not status.get("storedVersions"):
+            obj["status"] = {**status, "storedVersions": [storage]}
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["status"] = {}
+        _count_storage_version(obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _count_storage_version(obj)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        required_name = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+
+        def name_errors(name: str, prefix: bool) -> list[str]:
+            wrong = [] if name == required_name else ['must be spec.names.plural+"."+spec.group']
+            return names.dns_subdomain(name, prefix) + wrong
+
+        errors = validate_object_meta(obj["metadata"], False, name_errors)
+        return errors + _errors(obj, None, spec_errors(spec, checks_authorities=False))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, old_spec = obj["spec"], old["spec"]
+        established = _is_established(old)
+        errors = spec_errors(spec, checks_authorities=established and _has_sound_authorities(old_spec))
+        if established:
+            errors += immutable_field(spec.get("scope", ""), old_spec.get("scope", ""), "spec.scope")
+            errors += _same_name(spec, old_spec, "kind")
+        errors += immutable_field(spec.get("group", ""), old_spec.get("group", ""), "spec.group")
+        errors += _same_name(spec, old_spec, "plural")
+        return _errors(obj, old, errors)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        known = set(_unrecognized_formats(old["spec"])) if old is not None else set()
+        return [
+            f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known
+        ]
+
+    def terminate(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        finalizers = meta.get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            meta["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
+        status = obj.get("status") or {}
+        others = [each for each in status.get("conditions") or () if each.get("type") != "Terminating"]
+        condition = {
+            "type": "Terminating", "status": "True", "lastTransitionTime": meta["deletionTimestamp"],
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }
+        obj["status"] = {**status, "conditions": [*others, condition]}
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class DefinitionStatusStrategy(Strategy):
+    """/status: metadata may change, too."""
+
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        DefinitionStrategy().default(obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep_all_but(obj, old, "status")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return status_errors(obj.get("status") or {})
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",)]
+
+
+def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
+    """The errors of the spec, then those of all else."""
+    spec, status = obj["spec"], obj.get("status") or {}
+    return [
+        *errors, *status_errors(status),
+        *stored_version_errors(status.get("storedVersions") or (), spec.get("versions") or ()),
+        *approval_errors(obj, old), *preserve_errors(spec),
+    ]
+
+
+# ---------------------------------------------------------------- versions and states
+
+
+def _storage_version(spec: Mapping[str, Any]) -> str | None:
+    found = (version.get("name", "") for version in spec.get("versions") or () if version.get("storage"))
+    return next(found, None)
+
+
+def _count_storage_version(obj: Object) -> None:
+    """Once a version was the storage version, objects may be stored in it."""
+    storage, status = _storage_version(obj["spec"]), obj.get("status") or {}
+    stored = status.get("storedVersions") or []
+    if storage is not None and storage not in stored:
+        obj["status"] = {**status, "storedVersions": [*stored, storage]}
+
+
+def _is_established(obj: Object) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+
+
+def _has_sound_authorities(spec: Mapping[str, Any]) -> bool:
+    """A wrong CA bundle may stay wrong."""
+    client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
+    return not list(authority_errors(client.get("caBundle", ""), ""))
+
+
+def _same_name(spec: Mapping[str, Any], old_spec: Mapping[str, Any], name: str) -> list[FieldError]:
+    value, old = (each["names"].get(name, "") for each in (spec, old_spec))
+    return immutable_field(value, old, f"spec.names.{name}")
+
+
+# ---------------------------------------------------------------- formats
+
+#: Type → the formats it knows; of other types there are none. Strings are compared without hyphens.
+_STRINGS = frozenset({*FORMATS, "password"})
+_NUMBERS = {"integer": frozenset({"int32", "int64"}), "number": frozenset({"float", "double"})}
+
+
+def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
+    """The formats in all schemas that nothing checks."""
+    for version in spec.get("versions") or ():
+        yield from _formats_in((version.get("schema") or {}).get("openAPIV3Schema"))
+
+
+def _formats_in(schema: Any) -> Iterator[str]:
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _formats_in(part)
+    if not isinstance(schema, Mapping):
+        return
+    format_, kind = schema.get("format", ""), schema.get("type", "")
+    if kind in ("", "string"):
+        recognized = format_.replace("-", "") in _STRINGS
+    else:
+        recognized = format_ in _NUMBERS.get(kind, ())
+    if format_ and not recognized:
+        yield format_
+    for name in ("items", "allOf", "anyOf", "oneOf", "not"):
+        yield from _formats_in(schema.get(name))
+    for _, part in sorted((schema.get("properties") or {}).items()):
+        yield from _formats_in(part)
+    yield from _formats_in(schema.get("additionalProperties"))

@@ -1,0 +1,175 @@
+"""The form in which a definition is validated: what all versions say alike stands above the versions, once.
+
+The real server converts a definition to its internal type before it looks at it. So the paths of faults speak of
+`spec.validation.openAPIV3Schema` if all versions have the same schema (one version always has), and bad values that
+are whole parts of a definition are printed with the internal type's Go names.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (types.go, types_jsonschema.go, v1/conversion.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["SCHEMA_FIELDS", "Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields"]
+
+Schema = Mapping[str, Any]
+Spec = Mapping[str, Any]
+
+#: Field of a version → field of the spec where it stands if all versions have the same.
+_RAISED = {
+    "schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns",
+    "selectableFields": "selectableFields",
+}
+#: Of these, an empty one is as good as none.
+_LISTS = frozenset({"additionalPrinterColumns", "selectableFields"})
+
+
+def internal_spec(spec: Spec) -> dict[str, Any]:
+    """The spec with the fields that all versions have alike moved up; parts are shared."""
+    versions = spec.get("versions") or ()
+    result = {**spec, "versions": [dict(version) for version in versions]}
+    if not versions:
+        return result
+    result["version"] = versions[0].get("name", "")
+    for name, raised in _RAISED.items():
+        first, *others = (_part(version, name) for version in versions)
+        if all(other == first for other in others):
+            result[raised] = first
+            for version in result["versions"]:
+                version.pop(name, None)
+    return result
+
+
+def _part(version: Mapping[str, Any], name: str) -> Any:
+    return version.get(name) or None if name in _LISTS else version.get(name)
+
+
+# ---------------------------------------------------------------- as Go prints it
+
+Convert = Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _each(convert: Convert) -> Convert:
+    return lambda values: None if values is None else [convert(value) for value in values]
+
+
+def _values(convert: Convert) -> Convert:
+    return lambda values: None if values is None else {name: convert(values[name]) for name in sorted(values)}
+
+
+def _struct(value: Mapping[str, Any] | None, fields: Sequence[tuple[str, str, Any, Convert]]) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {go: convert(value.get(name, zero)) for go, name, zero, convert in fields}
+
+
+def internal_schema(schema: Schema | None) -> dict[str, Any] | None:
+    """A JSONSchemaProps as the internal type is printed."""
+    return _struct(schema, SCHEMA_FIELDS)
+
+
+def _items(value: Any) -> Any:
+    if value is None:
+        return None
+    several = isinstance(value, list)
+    return {
+        "Schema": None if several else internal_schema(value),
+        "JSONSchemas": [internal_schema(item) for item in value] if several else None,
+    }
+
+
+def _schema_or_bool(value: Any) -> Any:
+    if value is None:
+        return None
+    return {"Allows": value is not False, "Schema": None if isinstance(value, bool) else internal_schema(value)}
+
+
+def _schema_or_strings(value: Any) -> Any:
+    several = isinstance(value, list)
+    return {"Schema": None if several else internal_schema(value), "Property": value if several else None}
+
+
+def _rule(value: Mapping[str, Any]) -> Any:
+    return _struct(value, _RULE_FIELDS)
+
+
+def _documentation(value: Mapping[str, Any] | None) -> Any:
+    return _struct(value, (("Description", "description", "", _same), ("URL", "url", "", _same)))
+
+
+#: (Go's name, name in JSON, zero value, how the value is printed), in the order of the type.
+SCHEMA_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("ID", "id", "", _same), ("Schema", "$schema", "", _same), ("Ref", "$ref", None, _same),
+    ("Description", "description", "", _same), ("Type", "type", "", _same), ("Nullable", "nullable", False, _same),
+    ("Format", "format", "", _same), ("Title", "title", "", _same), ("Default", "default", None, _same),
+    ("Maximum", "maximum", None, _same), ("ExclusiveMaximum", "exclusiveMaximum", False, _same),
+    ("Minimum", "minimum", None, _same), ("ExclusiveMinimum", "exclusiveMinimum", False, _same),
+    ("MaxLength", "maxLength", None, _same), ("MinLength", "minLength", None, _same), ("Pattern", "pattern", "", _same),
+    ("MaxItems", "maxItems", None, _same), ("MinItems", "minItems", None, _same),
+    ("UniqueItems", "uniqueItems", False, _same), ("MultipleOf", "multipleOf", None, _same),
+    ("Enum", "enum", None, _same), ("MaxProperties", "maxProperties", None, _same),
+    ("MinProperties", "minProperties", None, _same), ("Required", "required", None, _same), ("Items", "items", None, _items),
+    ("AllOf", "allOf", None, _each(internal_schema)), ("OneOf", "oneOf", None, _each(internal_schema)),
+    ("AnyOf", "anyOf", None, _each(internal_schema)), ("Not", "not", None, internal_schema),
+    ("Properties", "properties", None, _values(internal_schema)),
+    ("AdditionalProperties", "additionalProperties", None, _schema_or_bool),
+    ("PatternProperties", "patternProperties", None, _values(internal_schema)),
+    ("Dependencies", "dependencies", None, _values(_schema_or_strings)),
+    ("AdditionalItems", "additionalItems", None, _schema_or_bool),
+    ("Definitions", "definitions", None, _values(internal_schema)),
+    ("ExternalDocs", "externalDocs", None, _documentation), ("Example", "example", None, _same),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", None, _same),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", False, _same),
+    ("XIntOrString", "x-kubernetes-int-or-string", False, _same),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", None, _same), ("XListType", "x-kubernetes-list-type", None, _same),
+    ("XMapType", "x-kubernetes-map-type", None, _same), ("XValidations", "x-kubernetes-validations", None, _each(_rule)),
+)
+_RULE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("Rule", "rule", "", _same), ("Message", "message", "", _same), ("MessageExpression", "messageExpression", "", _same),
+    ("Reason", "reason", None, _same), ("FieldPath", "fieldPath", "", _same), ("OptionalOldSelf", "optionalOldSelf", None, _same),
+)
+_SCALE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("SpecReplicasPath", "specReplicasPath", "", _same), ("StatusReplicasPath", "statusReplicasPath", "", _same),
+    ("LabelSelectorPath", "labelSelectorPath", None, _same),
+)
+_SUBRESOURCE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("Status", "status", None, _same), ("Scale", "scale", None, lambda value: _struct(value, _SCALE_FIELDS)),
+)
+_COLUMN_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("Name", "name", "", _same), ("Type", "type", "", _same), ("Format", "format", "", _same),
+    ("Description", "description", "", _same), ("Priority", "priority", 0, _same), ("JSONPath", "jsonPath", "", _same),
+)
+_VERSION_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+    ("Name", "name", "", _same), ("Served", "served", False, _same), ("Storage", "storage", False, _same),
+    ("Deprecated", "deprecated", False, _same), ("DeprecationWarning", "deprecationWarning", None, _same),
+    ("Schema", "schema", None, lambda value: _struct(value, (("OpenAPIV3Schema", "openAPIV3Schema", None, internal_schema),))),
+    ("Subresources", "subresources", None, lambda value: _struct(value, _SUBRESOURCE_FIELDS)),
+    ("AdditionalPrinterColumns", "additionalPrinterColumns", None, _each(lambda value: _struct(value, _COLUMN_FIELDS))),
+    ("SelectableFields", "selectableFields", None, _each(lambda value: _struct(value, (("JSONPath", "jsonPath", "", _same),)))),
+)
+
+
+def internal_versions(versions: Sequence[Mapping[str, Any]]) -> list[Any] | None:
+    """The versions of an internal spec as they are printed; no versions are null."""
+    return [_struct(version, _VERSION_FIELDS) for version in versions] or None
+
+
+# ---------------------------------------------------------------- what is said at all
+
+#: Keywords of which an empty list or map says nothing.
+_EMPTY_IS_UNSET = frozenset({"enum", "allOf", "anyOf", "oneOf", "properties"})
+
+
+def set_fields(schema: Schema) -> Iterator[tuple[str, str]]:
+    """(Go's name, name in JSON) of what a schema says: all that is not the zero value of its field."""
+    for go, name, zero, _ in SCHEMA_FIELDS:
+        value = schema.get(name, zero)
+        if value is zero or (zero == "" and value == "") or (name in _EMPTY_IS_UNSET and not value):
+            continue
+        yield go, name

@@ -1,0 +1,92 @@
+"""Paths into what a schema describes (`.spec.a`, `['key']`): of selectable fields, and of what a rule complains about.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (ValidFieldPath).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Place", "SchemaPathError", "place_at"]
+
+Schema = Mapping[str, Any]
+
+#: A delimiter, a quoted string (delimiters in it do not count, and it may lack its end), or what lies between delimiters.
+_TOKENS = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*|[^.\[\]]+", re.DOTALL)
+_ESCAPE = re.compile(r"\\.")
+_ESCAPED = {
+    "\\a": "\a", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v", "\\'": "'", "\\\\": "\\",
+}
+
+
+class SchemaPathError(ValueError):
+    """A path leads nowhere; says why in the real server's words."""
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """Where a path leads."""
+
+    path: str
+    """As field errors print it."""
+    root: str
+    """The first name."""
+    schema: Schema | None
+    """What is known of the value; None for the values of a map of anything."""
+
+
+def place_at(path: str, schema: Schema, *, brackets: bool = True) -> Place:
+    """The place in a schema; `brackets` may be forbidden. Raises SchemaPathError."""
+    tokens, found, names = _tokens(path), schema, list[tuple[str, bool]]()
+    below: Schema | None = found
+    for token in tokens:
+        if token == "[":
+            if not brackets:
+                raise SchemaPathError("array notation is not allowed")
+            name = _unquoted(_next(tokens))
+            below, is_field = _step(below, name)
+            if (end := _next(tokens)) != "]":
+                raise SchemaPathError(f"expected ] but got {end}")
+        elif token == ".":
+            name = _next(tokens)
+            below, is_field = _step(below, name)
+        else:
+            raise SchemaPathError(f"expected [ or . but got: {token}")
+        names.append((name, is_field))
+    shown = "".join(f".{name}" if is_field else f"[{name}]" for name, is_field in names)
+    return Place(shown.removeprefix("."), names[0][0] if names else "", below)
+
+
+def _tokens(path: str) -> Iterator[str]:
+    return (match.group() for match in _TOKENS.finditer(path))
+
+
+def _next(tokens: Iterator[str]) -> str:
+    token = next(tokens, None)
+    if token is None:
+        raise SchemaPathError("unexpected end of JSON path")
+    return token
+
+
+def _unquoted(token: str) -> str:
+    if len(token) < 2 or not (token.startswith("'") and token.endswith("'")):
+        raise SchemaPathError(f"expected single quoted string but got {token}")
+    bad = [escape for escape in _ESCAPE.findall(token[1:-1]) if escape not in _ESCAPED]
+    if bad:
+        raise SchemaPathError(f"invalid string literal: invalid escape char {bad[-1]}")
+    return _ESCAPE.sub(lambda match: _ESCAPED[match.group()], token[1:-1])
+
+
+def _step(schema: Schema | None, name: str) -> tuple[Schema | None, bool]:
+    """What lies below a name, and whether it is the name of a field (else it is a key)."""
+    schema = schema or {}
+    if schema.get("properties"):
+        if name in schema["properties"]:
+            return schema["properties"][name], True
+    elif schema.get("additionalProperties") is not None:
+        values = schema["additionalProperties"]
+        return None if isinstance(values, bool) else values, False
+    raise SchemaPathError("does not refer to a valid field")
