@@ -36,7 +36,7 @@ def dumps(value: Any, type_: Type | None = None) -> bytes:
         type_: of a built-in object, so that []byte fields are written as bytes.
 
     Raises:
-        EncodeError: an integer beyond 64 bits, NaN, an infinity, or nesting too deep.
+        EncodeError: NaN, an infinity, or nesting too deep.
     """
     return SELF_DESCRIBED + part(value, type_)
 

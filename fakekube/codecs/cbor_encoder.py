@@ -1,8 +1,8 @@
 """Writes CBOR as Kubernetes profiles it.
 
 All strings are byte strings, []byte fields are byte strings under tag 22 (the client shall think of base64),
-floats take the fewest bytes. The real server shuffles the members of maps on purpose; here they stand in the
-order of the object.
+floats take the fewest bytes, integers beyond int64 are floats. The real server shuffles the members of maps
+on purpose; here they stand in the order of the object.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (encode.go).
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from fakekube.codecs.cbor_items import head
+from fakekube.codecs.cbor_items import INT64_MAXIMUM, head
 from fakekube.codecs.errors import EncodeError
 from fakekube.schema.model import Shape, Type
 
@@ -31,7 +31,7 @@ def encoded(value: Any) -> bytes:
     """The item of a value: plain JSON data, and bytes.
 
     Raises:
-        EncodeError: an integer beyond 64 bits, NaN, an infinity, or nesting too deep.
+        EncodeError: NaN, an infinity, or nesting too deep.
     """
     chunks: list[bytes] = []
     try:
@@ -58,7 +58,10 @@ def _write(value: Any, emit: Callable[[bytes], None]) -> None:
         for item in value:
             _write(item, emit)
     elif kind is int:
-        emit(head(0, value) if value >= 0 else head(1, -1 - value))
+        if -INT64_MAXIMUM - 1 <= value <= INT64_MAXIMUM:
+            emit(head(0, value) if value >= 0 else head(1, -1 - value))
+        else:
+            emit(_float(float(value)))
     elif kind is bool:
         emit(b"\xf5" if value else b"\xf4")
     elif value is None:

@@ -14,7 +14,7 @@ import base64
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from fakekube.codecs import json
@@ -132,11 +132,13 @@ def _field(field: Field) -> Write:
     """Writes a field that is there, with its tag."""
     type_, number = field.type, field.number
     if type_.shape is Shape.LIST and not is_wrapped(type_):
-        assert type_.items is not None
-        return _repeated(_tagged(number, *_scalar(type_.items)), _zero_item(number, type_.items))
+        items = type_.items
+        assert items is not None
+        return _repeated(_tagged(number, *_scalar(items)), partial(_zero_item, number, items))
     if type_.shape is Shape.MAP:
-        assert type_.items is not None
-        return _map(_tag(number, 2), _tagged(2, *_scalar(type_.items)), _zero_item(2, type_.items))
+        items = type_.items
+        assert items is not None
+        return _map(_tag(number, 2), _tagged(2, *_scalar(items)), partial(_zero_item, 2, items))
     if type_.shape is Shape.STRING:
         return _string(_tag(number, 2))
     return _tagged(number, *_scalar(type_))
@@ -151,18 +153,18 @@ def _string(tag: bytes) -> Write:
     return write
 
 
-def _repeated(write: Write, zero: bytes) -> Write:
-    return lambda value: b"".join([write(item) if item is not None else zero for item in value])
+def _repeated(write: Write, zero: Callable[[], bytes]) -> Write:
+    return lambda value: b"".join([write(item) if item is not None else zero() for item in value])
 
 
-def _map(tag: bytes, write: Write, zero: bytes) -> Write:
+def _map(tag: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
     key = _string(b"\x0a")
 
     def write_map(value: dict[str, Any]) -> bytes:
         parts = []
         for name in sorted(value):
             member = value[name]
-            parts.append(tag + _delimited(key(name) + (write(member) if member is not None else zero)))
+            parts.append(tag + _delimited(key(name) + (write(member) if member is not None else zero())))
         return b"".join(parts)
 
     return write_map
@@ -217,7 +219,7 @@ def _scalar(type_: Type) -> tuple[int, Write]:
 def _message(type_: Type) -> Write:
     """The content writer of a type that is a message, but no struct with a layout."""
     if is_wrapped(type_):
-        return _repeated(_string(b"\x0a"), b"\x0a\0")
+        return _repeated(_string(b"\x0a"), lambda: b"\x0a\0")
     if type_.shape is Shape.UNION:
         return _union(type_)
     return _MESSAGES[type_.shape]
@@ -234,7 +236,7 @@ def _union(type_: Type) -> Write:
         return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + varint(value)
     assert alternative.items is not None
     with_schema = _tagged(1, 2, schema)
-    items = _repeated(_tagged(2, *_scalar(alternative.items)), b"")
+    items = _repeated(_tagged(2, *_scalar(alternative.items)), bytes)
     return lambda value: with_schema(value) if isinstance(value, dict) else items(value)
 
 

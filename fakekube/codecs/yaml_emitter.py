@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cmp_to_key, lru_cache
 from typing import Any, Final
 
-from fakekube.codecs import yaml_scalars
+from fakekube.codecs import json, yaml_scalars
 from fakekube.codecs.errors import EncodeError
 
 __all__ = ["emit"]
@@ -265,14 +265,20 @@ def _scalar_text(value: Any) -> str:
         return "true"
     if value is False:
         return "false"
-    return _float_text(value) if isinstance(value, float) else str(value)
+    return str(value) if type(value) is int and value in _INTEGERS else _float_text(float(value))
+
+
+#: What JSON says of them is read as an integer; other whole numbers are floats.
+_INTEGERS: Final = range(-(2**63), 2**64)
 
 
 def _float_text(number: float) -> str:
     if not math.isfinite(number):
         raise EncodeError(f"json: unsupported value: {number}")
-    if number.is_integer() and abs(number) < 2**64:
-        return str(int(number))
+    if number.is_integer() and abs(number) < 1e21:
+        whole = int(json.float_text(number))
+        if whole in _INTEGERS:
+            return str(whole)
     return yaml_scalars.float_text(number)
 
 

@@ -192,6 +192,7 @@ def test_both_readers_agree() -> None:
         ({"a": "é"}, "a1416142c3a9"),
         ([1, 24, 256, 65536, 2**32, -1, -25], "870118181901001a000100001b00000001000000002038 18"),
         ([1.5, 0.1, 65504.0, 65505.0], "84f93e00fb3fb999999999999af97bfffa477fe100"),
+        ([2**63 - 1, 2**63, -(2**63), -(2**64)], "841b7fffffffffffffff fa5f000000 3b7fffffffffffffff fadf800000"),
         ([True, False, None, {}, []], "85f5f4f6a080"),
         ("x" * 24, "5818" + "78" * 24),
     ],
@@ -200,7 +201,7 @@ def test_what_is_written(value: Any, expected: str) -> None:
     assert cbor.dumps(value).hex() == "d9d9f7" + expected.replace(" ", "")
 
 
-@pytest.mark.parametrize("value", [2**64, -(2**64) - 1, float("nan"), float("inf"), b"".join, {"a": {1}}])
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("inf"), b"".join, {"a": {1}}])
 def test_what_cannot_be_written(value: Any) -> None:
     with pytest.raises(EncodeError):
         cbor.dumps({"a": value})

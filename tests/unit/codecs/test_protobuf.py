@@ -1,0 +1,318 @@
+"""Kubernetes' Protobuf, byte for byte; google's library is the second opinion on the wire."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakekube.codecs import protobuf
+from fakekube.codecs.errors import ContentError, DecodeError, EncodeError
+from fakekube.codecs.protobuf_fields import varint
+from fakekube.schema import decode
+from fakekube.schema.builtin import kind_type, type_of
+from fakekube.schema.model import Type
+from fakekube.schema.printing import normalise
+from tests.unit.codecs.values import POD
+from tests.unit.schema.values import typed_values
+
+
+def builtin(group: str, version: str, kind: str) -> Type:
+    found = kind_type(group, version, kind)
+    assert found is not None
+    return found
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A length-delimited field."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def number_field(number: int, value: int) -> bytes:
+    return varint(number << 3) + varint(value)
+
+
+#: ObjectMeta with nothing in it: name, generateName, namespace, selfLink, uid, resourceVersion, generation and
+#: creationTimestamp are held by value.
+EMPTY_METADATA = b'\n\0\x12\0\x1a\0"\0*\x002\x008\0B\0'
+METADATA = field(1, EMPTY_METADATA)
+
+
+# ---------------------------------------------------------------- vectors, field by field
+
+VECTORS: list[tuple[tuple[str, str, str], dict[str, Any], bytes]] = [
+    (
+        ("", "v1", "ConfigMap"),
+        {"metadata": {"name": "c"}, "data": {"b": "2", "a": "1"}, "binaryData": {"x": "aGk="}, "immutable": False},
+        field(1, b"\n\1c" + EMPTY_METADATA[2:])
+        + field(2, b"\n\1a\x12\0011")  # keys are sorted
+        + field(2, b"\n\1b\x12\0012")
+        + field(3, b"\n\1x\x12\2hi")
+        + number_field(4, 0),  # a pointer that is set
+    ),
+    (("", "v1", "Secret"), {"data": {"b": "aGk="}}, METADATA + field(2, b"\n\1b\x12\2hi") + field(3, b"")),
+    (
+        ("", "v1", "Service"),
+        {"spec": {"ports": [{"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8080}], "clusterIP": "x"}},
+        METADATA
+        + field(
+            2,
+            field(1, b"\n\0\x12\0\x18P" + field(4, b"\x08\1\x10\0\x1a\4http") + b"\x28\0")
+            + field(1, b"\n\0\x12\0\x18Q" + field(4, b"\x08\0\x10\x90\x3f\x1a\0") + b"\x28\0")
+            + b'\x1a\1x"\0:\0B\0R\0Z\0`\0h\0',
+        )
+        + field(3, field(1, b"")),
+    ),
+    (
+        # Volumes have their source, probes their handler, as a message of its own.
+        ("", "v1", "PersistentVolume"),
+        {"spec": {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/"}}},
+        METADATA
+        + field(2, field(1, b"\n\7storage" + field(2, field(1, b"1Gi"))) + field(2, field(3, field(1, b"/"))) + b"*\x002\0")
+        + field(3, b"\n\0\x12\0\x1a\0"),
+    ),
+    (
+        ("coordination.k8s.io", "v1", "Lease"),
+        {"spec": {"acquireTime": "2026-01-02T03:04:05.000001Z"}},
+        METADATA + field(2, field(3, number_field(1, 1767323045) + number_field(2, 1000))),
+    ),
+    (
+        # ExtraValue is a message around its strings.
+        ("authorization.k8s.io", "v1", "SubjectAccessReview"),
+        {"spec": {"user": "u", "extra": {"k": ["a", "b"]}}},
+        METADATA
+        + field(2, field(3, b"u") + field(5, b"\n\1k" + field(2, field(1, b"a") + field(1, b"b"))) + field(6, b""))
+        + field(3, b'\x08\0\x12\0\x1a\0 \0'),
+    ),
+    (
+        ("apps", "v1", "ControllerRevision"),
+        {"data": {"a": 1}, "revision": -1},
+        METADATA + field(2, field(1, b'{"a":1}')) + b"\x18" + b"\xff" * 9 + b"\1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "obj", "content"), VECTORS, ids=[kind[2] for kind, _, _ in VECTORS])
+def test_vectors(kind: tuple[str, str, str], obj: dict[str, Any], content: bytes) -> None:
+    type_ = builtin(*kind)
+    assert protobuf.encode(type_, obj) == content
+    assert normalise(type_, protobuf.decode(type_, content)) == normalise(type_, obj)
+
+
+def test_a_pod_comes_back() -> None:
+    type_ = builtin("", "v1", "Pod")
+    assert protobuf.decode(type_, protobuf.encode(type_, POD)) == POD
+
+
+def test_schemas_contain_themselves() -> None:
+    schema = {
+        "type": "object", "maximum": 1.5, "default": {"x": [1]}, "enum": [1, "a"], "items": {"type": "string"}, "not": {"type": "x"},
+        "properties": {"a": {"additionalProperties": {"type": "string"}}}, "additionalProperties": False,
+        "dependencies": {"d": ["e"], "f": {"type": "object"}}, "x-kubernetes-preserve-unknown-fields": True,
+    }  # fmt: skip
+    type_ = type_of("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")
+    content = protobuf.encode(type_, schema)
+    assert protobuf.decode(type_, content) == schema
+    assert field(30, number_field(1, 0)) in content  # additionalProperties: false
+    assert field(30, number_field(1, 1) + field(2, protobuf.encode(type_, {"type": "string"}))) in content
+
+
+# ---------------------------------------------------------------- round trips
+
+
+@given(typed_values())
+@settings(max_examples=150)
+def test_what_is_written_is_read(typed: tuple[Type, Any]) -> None:
+    """Nulls and empty lists apart, which messages do not tell from nothing."""
+    type_, value = typed
+
+    def passed(obj: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = decode.decode(type_, protobuf.decode(type_, protobuf.encode(type_, obj)))
+        return found
+
+    once = passed(decode.decode(type_, value))
+    assert passed(once) == once
+
+
+KINDS = [
+    ("", "v1", kind)
+    for kind in ("ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PodTemplate", "ReplicationController", "ServiceAccount")
+] + [
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"), ("apiregistration.k8s.io", "v1", "APIService"),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), ("autoscaling", "v2", "HorizontalPodAutoscaler"), ("batch", "v1", "CronJob"),
+    ("discovery.k8s.io", "v1", "EndpointSlice"), ("networking.k8s.io", "v1", "Ingress"), ("policy", "v1", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole"), ("storage.k8s.io", "v1", "CSIDriver"), ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind[2] for kind in KINDS])
+def test_an_empty_object_of_every_kind(kind: tuple[str, str, str]) -> None:
+    type_ = builtin(*kind)
+    content = protobuf.encode(type_, {})
+    assert content.startswith(METADATA)
+    assert protobuf.encode(type_, protobuf.decode(type_, content)) == content
+
+
+# ---------------------------------------------------------------- google's library reads it
+
+
+def test_google_reads_a_config_map() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="cm.proto", package="test", syntax="proto2")
+    one, many, text, message = 1, 3, 9, 11
+    entry = descriptor_pb2.DescriptorProto(name="DataEntry", options=descriptor_pb2.MessageOptions(map_entry=True))
+    entry.field.add(name="key", number=1, label=one, type=text)
+    entry.field.add(name="value", number=2, label=one, type=text)
+    meta = file.message_type.add(name="Meta")
+    meta.field.add(name="name", number=1, label=one, type=text)
+    meta.field.add(name="generation", number=7, label=one, type=3)
+    config_map = file.message_type.add(name="ConfigMap")
+    config_map.nested_type.append(entry)
+    config_map.field.add(name="metadata", number=1, label=one, type=message, type_name=".test.Meta")
+    config_map.field.add(name="data", number=2, label=many, type=message, type_name=".test.ConfigMap.DataEntry")
+    config_map.field.add(name="immutable", number=4, label=one, type=8)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    read: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("test.ConfigMap"))()
+
+    obj = {"metadata": {"name": "é", "generation": -3}, "data": {"a": "1", "b": "x" * 300}, "immutable": True}
+    read.ParseFromString(protobuf.encode(builtin("", "v1", "ConfigMap"), obj))
+    assert (read.metadata.name, read.metadata.generation, dict(read.data), read.immutable) == ("é", -3, obj["data"], True)
+    written = protobuf.decode(builtin("", "v1", "ConfigMap"), read.SerializeToString())
+    assert written == obj
+
+
+# ---------------------------------------------------------------- reading
+
+LENIENT: list[tuple[bytes, dict[str, Any]]] = [
+    (b"", {"metadata": {}}),
+    (field(1, b"\n\1a") + field(1, b"\x1a\1n"), {"metadata": {"name": "a", "namespace": "n"}}),  # parts are merged
+    (field(1, b"\n\1a\n\1b"), {"metadata": {"name": "b"}}),  # the last one counts
+    (field(15, b"x") + number_field(16, 1), {"metadata": {}}),  # unknown
+    (b"\x7b\x08\1\x7c", {"metadata": {}}),  # an unknown group
+    (b"\x79" + b"\0" * 8 + b"\x7d" + b"\0" * 4, {"metadata": {}}),
+    (b"\x8a\0\2\n\0", {"metadata": {}}),  # a tag in more bytes than it needs
+    (field(2, b"\n\1a"), {"metadata": {}, "data": {"a": ""}}),  # an entry without a value
+    (field(2, b"\x12\1v"), {"metadata": {}, "data": {"": "v"}}),
+    (field(1, b"\n\1\xff"), {"metadata": {"name": "\ufffd"}}),
+]
+
+
+@pytest.mark.parametrize(("content", "obj"), LENIENT)
+def test_what_is_accepted(content: bytes, obj: dict[str, Any]) -> None:
+    type_ = builtin("", "v1", "ConfigMap")
+    found = protobuf.decode(type_, content)
+    assert {"metadata": {}, **found} == obj
+
+
+BROKEN = [
+    ("0a", "unexpected EOF"),
+    ("0aff", "unexpected EOF"),
+    ("0a05", "unexpected EOF"),
+    ("0a021a", "unexpected EOF"),
+    ("80", "unexpected EOF"),
+    ("12040a020a80", "unexpected EOF"),
+    ("0a0a420a08ffffffffffffffff7f", "unexpected EOF"),
+    ("0801", "proto: wrong wireType = 0 for field ObjectMeta"),
+    ("1801", "proto: wrong wireType = 0 for field Status"),
+    ("0a020801", "proto: wrong wireType = 0 for field Name"),
+    ("0b0c", "proto: wrong wireType = 3 for field ObjectMeta"),
+    ("ffffffffffffffffffff01", "proto: integer overflow"),
+    ("00", "proto: Pod: illegal tag 0 (wire type 0)"),
+    ("07", "proto: Pod: illegal tag 0 (wire type 7)"),
+    ("0affffffffffffffffff01", "proto: negative length found during unmarshaling"),
+    ("4401", "proto: Pod: wiretype end group for non-group"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BROKEN)
+def test_broken_messages(content: str, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        protobuf.decode(builtin("", "v1", "Pod"), bytes.fromhex(content))
+    assert str(caught.value) == message
+
+
+@given(st.binary(max_size=60), st.sampled_from(["Pod", "Service", "Event"]))
+def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
+    try:
+        obj = protobuf.decode(builtin("", "v1", kind), content)
+    except DecodeError:
+        return
+    assert isinstance(obj, dict)
+
+
+@given(st.data())
+def test_any_change_of_a_message_is_read_or_refused(data: st.DataObject) -> None:
+    content = bytearray(protobuf.encode(builtin("", "v1", "Pod"), POD))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(DecodeError):
+        protobuf.decode(builtin("", "v1", "Pod"), bytes(content))
+
+
+# ---------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("obj", [{"spec": []}, {"spec": {"containers": [1]}}, {"metadata": {"labels": {"a": 1}}}, {"metadata": {"creationTimestamp": "x"}}])
+def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
+    with pytest.raises(EncodeError):
+        protobuf.encode(builtin("", "v1", "Pod"), obj)
+
+
+# ---------------------------------------------------------------- documents
+
+
+def test_documents() -> None:
+    type_ = builtin("", "v1", "ConfigMap")
+    body = protobuf.envelope("v1", "ConfigMap", protobuf.encode(type_, {"data": {"a": "b"}}))
+    assert protobuf.loads(body, "", "") == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}
+
+
+def test_a_document_that_does_not_say_its_kind() -> None:
+    body = b"k8s\0" + field(2, field(2, b"\n\1a\x12\1b"))
+    assert protobuf.loads(body, "v1", "ConfigMap") == {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+
+
+def test_a_document_of_an_unknown_kind() -> None:
+    body = protobuf.envelope("nope/v1", "Nope", b"\xff")
+    assert protobuf.loads(body, "v1", "ConfigMap") == {"apiVersion": "nope/v1", "kind": "Nope"}
+
+
+def test_broken_content_of_a_known_kind() -> None:
+    with pytest.raises(ContentError) as caught:
+        protobuf.loads(protobuf.envelope("v1", "Pod", b"\xff"), "", "")
+    assert (str(caught.value), caught.value.api_version, caught.value.kind) == ("unexpected EOF", "v1", "Pod")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "empty data"),
+        (b"k8s\0", "empty body"),
+        (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
+        (b"k8s\0\xff", "unexpected EOF"),
+    ],
+)
+def test_what_is_no_document(body: bytes, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        protobuf.loads(body, "v1", "Pod")
+    assert str(caught.value) == message
+
+
+def test_lists_are_joined() -> None:
+    content = protobuf.list_content({"resourceVersion": "7", "remainingItemCount": 3}, [b"one", b"two"])
+    assert content == field(1, b"\n\0\x12\0017\x1a\0 \3") + field(2, b"one") + field(2, b"two")
+
+
+def test_events() -> None:
+    assert protobuf.event("ADDED", b"document") == field(1, b"ADDED") + field(2, field(1, b"document"))
+
+
+@given(st.integers(-(2**63), 2**64 - 1))
+def test_variable_length(number: int) -> None:
+    encoded = varint(number)
+    assert len(encoded) <= 10
+    assert sum((byte & 0x7F) << 7 * at for at, byte in enumerate(encoded)) == number % 2**64
