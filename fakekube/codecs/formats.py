@@ -17,13 +17,13 @@ meta/v1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.codecs import cbor, framing, json, protobuf, yaml
-from fakekube.codecs.document import Document, Object
+from fakekube.codecs.document import Document, Object, json_of
 from fakekube.codecs.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ class Format(Protocol):
     def part(self, document: Document, kind: Kind) -> Any:
         """What stands for the object in a list; kept with it."""
 
+    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[Any]:
+        """The part of each."""
+
     def object(self, part: Any, kind: Kind) -> bytes:
         """An answer that is this one object."""
 
@@ -88,15 +91,19 @@ class JSON:
     def part(self, document: Document, kind: Kind) -> bytes:
         return document.json
 
+    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
+        return json_of(documents)
+
     def object(self, part: bytes, kind: Kind) -> bytes:
         return self._whole(part, kind) + b"\n"
 
     def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
-        items, meta = b",".join(parts), json.dumps(metadata)
-        if not kind.custom:
-            return b'%b,"metadata":%b,"items":[%b]}\n' % (kind.json_head, meta, items)
-        version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
-        return b'{"apiVersion":%b,"items":[%b],"kind":%b,"metadata":%b}\n' % (version, items, name, meta)
+        meta = json.dumps(metadata)
+        if kind.custom:
+            version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
+            closing = b'],"kind":%b,"metadata":%b}\n' % (name, meta)
+            return _enclosed(b'{"apiVersion":%b,"items":[' % version, parts, closing)
+        return _enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), parts, b"]}\n")
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         whole = self._whole(part, kind)
@@ -108,11 +115,26 @@ class JSON:
         return kind.json_head + b"," + part[1:] if len(part) > 2 else kind.json_head + b"}"
 
 
+def _enclosed(opening: bytes, parts: Sequence[bytes], closing: bytes) -> bytes:
+    """The parts with commas between them, all in one join: megabytes are copied once."""
+    match parts:
+        case []:
+            return opening + closing
+        case [only]:
+            return opening + only + closing
+        case [first, *middle, last]:
+            return b",".join([opening + first, *middle, last + closing])
+    raise AssertionError(parts)
+
+
 class _Written:
     """A format whose layout depends on the place: every answer is written afresh."""
 
     def part(self, document: Document, kind: Kind) -> Object:
         return document.object
+
+    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[Object]:
+        return [document.object for document in documents]
 
     def object(self, part: Object, kind: Kind) -> bytes:
         return self.dumps(kind.whole(part))
@@ -152,6 +174,9 @@ class CBOR:
     def part(self, document: Document, kind: Kind) -> bytes:
         return document.encoded(("cbor", kind.name), lambda obj: cbor.part(obj, kind.type))
 
+    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
+        return [self.part(document, kind) for document in documents]
+
     def object(self, part: bytes, kind: Kind) -> bytes:
         return cbor.SELF_DESCRIBED + self._whole(part, kind)
 
@@ -176,6 +201,9 @@ class Protobuf:
             raise EncodeError(f"{kind.name} has no Protobuf form")
         type_ = kind.type
         return document.encoded(("protobuf", kind.name), lambda obj: protobuf.encode(type_, obj))
+
+    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
+        return [self.part(document, kind) for document in documents]
 
     def object(self, part: bytes, kind: Kind) -> bytes:
         return protobuf.envelope(kind.api_version, kind.kind, part)

@@ -145,9 +145,18 @@ def _compiled(selector: LabelSelector) -> Callable[[Labels | None], bool]:
     tests = [_TESTS[one.operator](one.key, one.values) for one in selector.requirements]
     if not tests:
         return lambda labels: True
+    if len(tests) == 1 and (wanted := _only_value(selector.requirements[0])) is not None:
+        key = selector.requirements[0].key  # what most selectors are, without a call into a test
+        return lambda labels: labels is not None and labels.get(key) == wanted
     test = tests[0] if len(tests) == 1 else _all(tests)
     without_labels = test({})
     return lambda labels: test(labels) if labels else without_labels
+
+
+def _only_value(requirement: LabelRequirement) -> str | None:
+    """The one value that a requirement admits, if it is of that sort."""
+    equality = _TESTS[requirement.operator] is _in and len(requirement.values) == 1
+    return requirement.values[0] if equality else None
 
 
 _Test = Callable[[Labels], bool]

@@ -85,7 +85,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     if chosen.target is not None:
         return transforming.list_response(scope, chosen, listing, documents, list_metadata(listing))
     form, kind = formats.format_of(chosen), kind_of(resource)
-    parts = [form.part(document, kind) for document in documents]
+    parts = form.parts(documents, kind)
     return _response(chosen, 200, form.list(parts, list_kind_of(resource), list_metadata(listing)))
 
 

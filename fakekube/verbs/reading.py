@@ -185,20 +185,33 @@ def _selected_page(
     name = options.fields.exact("metadata.name")
     if name is not None and (scope.namespace or not scope.resource.namespaced):
         return _single(scope, view, name, matches)
-    start, revision, step = view.start, view.revision, _STEP if view.limit else 0
+    if not view.limit:
+        page = scope.bucket.page(scope.prefix, start=view.start, revision=view.revision)
+        return Listing(_selected(options, matches, page.records), page.revision)
+    start, revision = view.start, view.revision
     documents: list[Document] = []
     while True:
-        page = scope.bucket.page(scope.prefix, start=start, limit=step, revision=revision)
+        page = scope.bucket.page(scope.prefix, start=start, limit=_STEP, revision=revision)
         revision = page.revision  # all steps show one state
         for position, record in enumerate(page.records):
             if matches(record.value.object):
                 documents.append(record.value)
-                if view.limit and len(documents) >= view.limit:
+                if len(documents) >= view.limit:
                     more = page.more or position + 1 < len(page.records)
                     return Listing(documents, revision, _token_after(scope, record.key, revision) if more else "")
         if not page.more:
             return Listing(documents, revision)
         start = page.records[-1].key + "\0"
+
+
+def _selected(
+    options: ListOptions, matches: Callable[[Object], bool], records: Sequence[Record[Document]]
+) -> list[Document]:
+    """The documents that match; with labels alone, which is what thousands are searched for, in one tight loop."""
+    if not options.fields.empty:
+        return [record.value for record in records if matches(record.value.object)]
+    has_labels = options.labels.matches
+    return [record.value for record in records if has_labels(record.value.object["metadata"].get("labels"))]
 
 
 def _single(scope: Scope, view: View, name: str, matches: Callable[[Object], bool]) -> Listing:
