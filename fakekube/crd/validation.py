@@ -32,8 +32,10 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 
     A part that is as it was `before` is not looked at again (KEP-4008, ratcheting).
     """
-    if (value is None and schema.get("nullable")) or (before is not NONE_BEFORE and _same_tree(value, before)):
+    if (before is not NONE_BEFORE and _same_tree(value, before)):
         return []
+    if value is None:  # of which only the type and the enumeration are asked
+        return [*(() if schema.get("nullable") else _type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
     errors = list(_type_errors(schema, value, path))
     errors += _combined_errors(schema, value, path, before)
     if isinstance(value, str):
@@ -68,7 +70,7 @@ def _type_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     format_ = str(schema.get("format", "")).replace("-", "")
     check = FORMATS.get(format_)
     if isinstance(value, str) and check is not None and wanted == ["string"] and not check(value):
-        yield field.invalid(path, value, f"{path} in body must be of type {schema['format']}: {go_quote(value)}")
+        yield field.type_invalid(path, value, f"{path} in body must be of type {schema['format']}: {go_quote(value)}")
 
 
 def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iterator[FieldError]:
@@ -103,9 +105,9 @@ def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError
     maximum, minimum, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if maximum is not None and len(value) > maximum:
         yield field.too_long(path, maximum)
-    if minimum is not None and len(value) < minimum:
+    elif minimum is not None and len(value) < minimum:
         yield field.invalid(path, value, f"{path} in body should be at least {minimum} chars long")
-    if pattern and not _search(pattern, value):
+    elif pattern and not _search(pattern, value):
         yield field.invalid(path, value, f"{path} in body should match '{pattern}'")
 
 
@@ -229,14 +231,20 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
 def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
     if type_.list_type is ListType.ATOMIC:
         return []
-    seen: dict[bytes, int] = {}
+    seen: dict[str, int] = {}
     errors = []
     for index, item in enumerate(value):
         identity = item
         if type_.list_type is ListType.MAP:
             identity = {key: item[key] for key in type_.list_map_keys if key in item} if isinstance(item, dict) else {}
-        text = json.dumps(identity)
+        text = repr(_sorted(identity))  # 1 and 1.0 are two values
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
             errors.append(field.duplicate(f"{path}[{index}]", identity))
     return errors
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
