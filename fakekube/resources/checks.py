@@ -19,6 +19,7 @@ from fakekube.resources import names
 
 __all__ = [
     "IntOrString",
+    "all_non_negative",
     "at_most_one_hundred_percent",
     "conditions",
     "domain_prefixed_key",
@@ -54,6 +55,16 @@ def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldErr
 
 def non_negative(value: int, path: str) -> list[FieldError]:
     return [] if value >= 0 else [invalid(path, value, NOT_NEGATIVE)]
+
+
+def all_non_negative(part: Mapping[str, Any], fields: Iterable[str], path: str) -> list[FieldError]:
+    """Numbers that must not be negative where they are set."""
+    return [
+        error
+        for field in fields
+        if part.get(field) is not None
+        for error in non_negative(part[field], f"{path}.{field}")
+    ]
 
 
 def positive(value: int, path: str) -> list[FieldError]:

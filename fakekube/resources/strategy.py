@@ -78,6 +78,8 @@ class Strategy:
     """The first DELETE always only marks the object, whatever holds it; preconditions fail in their own words."""
     cached: ClassVar[bool] = True
     """The real server keeps a watch cache of this resource (all but events)."""
+    collects_garbage: ClassVar[bool] = True
+    """Deletion leaves finalizers for the garbage collector where it is asked to (all but events)."""
     orphans_by_default: ClassVar[bool] = False
     """Deletion without a policy orphans dependents (jobs)."""
     standard_finalizers: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from fakekube.admission.chain import Operation
 from fakekube.codecs.formats import Kind
 from fakekube.errors import status
 from fakekube.resources.strategy import Object
+from fakekube.schema import printing
 from fakekube.verbs import admitting, answers, bodies, managers, options, systemfields, versions, writing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
@@ -16,7 +17,7 @@ from fakekube.verbs.scope import Scope
 __all__ = ["handle"]
 
 #: Bodies of actions that may name the uid and revision that they mean.
-KEEPS_SYSTEM_FIELDS = frozenset({"Binding"})
+KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
 
 
 def handle(scope: Scope) -> Response:
@@ -58,9 +59,10 @@ def _act(scope: Scope, action: object) -> Response:
         if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
             systemfields.wipe(meta)
         systemfields.match_namespace(meta, scope.namespace)
-    if scope.subresource is None:
-        body = managers.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
+    body = managers.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     admitting.admit(scope, Operation.CREATE, body, None)
     answer: Object = action(scope.context, scope.name, body)  # type: ignore[operator]
-    kind = None if answer.get("kind") == "Status" else Kind(scope.kind.api_version, scope.kind.kind, scope.type)
-    return answers.plain_response(scope, representation, 201, answer, kind)
+    if answer.get("kind") == "Status":
+        return answers.plain_response(scope, representation, 201, answer)
+    kind = Kind(scope.kind.api_version, scope.kind.kind, scope.type)
+    return answers.plain_response(scope, representation, 201, printing.normalise(scope.type, answer), kind)

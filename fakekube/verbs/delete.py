@@ -31,6 +31,9 @@ def handle(scope: Scope) -> Response:
     chosen = _options(scope)
     scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
+    refusal = scope.strategy.refused_deletion(scope.context, scope.name)
+    if refusal is not None:
+        raise refusal
     removed = remove(scope, scope.name, chosen, admitting.deletion_checker(scope, scope.name))
     code = 202 if not removed.deleted and chosen.orphan_dependents is False else 200
     if removed.returns_object:

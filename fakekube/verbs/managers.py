@@ -93,7 +93,7 @@ def _manager_of(scope: Scope) -> FieldManager:
 
 @lru_cache(maxsize=512)
 def _manager(registry: Registry, resource: Resource, subresource: Subresource | None) -> FieldManager:
-    if subresource is not None and subresource.projection is not None:
+    if subresource is not None and subresource.strategy is None:
         gvk = subresource.gvk
         return FieldManager(
             subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom,

@@ -21,7 +21,7 @@ from typing import Any
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
-from fakekube.resources.strategy import Object
+from fakekube.resources.strategy import Object, Strategy
 from fakekube.store import Conflict, Record
 from fakekube.verbs.options import DeleteOptions
 from fakekube.verbs.scope import Scope
@@ -93,7 +93,8 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
 def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> Removed:
     """Raises Conflict if the object has changed meanwhile."""
     if plan.step in (Step.PENDING, Step.HELD):
-        return Removed(record.value, deleted=False, returns_object=plan.step is Step.HELD)
+        shown = plan.step is Step.HELD or scope.resource.strategy.delete_returns_object
+        return Removed(record.value, deleted=False, returns_object=shown)
     if plan.step is Step.REMOVE:
         return _take_away(scope, key, record)
     final = scope.resource.stored(plan.obj)
@@ -124,7 +125,7 @@ def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     if scope.resource.strategy.terminates:
         if "deletionTimestamp" not in meta:
             meta["deletionTimestamp"] = timestamp(scope.backend.clock.now())
-            _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy.orphans_by_default))
+            _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy))
             scope.resource.strategy.terminate(obj)
             return Plan(Step.MARK, obj)
         if not scope.resource.strategy.releasable(old):
@@ -132,7 +133,7 @@ def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     graceful, pending = _grace(scope, obj, old, options)
     if pending:
         return Plan(Step.PENDING, old)
-    _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy.orphans_by_default))
+    _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy))
     if graceful:
         held = bool(meta.get("finalizers")) or meta["deletionGracePeriodSeconds"] > 0
         return Plan(Step.MARK if held else Step.MARK_AND_REMOVE, obj)
@@ -155,7 +156,7 @@ def _grace(scope: Scope, obj: Object, old: Object, options: DeleteOptions) -> tu
     period = strategy.grace_period(scope.context, old, {} if wanted is None else {"gracePeriodSeconds": wanted})
     if period is None:
         return False, False
-    meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=period))
+    meta["deletionTimestamp"] = timestamp(now + _duration(period))
     meta["deletionGracePeriodSeconds"] = period
     _count(meta)
     return True, False
@@ -169,12 +170,18 @@ def _shorten(meta: dict[str, Any], wanted: int | None, now: datetime) -> tuple[b
         return False, False
     if wanted is None or wanted >= current:
         return False, True
-    due = datetime.fromisoformat(meta["deletionTimestamp"]) + timedelta(seconds=wanted - current)
+    due = datetime.fromisoformat(meta["deletionTimestamp"]) + _duration(wanted - current)
     if due < now:
         due, wanted = now, 1 if wanted else 0
     meta["deletionTimestamp"] = timestamp(due)
     meta["deletionGracePeriodSeconds"] = wanted
     return True, False
+
+
+def _duration(seconds: int) -> timedelta:
+    """What Go makes of so many seconds: nanoseconds in 64 bits, which go round."""
+    nanoseconds = (seconds * 10**9 + 2**63) % 2**64 - 2**63
+    return timedelta(microseconds=nanoseconds // 1000)
 
 
 def _mark(meta: dict[str, Any], now: datetime) -> None:
@@ -194,22 +201,24 @@ def _count(meta: dict[str, Any]) -> None:
         meta["generation"] += 1
 
 
-def _finalizers(current: list[str], options: DeleteOptions, orphans_by_default: bool) -> list[str]:
+def _finalizers(current: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
     """The finalizers that the garbage collector's work asks for; other ones stay, in their order."""
-    wanted = _collector_finalizer(current, options, orphans_by_default)
+    wanted = _collector_finalizer(current, options, strategy)
     others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
     new = [*others, wanted] if wanted else others
     return current if set(new) == set(current) else new
 
 
-def _collector_finalizer(current: list[str], options: DeleteOptions, orphans_by_default: bool) -> str | None:
+def _collector_finalizer(current: list[str], options: DeleteOptions, strategy: Strategy) -> str | None:
     """By the options; else by what the object wishes for itself; else by its kind."""
+    if not strategy.collects_garbage:
+        return None
     if options.orphan_dependents is not None:
         return ORPHAN if options.orphan_dependents else None
     if options.propagation_policy is not None:
         return {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation_policy)
     wished = next((name for name in current if name in (ORPHAN, FOREGROUND)), None)
-    return wished or (ORPHAN if orphans_by_default else None)
+    return wished or (ORPHAN if strategy.orphans_by_default else None)
 
 
 def _set_finalizers(meta: dict[str, Any], finalizers: list[str]) -> None:

@@ -105,12 +105,11 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
     prepared = _prepared_for_create(scope, obj, check)
     name = prepared["metadata"]["name"]
     key = scope.resource.key(scope.namespace, name)
-    _refuse_revision(prepared)
     if scope.dry_run:
         if scope.bucket.get(key) is not None:
             raise _taken(scope, key, name, obj)
-        prepared["metadata"].pop("resourceVersion", None)
         return Written(Document(scope.resource.stored(prepared)), created=True)
+    _refuse_revision(prepared)
     final = scope.resource.stored(_with_placeholder(prepared))
     try:
         record = scope.bucket.commit(key, 0, partial(stamped, final))
@@ -125,7 +124,6 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
     systemfields.match_namespace(meta, scope.namespace)
     if strategy.has_status:
         obj.pop("status", None)
-    meta.pop("generation", None)
     if strategy.generation:
         meta["generation"] = 1
     strategy.prepare_for_create(context, obj)
@@ -318,8 +316,9 @@ def _with_placeholder(obj: Object) -> Object:
 
 
 def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
+    prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
     return (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{storage_path(scope)}, ResourceVersion: 0, "
+        f"StorageError: invalid object, Code: 4, Key: {prefix}/{storage_path(scope)}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
     )
 

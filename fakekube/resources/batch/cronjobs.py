@@ -12,12 +12,11 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
 from fakekube.resources.batch.job_specs import job_spec_warnings, validate_job_spec
 from fakekube.resources.batch.schedules import schedule_problem, time_zone_problem
-from fakekube.resources.checks import required_one_of
+from fakekube.resources.checks import all_non_negative, required_one_of
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.workloads import templates
-from fakekube.resources.workloads.counters import all_non_negative
 
 #: A job's name is that of the cron job and eleven characters more.
 NAME_LENGTH = 63 - 11

@@ -21,13 +21,12 @@ from fakekube.errors.field import (
 )
 from fakekube.resources import names
 from fakekube.resources.batch.indexes import IntervalError, count_indexes
-from fakekube.resources.checks import domain_prefixed_path, label_name, non_negative
+from fakekube.resources.checks import all_non_negative, domain_prefixed_path, label_name, non_negative
 from fakekube.resources.internal import as_internal
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.strategy import Object
 from fakekube.resources.workloads import templates
-from fakekube.resources.workloads.counters import all_non_negative
 
 Part = Mapping[str, Any]
 

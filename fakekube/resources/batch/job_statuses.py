@@ -14,9 +14,9 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import OMITTED, duplicate, invalid, required
 from fakekube.resources.batch.indexes import IntervalError, count_indexes, overlap
+from fakekube.resources.checks import all_non_negative
 from fakekube.resources.internal import as_internal
 from fakekube.resources.strategy import Object
-from fakekube.resources.workloads.counters import all_non_negative
 
 Part = Mapping[str, Any]
 

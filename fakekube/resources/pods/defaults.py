@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fakekube.resources.pods.aliases import settle_account
 from fakekube.resources.pods.images import default_pull_policy
 from fakekube.resources.pods.pod_resources import container_sums
 from fakekube.resources.pods.volumes import SOURCES
@@ -22,6 +23,7 @@ Spec = dict[str, Any]
 
 def default_pod_spec(spec: Spec) -> None:
     """Defaults of a PodSpec wherever it stands."""
+    settle_account(spec)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
     for container in containers(spec):

@@ -13,6 +13,7 @@ from fakekube.errors.field import forbidden
 from fakekube.resources import addresses, names
 from fakekube.resources.internal import diff
 from fakekube.resources.pods import statuses, updating
+from fakekube.resources.pods.aliases import drop_old_annotations, settle_addresses, settle_grace
 from fakekube.resources.pods.annotations import (
     APPARMOR,
     MIRROR,
@@ -48,6 +49,9 @@ class PodStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
         default_pod(spec)
+        settle_grace(spec)
+        settle_addresses(obj.get("status") or {})
+        drop_old_annotations(obj["metadata"])
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, meta = obj["spec"], obj["metadata"]

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
-from fakekube.resources.checks import IntOrString, non_negative, percentage
+from fakekube.resources.checks import IntOrString, all_non_negative, percentage
 
 Part = Mapping[str, Any]
-
-
-def all_non_negative(part: Part, fields: Iterable[str], path: str) -> list[FieldError]:
-    """Numbers that must not be negative where they are set."""
-    return [
-        error
-        for field in fields
-        if part.get(field) is not None
-        for error in non_negative(part[field], f"{path}.{field}")
-    ]
 
 
 @dataclass(slots=True, frozen=True)

@@ -11,14 +11,15 @@ from dataclasses import replace
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
 from fakekube.resources import selectors
-from fakekube.resources.checks import at_most_one_hundred_percent, immutable_field, int_or_percent
+from fakekube.resources.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
 from fakekube.resources.internal import as_internal
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.statuses import StatusStrategy, restore
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.workloads import templates
-from fakekube.resources.workloads.counters import StatusNumbers, all_non_negative, number_of
+from fakekube.resources.workloads.counters import StatusNumbers, number_of
+from fakekube.resources.workloads.numbers import cannot_be_handled, parse_int
 
 STATUS = StatusNumbers(
     not_negative=(
@@ -83,12 +84,12 @@ class DaemonSetStrategy(Strategy):
 
 
 def template_generation(obj: Object) -> int:
-    """The template's own generation; 0 where there is none, or it is no number."""
+    """The template's own generation; 0 where there is none. Raises StatusError 400 if it is no number."""
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     try:
-        return int(text)
-    except ValueError:
-        return 0
+        return parse_int(text)
+    except ValueError as error:
+        raise cannot_be_handled("DaemonSet", str(error)) from None
 
 
 def _validate_spec(obj: Object, tolerance: Tolerance) -> list[FieldError]:

@@ -21,6 +21,7 @@ from fakekube.resources.statuses import StatusStrategy, restore
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.workloads import templates
 from fakekube.resources.workloads.counters import StatusNumbers, number_of
+from fakekube.resources.workloads.numbers import cannot_be_handled, parse_int
 
 STATUS = StatusNumbers(
     not_negative=(
@@ -31,6 +32,10 @@ STATUS = StatusNumbers(
 )  # fmt: skip
 
 
+#: The revision to go back to, from when deployments had a field for it.
+ROLLBACK = "deprecated.deployment.rollback.to"
+
+
 class DeploymentStrategy(Strategy):
     """deployments."""
 
@@ -39,6 +44,7 @@ class DeploymentStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
+        _settle_rollback(obj["metadata"].get("annotations") or {})
         templates.default_template(spec["template"])
         strategy = spec["strategy"]
         if strategy.get("type") == "RollingUpdate":
@@ -70,6 +76,19 @@ class DeploymentStrategy(Strategy):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
+
+
+def _settle_rollback(annotations: dict[str, str]) -> None:
+    """The annotation is a number or nothing. Raises StatusError 400."""
+    if ROLLBACK not in annotations:
+        return
+    text = annotations.pop(ROLLBACK)
+    if text:
+        try:
+            annotations[ROLLBACK] = str(parse_int(text))
+        except ValueError as error:
+            problem = f"failed to parse annotation[{ROLLBACK}]={text} as int64: {error}"
+            raise cannot_be_handled("Deployment", problem) from None
 
 
 def _validate_spec(spec: Object, tolerance: Tolerance) -> list[FieldError]:

@@ -14,6 +14,7 @@ class PodTemplateStrategy(Strategy):
     """podtemplates."""
 
     generation = True
+    delete_returns_object = True
 
     def default(self, obj: Object) -> None:
         templates.default_template(obj.setdefault("template", {}))

@@ -9,6 +9,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported
 from fakekube.resources import names, selectors
 from fakekube.resources.metadata import validate_annotations, validate_labels
+from fakekube.resources.pods.aliases import drop_old_annotations
 from fakekube.resources.pods.annotations import pod_annotations, profiles_match
 from fakekube.resources.pods.defaults import default_pod_spec
 from fakekube.resources.pods.dropping import drop_disabled_fields
@@ -29,6 +30,8 @@ def spec_of(template: Object) -> Object:
 
 def default_template(template: Object) -> None:
     default_pod_spec(spec_of(template))
+    if "metadata" in template:
+        drop_old_annotations(template["metadata"])
 
 
 def drop_disabled(template: Object | None, old: Object | None = None) -> None:

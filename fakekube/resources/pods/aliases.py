@@ -1,0 +1,43 @@
+"""What a pod says twice, in an old field and a new one, and what it says no longer.
+
+Specified by: pkg/apis/core/v1/conversion.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["drop_old_annotations", "settle_account", "settle_addresses", "settle_grace"]
+
+#: Where init containers were, before pods had a field for them.
+_OLD_ANNOTATIONS = frozenset(
+    f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
+)
+
+
+def settle_account(spec: dict[str, Any]) -> None:
+    """The service account, under both its names; the new one counts."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def settle_grace(spec: dict[str, Any]) -> None:
+    """A pod has a second at least if it has any; not so a template."""
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+
+
+def settle_addresses(status: dict[str, Any]) -> None:
+    """The one address is the first of all; where they differ it counts alone."""
+    one, all_ = status.get("podIP"), status.get("podIPs")
+    if one and (not all_ or all_[0].get("ip", "") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif all_ and not one and all_[0].get("ip"):
+        status["podIP"] = all_[0]["ip"]
+
+
+def drop_old_annotations(meta: dict[str, Any]) -> None:
+    annotations = meta.get("annotations")
+    if annotations and not _OLD_ANNOTATIONS.isdisjoint(annotations):
+        meta["annotations"] = {key: value for key, value in annotations.items() if key not in _OLD_ANNOTATIONS}
