@@ -1,6 +1,6 @@
 """Certificates of authorities that a client of a webhook is told to trust.
 
-Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateCABundle), k8s.io/client-go/transport/transport.go.
+Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateCABundle), k8s.io/client-go/transport.
 """
 
 from __future__ import annotations

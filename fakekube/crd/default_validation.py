@@ -22,7 +22,7 @@ from fakekube.schema.model import Shape, Type
 
 __all__ = ["default_errors"]
 
-_EMBEDDED = "x-kubernetes-embedded-resource"
+_EMBEDDED, _INT_OR_STRING = "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 Surround = Callable[[Any], dict[str, Any]]
@@ -73,8 +73,18 @@ def _value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool) -> It
         if found:
             yield from found
             return
-    for error in value_errors(schema, value):
+    for error in value_errors(_without_int_or_string(schema), value):
         yield FieldError(error.type, f"{path}.{error.path}" if error.path else path, error.value, error.detail)
+
+
+def _without_int_or_string(schema: Any) -> Any:
+    """Whether a default is an integer or a string is not looked at."""
+    if isinstance(schema, list):
+        return [_without_int_or_string(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = ((name, part) for name, part in schema.items() if name != _INT_OR_STRING or part is not True)
+    return {name: _without_int_or_string(part) for name, part in kept}
 
 
 def _unreadable(type_: Type, value: Any, path: str) -> Iterator[FieldError]:

@@ -38,9 +38,9 @@ def _spec_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError
     yield from _missing_schemas(spec)
     if spec.get("preserveUnknownFields") and _has_defaults(spec):
         yield invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")
-    for index, version in enumerate(spec["versions"]):
+    for index, version in enumerate(_versions(spec)):
         yield from _version_errors(spec, version, f"spec.versions[{index}]")
-    yield from _versions_errors(spec["versions"])
+    yield from _versions_errors(spec)
     yield from _label_errors(spec.get("version", ""), "spec.version")
     spec_names = spec.get("names") or {}
     for name in ("plural", "singular", "kind", "listKind"):
@@ -68,6 +68,10 @@ def _label_errors(value: str, path: str, prefix: str = "") -> Iterator[FieldErro
         yield invalid(path, value, prefix + ",".join(problems))
 
 
+def _versions(spec: Spec) -> Sequence[Part]:
+    return spec.get("versions") or ()
+
+
 def _schema_of(part: Part | None) -> Part | None:
     return (part or {}).get("openAPIV3Schema")
 
@@ -75,13 +79,13 @@ def _schema_of(part: Part | None) -> Part | None:
 def _missing_schemas(spec: Spec) -> Iterator[FieldError]:
     if _schema_of(spec.get("validation")) is not None:
         return
-    for index, version in enumerate(spec["versions"]):
+    for index, version in enumerate(_versions(spec)):
         if _schema_of(version.get("schema")) is None:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
 
 
 def _has_defaults(spec: Spec) -> bool:
-    parts = [spec.get("validation"), *(version.get("schema") for version in spec["versions"])]
+    parts = [spec.get("validation"), *(version.get("schema") for version in _versions(spec))]
     return any(_mentions(schema, "default") for part in parts if (schema := _schema_of(part)))
 
 
@@ -109,11 +113,11 @@ def _has_status(subresources: Part | None) -> bool:
 
 
 def _any_status(spec: Spec) -> bool:
-    return any(_has_status(part.get("subresources")) for part in (spec, *spec["versions"]))
+    return any(_has_status(part.get("subresources")) for part in (spec, *_versions(spec)))
 
 
 def _subresources_of(spec: Spec, version: str) -> Part | None:
-    versions: Sequence[Part] = spec["versions"]
+    versions = _versions(spec)
     if all(each.get("subresources") is None for each in versions):
         return spec.get("subresources")
     return next((each.get("subresources") for each in versions if each.get("name", "") == version), None)
@@ -147,15 +151,17 @@ def _deprecation_problems(warning: str, *, deprecated: bool) -> Iterator[str]:
         yield f"must only contain printable UTF-8 characters; non-printable character found at index {place}"
 
 
-def _versions_errors(versions: Sequence[Part]) -> Iterator[FieldError]:
-    shown = internal_versions(versions)
+def _versions_errors(spec: Spec) -> Iterator[FieldError]:
+    versions, shown = _versions(spec), internal_versions(spec.get("versions"))
     if len({version.get("name", "") for version in versions}) < len(versions):
         yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
 
 
-def _part_errors(part: Part, validation: Part | None, path: str, schema_name: str, *, has_status: bool) -> Iterator[FieldError]:
+def _part_errors(
+    part: Part, validation: Part | None, path: str, schema_name: str, *, has_status: bool
+) -> Iterator[FieldError]:
     """What a version may say of its own, or the spec for all versions."""
     schema = _schema_of(validation)
     if schema is not None:
@@ -248,6 +254,10 @@ def _column_errors(column: Part, path: str) -> Iterator[FieldError]:
 
 
 MAX_SELECTABLE_FIELDS = 8
+_NOT_SELECTABLE = (
+    "must point to a field of type string, boolean or integer. "
+    "Enum string fields and strings with formats are allowed."
+)
 
 
 def _selectable_errors(fields: Sequence[Part], schema: Part, path: str) -> Iterator[FieldError]:
@@ -265,8 +275,7 @@ def _selectable_errors(fields: Sequence[Part], schema: Part, path: str) -> Itera
         if place.root == "metadata":
             yield invalid(field_path, json_path, "must not point to fields in metadata")
         if place.schema is None or place.schema.get("type") not in ("string", "boolean", "integer"):
-            text = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
-            yield invalid(field_path, json_path, text)
+            yield invalid(field_path, json_path, _NOT_SELECTABLE)
         if place.path in seen:
             yield duplicate(field_path, json_path)
         seen.add(place.path)
@@ -336,7 +345,7 @@ def status_errors(status: Part) -> list[FieldError]:
 
 
 def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> Iterator[FieldError]:
-    """Every version in which objects may be stored is still one of the definition's; the storage version is among them."""
+    """Every version in which objects may be stored is still there; the storage version is among them."""
     path = "status.storedVersions"
     if not stored:
         yield invalid(path, None, "must have at least one stored version")
@@ -348,9 +357,9 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
     for index, name in enumerate(stored):
         if name not in known:
             yield invalid(f"{path}[{index}]", name, (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
-                "until a storage migration ensures no data remains persisted in "
-                f"{name} and removes {name} from status.storedVersions"
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} "
+                f"and removes {name} from status.storedVersions"
             ))
 
 
@@ -372,7 +381,8 @@ def approval_errors(obj: Part, old: Part | None) -> Iterator[FieldError]:
     if state == "missing":
         yield required(path, f"{wanted}, see {_PROPOSAL}")
     elif state == "invalid":
-        yield invalid(path, value, f'{wanted} with either a URL or a reason starting with "unapproved", see {_PROPOSAL}')
+        text = f'{wanted} with either a URL or a reason starting with "unapproved", see {_PROPOSAL}'
+        yield invalid(path, value, text)
 
 
 def _approval(obj: Part) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fakekube.crd.authorities import authority_errors
+from fakekube.crd.conditions import FINALIZER, is_true, with_condition
 from fakekube.crd.definition_validation import (
     approval_errors,
     preserve_errors,
@@ -29,10 +30,7 @@ from fakekube.resources.metadata import validate_object_meta
 from fakekube.resources.statuses import keep_all_but
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 
-__all__ = ["CLEANUP_FINALIZER", "DefinitionStatusStrategy", "DefinitionStrategy"]
-
-#: Holds a definition until its objects are gone.
-CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+__all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 
 
 class DefinitionStrategy(Strategy):
@@ -79,7 +77,7 @@ class DefinitionStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        established = _is_established(old)
+        established = is_true(old, "Established")
         errors = spec_errors(spec, checks_authorities=established and _has_sound_authorities(old_spec))
         if established:
             errors += immutable_field(spec.get("scope", ""), old_spec.get("scope", ""), "spec.scope")
@@ -97,16 +95,13 @@ class DefinitionStrategy(Strategy):
     def terminate(self, obj: Object) -> None:
         meta = obj["metadata"]
         finalizers = meta.get("finalizers") or []
-        if CLEANUP_FINALIZER not in finalizers:
-            meta["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
-        status = obj.get("status") or {}
-        others = [each for each in status.get("conditions") or () if each.get("type") != "Terminating"]
-        condition = {
-            "type": "Terminating", "status": "True", "lastTransitionTime": meta["deletionTimestamp"],
-            "reason": "InstanceDeletionPending",
-            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-        }
-        obj["status"] = {**status, "conditions": [*others, condition]}
+        if FINALIZER not in finalizers:
+            meta["finalizers"] = [*finalizers, FINALIZER]
+        marked = with_condition(
+            obj, type_="Terminating", status="True", now=meta["deletionTimestamp"], reason="InstanceDeletionPending",
+            message="CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        )
+        obj["status"] = marked["status"]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -156,11 +151,6 @@ def _count_storage_version(obj: Object) -> None:
         obj["status"] = {**status, "storedVersions": [*stored, storage]}
 
 
-def _is_established(obj: Object) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
-
-
 def _has_sound_authorities(spec: Mapping[str, Any]) -> bool:
     """A wrong CA bundle may stay wrong."""
     client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
@@ -192,11 +182,9 @@ def _formats_in(schema: Any) -> Iterator[str]:
     if not isinstance(schema, Mapping):
         return
     format_, kind = schema.get("format", ""), schema.get("type", "")
-    if kind in ("", "string"):
-        recognized = format_.replace("-", "") in _STRINGS
-    else:
-        recognized = format_ in _NUMBERS.get(kind, ())
-    if format_ and not recognized:
+    is_string = kind in ("", "string")
+    known = _STRINGS if is_string else _NUMBERS.get(kind, frozenset())
+    if format_ and (format_.replace("-", "") if is_string else format_) not in known:
         yield format_
     for name in ("items", "allOf", "anyOf", "oneOf", "not"):
         yield from _formats_in(schema.get(name))

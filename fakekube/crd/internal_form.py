@@ -28,10 +28,10 @@ _LISTS = frozenset({"additionalPrinterColumns", "selectableFields"})
 
 def internal_spec(spec: Spec) -> dict[str, Any]:
     """The spec with the fields that all versions have alike moved up; parts are shared."""
-    versions = spec.get("versions") or ()
-    result = {**spec, "versions": [dict(version) for version in versions]}
+    versions = spec.get("versions")
     if not versions:
-        return result
+        return dict(spec)
+    result = {**spec, "versions": [dict(version) for version in versions]}
     result["version"] = versions[0].get("name", "")
     for name, raised in _RAISED.items():
         first, *others = (_part(version, name) for version in versions)
@@ -49,6 +49,7 @@ def _part(version: Mapping[str, Any], name: str) -> Any:
 # ---------------------------------------------------------------- as Go prints it
 
 Convert = Callable[[Any], Any]
+Fields = tuple[tuple[str, str, Any, Convert], ...]
 
 
 def _same(value: Any) -> Any:
@@ -63,7 +64,7 @@ def _values(convert: Convert) -> Convert:
     return lambda values: None if values is None else {name: convert(values[name]) for name in sorted(values)}
 
 
-def _struct(value: Mapping[str, Any] | None, fields: Sequence[tuple[str, str, Any, Convert]]) -> dict[str, Any] | None:
+def _struct(value: Mapping[str, Any] | None, fields: Fields) -> dict[str, Any] | None:
     if value is None:
         return None
     return {go: convert(value.get(name, zero)) for go, name, zero, convert in fields}
@@ -104,7 +105,7 @@ def _documentation(value: Mapping[str, Any] | None) -> Any:
 
 
 #: (Go's name, name in JSON, zero value, how the value is printed), in the order of the type.
-SCHEMA_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+SCHEMA_FIELDS: Fields = (
     ("ID", "id", "", _same), ("Schema", "$schema", "", _same), ("Ref", "$ref", None, _same),
     ("Description", "description", "", _same), ("Type", "type", "", _same), ("Nullable", "nullable", False, _same),
     ("Format", "format", "", _same), ("Title", "title", "", _same), ("Default", "default", None, _same),
@@ -114,9 +115,10 @@ SCHEMA_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
     ("MaxItems", "maxItems", None, _same), ("MinItems", "minItems", None, _same),
     ("UniqueItems", "uniqueItems", False, _same), ("MultipleOf", "multipleOf", None, _same),
     ("Enum", "enum", None, _same), ("MaxProperties", "maxProperties", None, _same),
-    ("MinProperties", "minProperties", None, _same), ("Required", "required", None, _same), ("Items", "items", None, _items),
-    ("AllOf", "allOf", None, _each(internal_schema)), ("OneOf", "oneOf", None, _each(internal_schema)),
-    ("AnyOf", "anyOf", None, _each(internal_schema)), ("Not", "not", None, internal_schema),
+    ("MinProperties", "minProperties", None, _same), ("Required", "required", None, _same),
+    ("Items", "items", None, _items), ("AllOf", "allOf", None, _each(internal_schema)),
+    ("OneOf", "oneOf", None, _each(internal_schema)), ("AnyOf", "anyOf", None, _each(internal_schema)),
+    ("Not", "not", None, internal_schema),
     ("Properties", "properties", None, _values(internal_schema)),
     ("AdditionalProperties", "additionalProperties", None, _schema_or_bool),
     ("PatternProperties", "patternProperties", None, _values(internal_schema)),
@@ -128,36 +130,40 @@ SCHEMA_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
     ("XEmbeddedResource", "x-kubernetes-embedded-resource", False, _same),
     ("XIntOrString", "x-kubernetes-int-or-string", False, _same),
     ("XListMapKeys", "x-kubernetes-list-map-keys", None, _same), ("XListType", "x-kubernetes-list-type", None, _same),
-    ("XMapType", "x-kubernetes-map-type", None, _same), ("XValidations", "x-kubernetes-validations", None, _each(_rule)),
+    ("XMapType", "x-kubernetes-map-type", None, _same),
+    ("XValidations", "x-kubernetes-validations", None, _each(_rule)),
 )
-_RULE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
-    ("Rule", "rule", "", _same), ("Message", "message", "", _same), ("MessageExpression", "messageExpression", "", _same),
-    ("Reason", "reason", None, _same), ("FieldPath", "fieldPath", "", _same), ("OptionalOldSelf", "optionalOldSelf", None, _same),
+_RULE_FIELDS: Fields = (
+    ("Rule", "rule", "", _same), ("Message", "message", "", _same),
+    ("MessageExpression", "messageExpression", "", _same), ("Reason", "reason", None, _same),
+    ("FieldPath", "fieldPath", "", _same), ("OptionalOldSelf", "optionalOldSelf", None, _same),
 )
-_SCALE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+_SCALE_FIELDS: Fields = (
     ("SpecReplicasPath", "specReplicasPath", "", _same), ("StatusReplicasPath", "statusReplicasPath", "", _same),
     ("LabelSelectorPath", "labelSelectorPath", None, _same),
 )
-_SUBRESOURCE_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+_SUBRESOURCE_FIELDS: Fields = (
     ("Status", "status", None, _same), ("Scale", "scale", None, lambda value: _struct(value, _SCALE_FIELDS)),
 )
-_COLUMN_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+_COLUMN_FIELDS: Fields = (
     ("Name", "name", "", _same), ("Type", "type", "", _same), ("Format", "format", "", _same),
     ("Description", "description", "", _same), ("Priority", "priority", 0, _same), ("JSONPath", "jsonPath", "", _same),
 )
-_VERSION_FIELDS: tuple[tuple[str, str, Any, Convert], ...] = (
+_VALIDATION_FIELDS: Fields = (("OpenAPIV3Schema", "openAPIV3Schema", None, internal_schema),)
+_SELECTABLE_FIELDS: Fields = (("JSONPath", "jsonPath", "", _same),)
+_VERSION_FIELDS: Fields = (
     ("Name", "name", "", _same), ("Served", "served", False, _same), ("Storage", "storage", False, _same),
     ("Deprecated", "deprecated", False, _same), ("DeprecationWarning", "deprecationWarning", None, _same),
-    ("Schema", "schema", None, lambda value: _struct(value, (("OpenAPIV3Schema", "openAPIV3Schema", None, internal_schema),))),
+    ("Schema", "schema", None, lambda value: _struct(value, _VALIDATION_FIELDS)),
     ("Subresources", "subresources", None, lambda value: _struct(value, _SUBRESOURCE_FIELDS)),
     ("AdditionalPrinterColumns", "additionalPrinterColumns", None, _each(lambda value: _struct(value, _COLUMN_FIELDS))),
-    ("SelectableFields", "selectableFields", None, _each(lambda value: _struct(value, (("JSONPath", "jsonPath", "", _same),)))),
+    ("SelectableFields", "selectableFields", None, _each(lambda value: _struct(value, _SELECTABLE_FIELDS))),
 )
 
 
-def internal_versions(versions: Sequence[Mapping[str, Any]]) -> list[Any] | None:
-    """The versions of an internal spec as they are printed; no versions are null."""
-    return [_struct(version, _VERSION_FIELDS) for version in versions] or None
+def internal_versions(versions: Sequence[Mapping[str, Any]] | None) -> list[Any] | None:
+    """The versions of an internal spec as they are printed."""
+    return None if versions is None else [_struct(version, _VERSION_FIELDS) for version in versions]
 
 
 # ---------------------------------------------------------------- what is said at all

@@ -14,7 +14,7 @@ __all__ = ["Place", "SchemaPathError", "place_at"]
 
 Schema = Mapping[str, Any]
 
-#: A delimiter, a quoted string (delimiters in it do not count, and it may lack its end), or what lies between delimiters.
+#: A delimiter, a quoted string (delimiters in it do not count; it may lack its end), or what lies between delimiters.
 _TOKENS = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\.")
 _ESCAPED = {
@@ -40,8 +40,8 @@ class Place:
 
 def place_at(path: str, schema: Schema, *, brackets: bool = True) -> Place:
     """The place in a schema; `brackets` may be forbidden. Raises SchemaPathError."""
-    tokens, found, names = _tokens(path), schema, list[tuple[str, bool]]()
-    below: Schema | None = found
+    tokens, names = _tokens(path), list[tuple[str, bool]]()
+    below: Schema | None = schema
     for token in tokens:
         if token == "[":
             if not brackets:

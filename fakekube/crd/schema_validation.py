@@ -42,18 +42,19 @@ _AT_ROOT = (
     "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
     "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )
+_WITH_STATUS = "at the root of the schema if the status subresource is enabled"
+_ONLY_AT_ROOT = f"only [{' '.join(_AT_ROOT)}] fields are allowed {_WITH_STATUS}"
 
 
 def _root_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     """Only some keywords at the root, so that none of them speaks of the status and is not heard by /status."""
     for go, _ in set_fields(schema):
         if go == "Type" and schema["type"] != "object":
-            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            text = f'only "object" is allowed as the type {_WITH_STATUS}'
             yield invalid(f"{path}.type", schema["type"], text)
             return
         if go not in _AT_ROOT:
-            text = f"only [{' '.join(_AT_ROOT)}] fields are allowed at the root of the schema if the status subresource is enabled"
-            yield invalid(path, internal_schema(schema), text)
+            yield invalid(path, internal_schema(schema), _ONLY_AT_ROOT)
             return
 
 
@@ -179,7 +180,8 @@ def _set_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     items = schema.get("items")
     if schema["x-kubernetes-list-type"] != "set" or not isinstance(items, Mapping):
         return
-    text, inner = "must be atomic as item of a list with x-kubernetes-list-type=set", items.get("x-kubernetes-list-type")
+    text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    inner = items.get("x-kubernetes-list-type")
     if items.get("type") == "array" and inner not in (None, "atomic"):
         yield invalid(f"{path}.items.x-kubernetes-list-type", inner, text)
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
@@ -209,7 +211,8 @@ def _map_list_errors(schema: Schema, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.items", shown, "must only have a single schema if x-kubernetes-list-type is map")
         return
     if items.get("type") != "object":
-        yield invalid(f"{path}.items.type", items.get("type", ""), "must be object if parent array's x-kubernetes-list-type is map")
+        text = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type", ""), text)
         return
     properties = items.get("properties") or {}
     for index, key in enumerate(keys):

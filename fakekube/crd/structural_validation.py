@@ -101,12 +101,16 @@ def _extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
+#: With these a schema needs no type.
+_TYPELESS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+
+
 def _type_errors(schema: Schema, level: _Level, path: str) -> Iterator[FieldError]:
     kind, path = schema.get("type", ""), f"{path}.type"
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         text = "must be object if x-kubernetes-embedded-resource is true"
         yield invalid(path, kind, text) if kind else required(path, text)
-    elif not kind and not schema.get("x-kubernetes-int-or-string") and not schema.get("x-kubernetes-preserve-unknown-fields"):
+    elif not kind and not any(schema.get(name) for name in _TYPELESS):
         yield required(path, f"must not be empty {level.value}")
     if level is _Level.ROOT and kind not in ("", "object"):
         yield invalid(path, kind, "must be object at the root")
@@ -152,11 +156,13 @@ def _restricts_names_only(metadata: Schema) -> bool:
 
 def _is_int_or_string(schema: Schema) -> bool:
     """The one anyOf that may name types."""
-    any_of = schema.get("anyOf") or ()
-    return [{name: part[name] for _, name in set_fields(part)} for part in any_of] == [{"type": "integer"}, {"type": "string"}]
+    said = [{name: part[name] for _, name in set_fields(part)} for part in schema.get("anyOf") or ()]
+    return said == [{"type": "integer"}, {"type": "string"}]
 
 
-def _logic_errors(schema: Schema, path: str, *, skip_any_of: bool = False, skip_first: bool = False) -> Iterator[FieldError]:
+def _logic_errors(
+    schema: Schema, path: str, *, skip_any_of: bool = False, skip_first: bool = False
+) -> Iterator[FieldError]:
     if not skip_any_of:
         for index, part in enumerate(schema.get("anyOf") or ()):
             yield from _nested_errors(part, f"{path}.anyOf[{index}]")
@@ -205,7 +211,8 @@ def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> I
 
 #: How RE2 begins to complain → how Go's regexp does, which is RE2 in other words.
 _COMPLAINTS = {
-    "missing )": "missing closing )", "missing ]": "missing closing ]", "invalid perl operator": "invalid or unsupported Perl syntax",
+    "missing )": "missing closing )", "missing ]": "missing closing ]",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
     "bad repetition operator": "invalid nested repetition operator", "invalid repetition size": "invalid repeat count",
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid named capture group": "invalid named capture",
