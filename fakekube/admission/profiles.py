@@ -20,6 +20,7 @@ from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
 from fakekube.admission.nodes import TaintNodesByCondition
+from fakekube.admission.pod_security import PodSecurity
 from fakekube.admission.pods import (
     DefaultTolerationSeconds,
     PodResizeValidator,
@@ -43,6 +44,7 @@ _ORDERED: Sequence[type[Plugin]] = (
     LimitRanger,
     ServiceAccount,
     TaintNodesByCondition,
+    PodSecurity,
     Priority,
     DefaultTolerationSeconds,
     DefaultStorageClass,

@@ -1,0 +1,218 @@
+"""PodSecurity: pods must keep to the Pod Security Standard that the labels of their namespace name.
+
+Specified by: k8s.io/pod-security-admission/{admission,api}, plugin/pkg/admission/security/podsecurity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.pod_security_checks import NEWEST, Violation, violations
+from fakekube.errors import FieldError, status
+from fakekube.errors.field import invalid
+from fakekube.resources.strategy import Object
+
+__all__ = ["PodSecurity"]
+
+NAMESPACES = ("", "namespaces")
+PODS = ("", "pods")
+
+#: Where the pod (template) is in the kinds that have one.
+_TEMPLATES: Mapping[tuple[str, str], Sequence[str]] = {
+    ("", "replicationcontrollers"): ("spec", "template"),
+    ("", "podtemplates"): ("template",),
+    ("apps", "replicasets"): ("spec", "template"),
+    ("apps", "deployments"): ("spec", "template"),
+    ("apps", "statefulsets"): ("spec", "template"),
+    ("apps", "daemonsets"): ("spec", "template"),
+    ("batch", "jobs"): ("spec", "template"),
+    ("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
+}
+
+PREFIX = "pod-security.kubernetes.io/"
+MODES = ("enforce", "audit", "warn")
+#: From the laxest on.
+LEVELS = ("privileged", "baseline", "restricted")
+MOST_PODS = 3000
+
+_minor = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
+
+
+@dataclass(slots=True, frozen=True)
+class _Standard:
+    """A level as of a version."""
+
+    level: str = "privileged"
+    version: str = "latest"
+
+    def __str__(self) -> str:
+        return f"{self.level}:{self.version}"
+
+    @property
+    def strictness(self) -> int:
+        return LEVELS.index(self.level)
+
+    def violations(self, meta: Object, spec: Object) -> list[Violation]:
+        found = _minor(self.version)
+        return violations(self.level, int(found[1]) if found else NEWEST, meta, spec)
+
+
+_Policy = Mapping[str, _Standard]
+"""Mode → standard."""
+
+
+class PodSecurity(Plugin):
+    """See the module."""
+
+    name = "PodSecurity"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    resources = frozenset({NAMESPACES, PODS, *_TEMPLATES})
+    subresources = frozenset({"", "ephemeralcontainers", "resize"})
+
+    def validate(self, attributes: Attributes) -> None:
+        obj, resource = attributes.object, (attributes.resource.group, attributes.resource.plural)
+        if obj is None:
+            return
+        if resource == NAMESPACES:
+            _check_namespace(attributes, obj)
+        elif resource == PODS:
+            if attributes.old is None or _changed(obj, attributes.old):
+                _check_pod(attributes, obj, enforce=True)
+        else:
+            template: Object | None = obj
+            for field in _TEMPLATES[resource]:
+                template = (template or {}).get(field)
+            if template is not None and not attributes.subresource:
+                _check_pod(attributes, template, enforce=False)
+
+
+# ---------------------------------------------------------------- policies
+
+
+def _policy(namespace: Object) -> tuple[_Policy, list[FieldError]]:
+    """What the labels say, and what is wrong with them (then: the strictest that may be meant)."""
+    labels = namespace["metadata"].get("labels") or {}
+    policy = dict.fromkeys(MODES, _Standard())
+    errors: list[FieldError] = []
+    for mode in MODES:
+        level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
+        if level is not None:
+            known = level in LEVELS
+            policy[mode] = _Standard(level if known else "restricted" if mode == "enforce" else "privileged")
+            if not known:
+                errors.append(_wrong(mode, level, f"must be one of {', '.join(LEVELS)}"))
+        if version is not None:
+            known = version == "latest" or _minor(version) is not None
+            policy[mode] = replace(policy[mode], version=version if known else "latest")
+            if not known:
+                errors.append(_wrong(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
+    enforced, warned = policy["enforce"], policy["warn"]
+    if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") in LEVELS[1:]:
+        version = warned.version if f"{PREFIX}warn-version" in labels else enforced.version
+        policy["warn"] = _Standard(enforced.level, version)
+    return policy, errors
+
+
+def _wrong(mode: str, value: str, text: str) -> FieldError:
+    return invalid(f"metadata.labels[{PREFIX}{mode}]", value, text)
+
+
+# ---------------------------------------------------------------- namespaces
+
+
+def _check_namespace(attributes: Attributes, namespace: Object) -> None:
+    """The labels must be right; pods that are there already are only told of."""
+    if attributes.subresource:
+        return
+    policy, errors = _policy(namespace)
+    old, old_errors = _policy(attributes.old) if attributes.old is not None else ({}, [])
+    if errors and errors != old_errors:
+        raise status.invalid("", "Namespace", attributes.name, errors)
+    if attributes.old is None:
+        return
+    new, before = policy["enforce"], old["enforce"]
+    relaxed = new.version == before.version and new.strictness <= before.strictness
+    if new != before and new.level != "privileged" and not relaxed:
+        attributes.context.warnings += _pods_against(attributes, new)
+
+
+def _pods_against(attributes: Attributes, standard: _Standard) -> list[str]:
+    namespace = attributes.name
+    pods = _one_of_each_first(attributes.context.services.list("", "pods", namespace))
+    told: dict[str, list[str]] = {}
+    for pod in pods[:MOST_PODS]:
+        found = standard.violations(pod["metadata"], pod["spec"])
+        if found:
+            told.setdefault(", ".join(violation.reason for violation in found), []).append(pod["metadata"]["name"])
+    warnings: list[str] = []
+    if len(pods) > MOST_PODS:
+        checked = f"the first {MOST_PODS} of {len(pods)} existing pods"
+        warnings.append(f"new PodSecurity enforce level only checked against {checked}")
+    if told:
+        text = f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"'
+        warnings.append(text)
+    return warnings + sorted(f"{_first_of(names)}: {reasons}" for reasons, names in told.items())
+
+
+def _first_of(pods: Sequence[str]) -> str:
+    others = len(pods) - 1
+    more = f" (and {others} other pod{'s' if others > 1 else ''})" if others else ""
+    return min(pods) + more
+
+
+def _one_of_each_first(pods: Iterable[Object]) -> list[Object]:
+    """Pods of one controller are much the same: the first of each, then the rest."""
+    seen: set[str] = set()
+    first: list[Object] = []
+    rest: list[Object] = []
+    for pod in pods:
+        owners = pod["metadata"].get("ownerReferences") or ()
+        controller = next((owner["uid"] for owner in owners if owner.get("controller")), "")
+        (rest if controller in seen else first).append(pod)
+        if controller:
+            seen.add(controller)
+    return first + rest
+
+
+# ---------------------------------------------------------------- pods
+
+
+def _check_pod(attributes: Attributes, pod: Object, *, enforce: bool) -> None:
+    namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
+    if namespace is None:
+        return
+    policy, _ = _policy(namespace)
+    enforced, warned = policy["enforce"], policy["warn"]
+    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    if enforce:
+        found = enforced.violations(meta, spec)
+        if found:
+            problem = f'violates PodSecurity "{enforced}": {_told(found)}'
+            raise status.forbidden("", "pods", attributes.name, problem)
+        if enforced == warned:
+            return
+    found = warned.violations(meta, spec)
+    if found:
+        attributes.context.warnings.append(f'would violate PodSecurity "{warned}": {_told(found)}')
+
+
+def _told(found: Sequence[Violation]) -> str:
+    return ", ".join(f"{v.reason} ({v.detail})" if v.detail else v.reason for v in found)
+
+
+def _changed(pod: Object, old: Object) -> bool:
+    """Does an update bring new images or containers? Nothing else that matters can change."""
+    new, before = _images(pod, "containers", "initContainers"), _images(old, "containers", "initContainers")
+    added = _images(pod, "ephemeralContainers")
+    return new != before or not set(added) <= set(_images(old, "ephemeralContainers"))
+
+
+def _images(pod: Object, *fields: str) -> list[tuple[str, str, str]]:
+    return [
+        (field, container.get("name", ""), container.get("image", ""))
+        for field in fields
+        for container in pod["spec"].get(field) or ()
+    ]
