@@ -84,7 +84,21 @@ def _isbn13(text: str) -> bool:
     return bool(re.fullmatch(r"\d{13}", plain)) and sum(int(d) * (3 if i % 2 else 1) for i, d in enumerate(plain)) % 10 == 0
 
 
-_DURATION_UNITS = r"(?:ns|us|µs|μs|ms|s|m|h|d|w|nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|weeks?)"
+#: A number that fits a byte; leading zeros are fine.
+_BYTE = r"0*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])"
+
+#: time.ParseDuration; else numbers and words anywhere in the text, one of which must be a unit, or begin with a long one.
+_GO_DURATION = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
+_NUMBER_AND_WORD = re.compile(r"\d+\s*([A-Za-zµ]+)")
+_UNITS = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
+_LONG_UNITS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+
+
+def _duration(text: str) -> bool:
+    if _GO_DURATION.fullmatch(text):
+        return True
+    words = [word.lower() for word in _NUMBER_AND_WORD.findall(text)]
+    return any(word in _UNITS or word.startswith(_LONG_UNITS) for word in words)
 
 
 def _version(number: str) -> str:
@@ -97,7 +111,7 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "uri": _uri,
     "email": _email,
     "hostname": _matches(r"(?=.{1,255}$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"),
-    "ipv4": _parses(ipaddress.IPv4Address, ValueError),
+    "ipv4": _matches(rf"{_BYTE}(?:\.{_BYTE}){{3}}"),
     "ipv6": _parses(ipaddress.IPv6Address, ValueError),
     "cidr": _cidr,
     "mac": _matches(r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4}(?:[0-9a-fA-F]{2}\1){0,2}[0-9a-fA-F]{2}|(?:[0-9a-fA-F]{4}\.){2,3}[0-9a-fA-F]{4}"),
@@ -114,7 +128,7 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "rgbcolor": _matches(r"rgb\(\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*(?:,\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*){2}\)"),
     "byte": _base64,
     "date": _date,
-    "duration": _matches(rf"-?(?:\d+(?:\.\d+)?\s*{_DURATION_UNITS}\s*)+|0"),
+    "duration": _duration,
     "datetime": _parses(parse_time, TimeError),
     "k8sshortname": lambda text: not names.dns_label(text, False),
     "k8slongname": lambda text: not names.dns_subdomain(text, False),

@@ -5,13 +5,16 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from base64 import b64encode
 from functools import cache, partial
+from hashlib import sha256
 from typing import Any
 
 from fakekube.crd import conditions, objects, scale
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.crd.structural import schema_type
+from fakekube.resources.precedence import preference
 from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
 from fakekube.resources.selectable import path as field_reader
 from fakekube.resources.strategy import Object
@@ -60,7 +63,8 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         subresources={s.name: s for s in _subresources(version, strategy)},
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
-        deprecation=_deprecation(version.gvk, entry), storage_prefix=f"{group}/{plural}",
+        storage_version_hash=_storage_version_hash(made[storage].gvk),
+        deprecation=_deprecation(version.gvk, entry, spec["versions"]), storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
         from_storage=partial(_shown, version, made), keep=partial(_kept, version, made[storage]),
     )
@@ -84,10 +88,23 @@ def _scale_type() -> Type:
     return found
 
 
-def _deprecation(gvk: GVK, entry: Entry) -> str:
+def _storage_version_hash(gvk: GVK) -> str:
+    """Tells clients that the storage version has changed (k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go)."""
+    digest = sha256(f"{gvk.group}/{gvk.version}/{gvk.kind}".encode()).digest()
+    return b64encode(digest[:8]).decode()
+
+
+def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
     if not entry.get("deprecated"):
         return ""
-    return str(entry.get("deprecationWarning") or f"{gvk.api_version} {gvk.kind} is deprecated")
+    if entry.get("deprecationWarning"):
+        return str(entry["deprecationWarning"])
+    better = [
+        other["name"] for other in versions
+        if other.get("served") and not other.get("deprecated") and preference(other["name"]) < preference(gvk.version)
+    ]
+    use = f"; use {gvk.group}/{min(better, key=preference)} {gvk.kind}" if better else ""
+    return f"{gvk.api_version} {gvk.kind} is deprecated{use}"
 
 
 def _kept(version: Version, storage: Version, obj: Object) -> Object:

@@ -10,9 +10,7 @@ from typing import Any
 
 from fakekube.crd.paths import PathError, integer_at, segments, string_at, with_value
 from fakekube.errors import FieldError, field, status
-from fakekube.resources import names
-from fakekube.resources.checks import non_negative
-from fakekube.resources.metadata import validate_object_meta
+from fakekube.errors.field import go_quote
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Projection
 
@@ -21,33 +19,49 @@ __all__ = ["projection", "scale_errors", "scale_status_errors"]
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _MAXIMUM = 2**31 - 1
 
+#: Stands in a scale that is to be changed for replicas that nobody has set.
+_UNSET = -(2**31)
+
 
 def projection(paths: Mapping[str, str]) -> Projection:
     """The window on the replicas of a kind; `paths` is the scale of the definition's subresources."""
     spec_path, status_path, selector_path = paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath")
 
+    def shown(obj: Object, replicas: int) -> Object:
+        return {
+            "metadata": {name: obj["metadata"][name] for name in _SHOWN_METADATA if name in obj["metadata"]},
+            "spec": {"replicas": replicas},
+            "status": {
+                "replicas": integer_at(obj, status_path) or 0,
+                "selector": (string_at(obj, selector_path) or "") if selector_path else "",
+            },
+        }
+
     def read(obj: Object) -> Object:
         try:
-            return {
-                "metadata": {name: obj["metadata"][name] for name in _SHOWN_METADATA if name in obj["metadata"]},
-                "spec": {"replicas": integer_at(obj, spec_path) or 0},
-                "status": {
-                    "replicas": integer_at(obj, status_path) or 0,
-                    "selector": (string_at(obj, selector_path) or "") if selector_path else "",
-                },
-            }
+            replicas = integer_at(obj, spec_path)
+            if replicas is None:
+                raise status.internal(f"the spec replicas field {go_quote(spec_path)} does not exist")
+            return shown(obj, replicas)
+        except PathError as error:
+            raise status.bad_request(str(error)) from None
+
+    def read_for_update(obj: Object) -> Object:
+        try:
+            replicas = integer_at(obj, spec_path)
+            return shown(obj, _UNSET if replicas is None else replicas)
         except PathError as error:
             raise status.bad_request(str(error)) from None
 
     def write(obj: Object, scale: Object) -> Object:
-        return with_value(obj, segments(spec_path), (scale.get("spec") or {}).get("replicas", 0))
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if replicas == _UNSET:
+            raise status.bad_request(f"the spec replicas field {go_quote(spec_path)} cannot be empty")
+        return with_value(obj, segments(spec_path), replicas)
 
-    return Projection(read=read, write=write, validate=_errors, replicas_path=segments(spec_path))
-
-
-def _errors(scale: Object) -> list[FieldError]:
-    errors = validate_object_meta(scale["metadata"], bool(scale["metadata"].get("namespace")), names.dns_subdomain)
-    return errors + non_negative((scale.get("spec") or {}).get("replicas", 0), "spec.replicas")
+    return Projection(
+        read=read, write=write, validate=lambda _: [], replicas_path=segments(spec_path), read_for_update=read_for_update,
+    )
 
 
 def scale_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:

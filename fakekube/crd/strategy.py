@@ -8,7 +8,7 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strate
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fakekube.crd import objects
@@ -162,7 +162,8 @@ class StatusStrategy(Strategy):
         errors = main.type_meta_errors(obj)
         schema = (version.schema.get("properties") or {}).get("status")
         if not errors and "status" in obj and schema:
-            errors = value_errors(schema, obj["status"], "status", old.get("status", NONE_BEFORE))
+            found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
+            errors = [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
         if not errors and version.scale:
             errors += scale_status_errors(version.scale, obj)
         errors += main.changed_list_errors(obj, old)

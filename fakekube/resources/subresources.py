@@ -42,6 +42,8 @@ class Projection:
     """Field errors of the changed projection."""
     replicas_path: tuple[str, ...] = ("spec", "replicas")
     """Where the object has what the projection's spec.replicas shows."""
+    read_for_update: Callable[[Object], Object] | None = None
+    """What a patch is applied to, where that is more than can be read."""
 
 
 @dataclass(eq=False)

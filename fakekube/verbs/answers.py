@@ -85,8 +85,10 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     if chosen.target is not None:
         return transforming.list_response(scope, chosen, listing, documents, list_metadata(listing))
     form, kind = formats.format_of(chosen), kind_of(resource)
-    parts = form.parts(documents, kind)
-    return _response(chosen, 200, form.list(parts, list_kind_of(resource), list_metadata(listing)))
+    parts, metadata = form.parts(documents, kind), list_metadata(listing)
+    if resource.custom:  # an unstructured list: its members are sorted, and a token is always there
+        metadata = dict(sorted({"continue": "", **metadata}.items()))
+    return _response(chosen, 200, form.list(parts, list_kind_of(resource), metadata))
 
 
 def list_metadata(listing: Listing) -> Object:

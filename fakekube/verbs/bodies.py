@@ -76,6 +76,8 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
         kind, obj, strict = _custom(scope, parsed, body)
     else:
         kind = _kind_of(parsed.value, scope.kind, body)
+        if scope.resource.custom and kind != scope.kind:  # a scheme that knows nothing but the scale
+            raise status.bad_request(f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"')
         obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems

@@ -38,6 +38,8 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     What is not printed (empty maps and lists) is not owned either.
     """
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
+    if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
+        printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     return printed
 
@@ -103,7 +105,7 @@ def _manager(registry: Registry, resource: Resource, subresource: Subresource | 
     return FieldManager(
         resource.type, resource.group, resource.version, resource.kind,
         subresource=subresource.name if subresource else "", custom=resource.custom,
-        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in served},
+        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in served if not resource.custom or r is resource},
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
 

@@ -35,8 +35,12 @@ def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Resp
 
 def shown(scope: Scope, obj: Object) -> Object:
     """The projection in its printed form. Raises StatusError where the object has nothing to project."""
-    printed: Object = printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
-    return printed
+    return printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+
+
+def _shown_for_update(scope: Scope, obj: Object) -> Object:
+    projection = _projection(scope)
+    return printing.normalise(_subresource(scope).type, (projection.read_for_update or projection.read)(obj))
 
 
 def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:
@@ -46,7 +50,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
     def build(old: Object | None) -> Object:
         assert old is not None
         old = versions.from_storage(scope.resource, old)
-        before = shown(scope, old)
+        before = _shown_for_update(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:
             before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
@@ -58,7 +62,8 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
         written: Object = versions.copied(projection.write(old, changed))
         meta, scale = written["metadata"], changed["metadata"]
-        meta["resourceVersion"] = scale.get("resourceVersion", "")
+        if scale.get("resourceVersion") or not scope.resource.custom:
+            meta["resourceVersion"] = scale.get("resourceVersion", "")
         meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))
         return written
 

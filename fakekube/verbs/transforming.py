@@ -42,8 +42,7 @@ def object_response(
     """One object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
-        metadata = {"resourceVersion": shown.object["metadata"].get("resourceVersion", "")}
-        return _table(scope, chosen, code, [(stored, shown)], metadata)
+        return _table(scope, chosen, code, [(stored, shown)], _table_metadata(shown))
     if chosen.target.kind == "PartialObjectMetadataList":
         raise _not_acceptable(scope, "the requested object is not a list")
     form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
@@ -61,9 +60,18 @@ def list_response(
         return _table(scope, chosen, 200, zip(listing.documents, shown, strict=True), metadata)
     if chosen.target.kind == "PartialObjectMetadata":
         raise _not_acceptable(scope, "the requested object is a list", "List")
+    if not shown and chosen.format != "protobuf":
+        return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
     form, kind = formats.format_of(chosen), partial.kind(api_version)
     parts = [form.part(partial.partial_document(document, api_version), kind) for document in shown]
     return _response(chosen, 200, form.list(parts, partial.list_kind(api_version), metadata))
+
+
+def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
+    """A list that nothing was ever appended to: its items are null."""
+    empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
+    form = formats.format_of(chosen)
+    return _response(chosen, 200, form.object(form.part(Document(empty), kind), kind))
 
 
 def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
@@ -110,6 +118,12 @@ def _table(scope: Scope, chosen: MediaType, code: int, pairs: Pairs, metadata: O
     return _response(chosen, code, form.object(form.part(Document(made), kind), kind))
 
 
+def _table_metadata(shown: Document) -> Object:
+    """The ListMeta of a table with one row (what a dry run creates has no revision)."""
+    revision = shown.object["metadata"].get("resourceVersion")
+    return {"resourceVersion": revision} if revision else {}
+
+
 def _table_kind(api_version: str) -> Kind:
     return Kind(api_version, "Table", custom=True)
 
@@ -117,6 +131,8 @@ def _table_kind(api_version: str) -> Kind:
 def _convertor(scope: Scope) -> TableConvertor:
     resource, subresource = scope.resource, scope.subresource
     if subresource is not None and subresource.projection is not None:
+        if resource.custom:
+            return custom.convertor(())
         return table.convertor_for("autoscaling", "v1", "scales", scale=True)
     if resource.custom:
         return custom.convertor(resource.printer_columns)
@@ -172,11 +188,10 @@ class EventTransform:
     def __call__(self, stored: Document, shown: Document) -> Document:
         if not self._is_table:
             return partial.partial_document(shown, self._api_version)
-        metadata = {"resourceVersion": shown.object["metadata"].get("resourceVersion", "")}
         headers, self._headers = self._headers, False
         now = self._scope.backend.clock.now()
         row = self._rows.row(stored, shown)
-        made = table.table(self._convertor, self._api_version, [row], metadata, now, headers=headers)
+        made = table.table(self._convertor, self._api_version, [row], _table_metadata(shown), now, headers=headers)
         return Document(made)
 
 

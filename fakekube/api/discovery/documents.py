@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from fakekube.api.discovery.versions import preference
+from fakekube.resources.precedence import preference
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.subresources import Subresource
 

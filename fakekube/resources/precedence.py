@@ -1,4 +1,4 @@
-"""The order of the versions of a custom group: stable before beta before alpha, then higher numbers first.
+"""The order in which the versions of a custom group are preferred: stable before beta before alpha, then higher numbers first.
 
 What does not look like a version of Kubernetes comes last, by the alphabet.
 
