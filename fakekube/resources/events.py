@@ -53,6 +53,7 @@ class EventStrategy(Strategy):
 
     create_on_update = True
     cached = False
+    collects_garbage = False
     checks_metadata = False
     checks_metadata_update = False
 

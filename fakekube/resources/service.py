@@ -44,6 +44,7 @@ class ServiceStrategy(Strategy):
     """See the module."""
 
     create_on_update = True
+    delete_returns_object = True
     has_status = True
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:

@@ -36,6 +36,8 @@ def handle(scope: Scope) -> Response:
 
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
     def build(old: Object | None) -> Object:
+        if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
+            raise scope.not_found()
         scope.request.warnings[:] = warnings_before
         live = None if old is None else versions.from_storage(scope.resource, old)
         obj = versions.to_storage(scope.resource, patch(live))

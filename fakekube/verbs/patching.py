@@ -92,7 +92,10 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
         patched = strategic.apply(scope.type, whole(scope, live), document)
-        obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+        try:
+            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+        except bodies.Problem as problem:
+            raise strategic.misfit(scope.type, patched, document, problem.message) from None
         findings = [*duplicates, *sorted(unknown)] if strict else []
         if findings and options.field_validation == "Strict":
             raise strategic.misfit(scope.type, patched, document, f"strict decoding error: {', '.join(findings)}")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fakekube.codecs.document import Document
-from fakekube.errors import status
+from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object
 from fakekube.store import Compacted, FutureRevision, Record
 from fakekube.verbs import continuation
@@ -65,7 +65,7 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
         try:
             wanted = parse_resource_version(resource_version)
         except ValueError as problem:
-            raise status.generic(500, "", str(problem)) from None
+            raise _unreadable_revision(scope, str(problem)) from None
         wait_for_revision(scope, wanted)
     if scope.resource.computed is not None:
         return _computed(scope, scope.resource.computed())
@@ -73,6 +73,13 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
     if record is None:
         raise scope.not_found()
     return record
+
+
+def _unreadable_revision(scope: Scope, problem: str) -> StatusError:
+    """The storage explains what the watch cache only passes on."""
+    if scope.resource.strategy.cached:
+        return status.generic(500, "", problem)
+    return status.bad_request(f"invalid resource version: {problem}")
 
 
 def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
@@ -139,13 +146,17 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
 
 
 def _view(scope: Scope, options: ListOptions) -> View:
-    """The table of resourceVersion, resourceVersionMatch, limit and continue."""
+    """The table of resourceVersion, resourceVersionMatch, limit and continue.
+
+    Where one name is asked for (and no continue) there are no pages: the limit means nothing.
+    """
     cached = scope.resource.strategy.cached
-    limit = 0 if options.resource_version == "0" and cached else max(options.limit, 0)
+    single = _single_name(scope, options) is not None
+    limit = 0 if single or (options.resource_version == "0" and cached) else max(options.limit, 0)
     if options.token:
+        place = continuation.decode(options.token)
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
-        place = continuation.decode(options.token)
         revision = None if place.revision < 0 else place.revision
         return View(revision, scope.prefix + place.start, limit)
     try:
@@ -182,8 +193,8 @@ _STEP = 500
 def _selected_page(
     scope: Scope, options: ListOptions, view: View, matches: Callable[[Object], bool],
 ) -> Listing:
-    name = options.fields.exact("metadata.name")
-    if name is not None and (scope.namespace or not scope.resource.namespaced):
+    name = _single_name(scope, options)
+    if name is not None:
         return _single(scope, view, name, matches)
     if not view.limit:
         page = scope.bucket.page(scope.prefix, start=view.start, revision=view.revision)
@@ -212,6 +223,13 @@ def _selected(
         return [record.value for record in records if matches(record.value.object)]
     has_labels = options.labels.matches
     return [record.value for record in records if has_labels(record.value.object["metadata"].get("labels"))]
+
+
+def _single_name(scope: Scope, options: ListOptions) -> str | None:
+    """The name of the only object that can match, if the selectors name it and its key is known."""
+    if options.token or (scope.resource.namespaced and not scope.namespace):
+        return None
+    return options.fields.exact("metadata.name")
 
 
 def _single(scope: Scope, view: View, name: str, matches: Callable[[Object], bool]) -> Listing:

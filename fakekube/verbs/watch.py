@@ -83,8 +83,9 @@ class WatchStream:
         """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
         try:
             self._cursor = self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached)
-        except Compacted:
-            self.fail(status.expired(TOO_OLD_WATCH))
+        except Compacted as lost:
+            too_old = f"too old resource version: {revision} ({lost.revision})"
+            self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool) -> None:
         """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that."""
