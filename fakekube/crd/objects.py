@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.crd.structural import has_default
+from fakekube.errors import field
 from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Shape, Type
 
-__all__ = ["MetadataError", "default", "metadata_of", "prune", "read", "sorted_tree"]
+__all__ = ["MetadataError", "default", "drop_nulls", "metadata_of", "prune", "read", "sorted_tree"]
 
 Object = dict[str, Any]
 
@@ -53,6 +54,7 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
     findings: list[str] = []
     if known:
         value, pruned = prune(type_, value)
+        drop_nulls(type_, value)
         findings = [f'unknown field "{path}"' for path in pruned]
     if "metadata" in value:
         meta, unknown = metadata_of(value["metadata"])
@@ -91,17 +93,18 @@ def _keeps_all(type_: Type) -> bool:
 
 def _prune_object(type_: Type, value: Object, path: str, pruned: list[str], *, is_resource: bool) -> Object:
     if type_.shape is Shape.MAP:
-        assert type_.items is not None
-        return {name: _prune(type_.items, item, _below(path, name), pruned) for name, item in value.items()}
+        items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
+        assert items is not None
+        return {name: _prune(items, item, _below(path, name), pruned) for name, item in value.items()}
     fields = type_.fields if type_.shape is Shape.STRUCT else {}
     keeps = _keeps_all(type_)
     result: Object = {}
     for name, item in value.items():
-        field = fields.get(name)
+        known = fields.get(name)
         if is_resource and name in _TYPE_META:
             result[name] = _embedded_metadata(item, path, pruned) if path and name == "metadata" else item
-        elif field is not None:
-            result[name] = _prune(field.type, item, _below(path, name), pruned)
+        elif known is not None:
+            result[name] = _prune(known.type, item, _below(path, name), pruned)
         elif keeps:
             result[name] = item
         else:
@@ -110,11 +113,12 @@ def _prune_object(type_: Type, value: Object, path: str, pruned: list[str], *, i
 
 
 def _embedded_metadata(value: Any, path: str, pruned: list[str]) -> Any:
-    """The metadata of an object within an object; what cannot be read is left to validation."""
+    """The metadata of an object within an object. Raises MetadataError."""
     try:
         meta, unknown = metadata_of(value)
-    except MetadataError:
-        return value
+    except MetadataError as error:
+        at = f"{path}.metadata"
+        raise MetadataError(f"{at}: {field.invalid(at, value, str(error)).body}") from None
     pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return meta
 
@@ -123,46 +127,54 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# ---------------------------------------------------------------- defaulting
+# ---------------------------------------------------------------- nulls and defaults
+
+
+def drop_nulls(type_: Type, value: Any) -> None:
+    """Drop the nulls that are not allowed and have no default, of a tree of one's own, in place."""
+    if isinstance(value, dict):
+        for name in list(value):
+            below = _type_at(type_, name)
+            if below is not None and value[name] is None and below.keywords and not below.nullable and not has_default(below):
+                del value[name]
+            elif below is not None:
+                drop_nulls(below, value[name])
+    elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
+        for item in value:
+            drop_nulls(type_.items, item)
+
+
+def _type_at(type_: Type, name: str) -> Type | None:
+    if type_.shape is Shape.MAP:
+        return type_.items
+    found = type_.fields.get(name) if type_.shape is Shape.STRUCT else None
+    return found.type if found else None
 
 
 def default(type_: Type, value: Any) -> None:
-    """Fill in the defaults of a tree of one's own, and drop the nulls that are not allowed, in place."""
+    """Fill in the defaults of a tree of one's own, in place; they also replace nulls that are not allowed."""
     if isinstance(value, dict):
         if type_.shape is Shape.MAP and type_.items is not None:
-            _default_values(type_.items, value)
+            for name in value:
+                _default_null(type_.items, value, name)
+                default(type_.items, value[name])
         elif type_.shape is Shape.STRUCT:
-            _default_fields(type_, value)
+            for name, known in type_.fields.items():
+                if name not in value and has_default(known.type):
+                    value[name] = sorted_tree(known.type.default)
+                elif name in value:
+                    _default_null(known.type, value, name)
+                if name in value:
+                    default(known.type, value[name])
     elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
-        for index, item in enumerate(value):
-            if item is None and not type_.items.nullable and has_default(type_.items):
-                value[index] = sorted_tree(type_.items.default)
+        for index in range(len(value)):
+            _default_null(type_.items, value, index)
             default(type_.items, value[index])
 
 
-def _default_fields(type_: Type, value: Object) -> None:
-    for name, field in type_.fields.items():
-        absent = name not in value
-        is_null = not absent and value[name] is None and not field.type.nullable
-        if (absent or is_null) and has_default(field.type):
-            value[name] = sorted_tree(field.type.default)
-        elif is_null and field.type.shape is not Shape.ANY:
-            del value[name]
-        elif is_null and field.type.keywords:
-            del value[name]
-        if name in value:
-            default(field.type, value[name])
-
-
-def _default_values(items: Type, value: Object) -> None:
-    for name in list(value):
-        if value[name] is None and not items.nullable:
-            if has_default(items):
-                value[name] = sorted_tree(items.default)
-            elif items.keywords:
-                del value[name]
-                continue
-        default(items, value[name])
+def _default_null(type_: Type, container: Any, key: Any) -> None:
+    if container[key] is None and not type_.nullable and has_default(type_):
+        container[key] = sorted_tree(type_.default)
 
 
 # ---------------------------------------------------------------- the stored form

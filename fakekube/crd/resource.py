@@ -119,8 +119,10 @@ def _shown(version: Version, made: Mapping[str, Version], obj: Object) -> Object
     """A stored object as a version shows it; the version in which it is stored says what is known and defaulted."""
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
     shown, _ = objects.prune(stored.type, obj)
+    objects.drop_nulls(stored.type, shown)
     objects.default(stored.type, shown)
     if stored is not version:
         shown, _ = objects.prune(version.type, {**shown, "apiVersion": version.gvk.api_version})
+        objects.drop_nulls(version.type, shown)
     result: Object = objects.sorted_tree(shown)
     return result

@@ -62,8 +62,11 @@ def _kind(value: Any) -> str:
 def _type_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     wanted = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema["type"]] if schema.get("type") else []
     kind = _kind(value)
-    if kind == "number" and isinstance(value, float) and value.is_integer():
-        kind = "integer" if "integer" in wanted else "number"
+    if isinstance(value, float) and value.is_integer() and "integer" in wanted:
+        if abs(value) < 2**63:
+            kind = "integer"
+        elif schema.get("format"):
+            wanted, kind = [schema["format"]], "float64"
     if wanted and kind not in wanted and not (kind == "integer" and "number" in wanted):
         yield field.type_invalid(path, kind, f'{path} in body must be of type {",".join(wanted)}: "{kind}"')
         return
@@ -119,6 +122,9 @@ def _search(pattern: str, value: str) -> bool:
 
 _INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
+#: Of 32 bits.
+_LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
+
 
 def _number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
     if schema.get("type") == "integer":
@@ -126,6 +132,8 @@ def _number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldErr
         if (isinstance(value, float) and not value.is_integer()) or int(value) not in allowed:
             named = f"with format {schema['format']}" if schema.get("format") else "(default format)"
             yield field.invalid("", "", f"Checked value must be of type integer {named} in {path}")
+    elif schema.get("format") == "float" and abs(value) > _LARGEST_FLOAT:
+        yield field.invalid("", "", f"Checked value must be of type number with format float in {path}")
     step = schema.get("multipleOf")
     if step is not None and not _is_multiple(value, step):
         yield field.invalid(path, value, f"{path} in body should be a multiple of {_number(step)}")
@@ -202,7 +210,8 @@ def _object_errors(schema: Schema, value: Mapping[str, Any], path: str, before: 
     for name in sorted(value):
         schema_of = properties.get(name, values)
         if isinstance(schema_of, Mapping):
-            yield from value_errors(schema_of, value[name], _below(path, name), old.get(name, NONE_BEFORE))
+            place = _below(path, name) if name in properties else f"{path}.{name}"
+            yield from value_errors(schema_of, value[name], place, old.get(name, NONE_BEFORE))
 
 
 def _below(path: str, name: str) -> str:

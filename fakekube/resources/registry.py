@@ -111,7 +111,8 @@ class Resource:
         """An accepted object in the form in which it is stored: equal objects have equal encodings."""
         if self.keep is not None:
             return self.keep(obj)
-        return printing.normalise(self.storage_type, obj)
+        printed: dict[str, Any] = printing.normalise(self.storage_type, obj)
+        return printed
 
     def field_label(self, label: str) -> str:
         """The name by which the stored object knows a field label of this version.

@@ -95,7 +95,8 @@ def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Obj
         _, obj, strict = _custom(scope, Parsed(value), json.dumps(value))
         return obj, strict if wants_strict else []
     if isinstance(value, dict) and not value.get("apiVersion"):  # without a version nothing is known of its fields
-        return {}, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
+        nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
     return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
 
@@ -233,8 +234,9 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes) -> tuple[GVK, Object, lis
     if not kind.kind:
         raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
     try:
+        value = json.untyped(value)
         obj, strict = custom_objects.read(scope.resource.type, value, known=(kind.group, kind.kind) == (scope.kind.group, scope.kind.kind))
-    except custom_objects.MetadataError as error:
+    except (custom_objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
 

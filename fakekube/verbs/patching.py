@@ -134,7 +134,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
     def change(live: Object | None) -> Object:
         merged = managers.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
         try:
-            obj, _ = bodies.decode_patched(scope, whole(scope, merged), wants_strict=False)
+            obj = merged if scope.is_custom else bodies.decode_patched(scope, whole(scope, merged), wants_strict=False)[0]
         except bodies.Problem as problem:
             raise managers.misfit(scope, configuration, problem.message) from None
         scope.default(obj)
@@ -191,7 +191,8 @@ def _refused(patched: Any, problem: str) -> status.StatusError:
 
 
 def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
-    scope.default(obj)
+    if obj:  # else it has lost its name, and is refused below
+        scope.default(obj)
     obj.setdefault("metadata", {})
     return _named(scope, managers.updated(scope, live, obj, options.field_manager))
 

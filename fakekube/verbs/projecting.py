@@ -35,12 +35,14 @@ def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Resp
 
 def shown(scope: Scope, obj: Object) -> Object:
     """The projection in its printed form. Raises StatusError where the object has nothing to project."""
-    return printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+    printed: Object = printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
+    return printed
 
 
 def _shown_for_update(scope: Scope, obj: Object) -> Object:
     projection = _projection(scope)
-    return printing.normalise(_subresource(scope).type, (projection.read_for_update or projection.read)(obj))
+    printed: Object = printing.normalise(_subresource(scope).type, (projection.read_for_update or projection.read)(obj))
+    return printed
 
 
 def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:

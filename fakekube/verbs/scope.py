@@ -133,5 +133,8 @@ class Scope:
     def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
         """422 of the object in this request."""
         name = obj.get("metadata", {}).get("name", "")
-        kind = obj.get("kind", "") if self.resource.custom else self.resource.kind
-        return status.invalid(self.resource.group, kind, name, errors)
+        resource = self.resource
+        if resource.custom:
+            return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
+        stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
+        return status.invalid(stored_group, resource.kind, name, errors)

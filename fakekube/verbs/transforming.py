@@ -132,7 +132,7 @@ def _convertor(scope: Scope) -> TableConvertor:
     resource, subresource = scope.resource, scope.subresource
     if subresource is not None and subresource.projection is not None:
         if resource.custom:
-            return custom.convertor(())
+            return custom.convertor(custom.SCALE_COLUMNS)
         return table.convertor_for("autoscaling", "v1", "scales", scale=True)
     if resource.custom:
         return custom.convertor(resource.printer_columns)

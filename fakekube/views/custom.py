@@ -16,12 +16,19 @@ from fakekube.views import jsonpath
 from fakekube.views.printers.texts import UNKNOWN, Object, name, since
 from fakekube.views.table import TableConvertor
 
-__all__ = ["convertor"]
+__all__ = ["SCALE_COLUMNS", "convertor"]
 
 Column = Mapping[str, Any]
 
 #: What a definition without columns gets.
 _AGE: Final[Sequence[Column]] = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)
+
+#: What tables show of the scale of a custom resource.
+SCALE_COLUMNS: Final[Sequence[Column]] = (
+    {"name": "Desired", "type": "integer", "description": "Number of desired replicas", "jsonPath": ".spec.replicas"},
+    {"name": "Available", "type": "integer", "description": "Number of actual replicas", "jsonPath": ".status.replicas"},
+    *_AGE,
+)
 
 _NAME: Final[Column] = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
 
