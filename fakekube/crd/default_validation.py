@@ -74,7 +74,8 @@ def _value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool) -> It
             yield from found
             return
     for error in value_errors(_without_int_or_string(schema), value):
-        yield FieldError(error.type, f"{path}.{error.path}" if error.path else path, error.value, error.detail)
+        place = f"{path}.{error.path.removeprefix('.')}" if error.path else path
+        yield FieldError(error.type, place, error.value, error.detail)
 
 
 def _without_int_or_string(schema: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fakekube.crd.authorities import authority_errors
-from fakekube.crd.internal_form import Spec, internal_spec, internal_versions
+from fakekube.crd.internal_form import Spec, internal_spec, internal_versions, subschemas
 from fakekube.crd.schema_paths import SchemaPathError, place_at
 from fakekube.crd.schema_validation import schema_errors
 from fakekube.crd.structural_validation import structural_problem
@@ -86,23 +86,11 @@ def _missing_schemas(spec: Spec) -> Iterator[FieldError]:
 
 def _has_defaults(spec: Spec) -> bool:
     parts = [spec.get("validation"), *(version.get("schema") for version in _versions(spec))]
-    return any(_mentions(schema, "default") for part in parts if (schema := _schema_of(part)))
+    return any(_says_default(schema) for part in parts if (schema := _schema_of(part)))
 
 
-_SUBSCHEMAS = ("properties", "patternProperties", "definitions", "dependencies")
-
-
-def _mentions(schema: Any, keyword: str) -> bool:
-    """Does a schema, or one within it, say something by a keyword?"""
-    if isinstance(schema, list):
-        return any(_mentions(part, keyword) for part in schema)
-    if not isinstance(schema, Mapping):
-        return False
-    if schema.get(keyword) is not None:
-        return True
-    below = [part for name in _SUBSCHEMAS for part in (schema.get(name) or {}).values()]
-    nested = ("items", "allOf", "anyOf", "oneOf", "not", "additionalProperties", "additionalItems")
-    return any(_mentions(part, keyword) for part in [*below, *(schema.get(name) for name in nested)])
+def _says_default(schema: Part) -> bool:
+    return schema.get("default") is not None or any(_says_default(part) for part in subschemas(schema))
 
 
 # ---------------------------------------------------------------- versions

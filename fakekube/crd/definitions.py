@@ -22,6 +22,8 @@ from fakekube.crd.definition_validation import (
     stored_version_errors,
 )
 from fakekube.crd.formats import FORMATS
+from fakekube.crd.internal_form import Schema, subschemas
+from fakekube.crd.objects import sorted_tree
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
@@ -40,6 +42,7 @@ class DefinitionStrategy(Strategy):
     has_status = True
     generation = True
     terminates = True
+    standard_finalizers = False
     checks_metadata = False
 
     def default(self, obj: Object) -> None:
@@ -52,6 +55,9 @@ class DefinitionStrategy(Strategy):
             spec_names["listKind"] = f"{kind}List"
         if spec.get("conversion") is None:
             spec["conversion"] = {"strategy": "None"}
+        _drop_empty_webhook(spec["conversion"])
+        for version in spec.get("versions") or ():
+            _sort_values((version.get("schema") or {}).get("openAPIV3Schema"))
         storage = _storage_version(spec)
         status = obj.get("status") or {}
         if storage is not None and not status.get("storedVersions"):
@@ -72,7 +78,7 @@ class DefinitionStrategy(Strategy):
             wrong = [] if name == required_name else ['must be spec.names.plural+"."+spec.group']
             return names.dns_subdomain(name, prefix) + wrong
 
-        errors = validate_object_meta(obj["metadata"], False, name_errors)
+        errors = validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False)
         return errors + _errors(obj, None, spec_errors(spec, checks_authorities=False))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -111,6 +117,7 @@ class DefinitionStatusStrategy(Strategy):
     """/status: metadata may change, too."""
 
     unconditional_update = False
+    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         DefinitionStrategy().default(obj)
@@ -133,6 +140,26 @@ def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[F
         *stored_version_errors(status.get("storedVersions") or (), spec.get("versions") or ()),
         *approval_errors(obj, old), *preserve_errors(spec),
     ]
+
+
+# ---------------------------------------------------------------- the form of what is kept
+
+
+def _drop_empty_webhook(conversion: dict[str, Any]) -> None:
+    webhook = conversion.get("webhook")
+    if webhook is not None and webhook.get("clientConfig") is None and not webhook.get("conversionReviewVersions"):
+        del conversion["webhook"]
+
+
+def _sort_values(schema: Any) -> None:
+    """Values of any form are Go maps for a while, which have no order."""
+    if schema is None:
+        return
+    for name in ("default", "example", "enum"):
+        if isinstance(schema.get(name), dict | list):
+            schema[name] = sorted_tree(schema[name])
+    for part in subschemas(schema):
+        _sort_values(part)
 
 
 # ---------------------------------------------------------------- versions and states
@@ -175,19 +202,13 @@ def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
         yield from _formats_in((version.get("schema") or {}).get("openAPIV3Schema"))
 
 
-def _formats_in(schema: Any) -> Iterator[str]:
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _formats_in(part)
-    if not isinstance(schema, Mapping):
+def _formats_in(schema: Schema | None) -> Iterator[str]:
+    if schema is None:
         return
     format_, kind = schema.get("format", ""), schema.get("type", "")
     is_string = kind in ("", "string")
     known = _STRINGS if is_string else _NUMBERS.get(kind, frozenset())
     if format_ and (format_.replace("-", "") if is_string else format_) not in known:
         yield format_
-    for name in ("items", "allOf", "anyOf", "oneOf", "not"):
-        yield from _formats_in(schema.get(name))
-    for _, part in sorted((schema.get("properties") or {}).items()):
+    for part in subschemas(schema):
         yield from _formats_in(part)
-    yield from _formats_in(schema.get("additionalProperties"))

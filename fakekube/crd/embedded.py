@@ -26,11 +26,11 @@ def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldEr
         if type_.embedded_resource:
             yield from _type_meta_errors(value, path)
             if "metadata" in value:
-                yield from _metadata_errors(value["metadata"], f"{path}.metadata")
+                yield from _metadata_errors(value["metadata"], _below(path, "metadata"))
         fields = type_.fields if type_.shape is Shape.STRUCT else {}
         for name in sorted(value):
             if name in fields:
-                yield from embedded_errors(fields[name].type, value[name], f"{path}.{name}" if path else name)
+                yield from embedded_errors(fields[name].type, value[name], _below(path, name))
             elif type_.shape is Shape.MAP and type_.items is not None:
                 yield from embedded_errors(type_.items, value[name], f"{path}[{name}]")
     elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
@@ -38,17 +38,21 @@ def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldEr
             yield from embedded_errors(type_.items, item, f"{path}[{index}]")
 
 
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
 def _type_meta_errors(value: dict[str, Any], path: str) -> Iterator[FieldError]:
     checks = {"apiVersion": _version_problem, "kind": _kind_problem}
-    yield from (field.required(f"{path}.{name}") for name in checks if name not in value)
+    yield from (field.required(_below(path, name)) for name in checks if name not in value)
     for name, problem_of in checks.items():
-        found = value.get(name)
+        found, place = value.get(name), _below(path, name)
         if name in value and not isinstance(found, str):
-            yield field.invalid(f"{path}.{name}", found, "must be a string")
+            yield field.invalid(place, found, "must be a string")
         elif found == "":
-            yield field.invalid(f"{path}.{name}", found, "must not be empty")
+            yield field.invalid(place, found, "must not be empty")
         elif isinstance(found, str) and (problem := problem_of(found)):
-            yield field.invalid(f"{path}.{name}", found, problem)
+            yield field.invalid(place, found, problem)
 
 
 def _version_problem(text: str) -> str:
@@ -66,4 +70,5 @@ def _metadata_errors(value: Any, path: str) -> list[FieldError]:
     except MetadataError as error:
         return [field.invalid(path, value, str(error))]
     named = {**meta, "name": meta.get("name") or _ANY_NAME}
-    return validate_object_meta(named, bool(meta.get("namespace")), names.path_segment, path=path, standard_finalizers=False)
+    namespaced = bool(meta.get("namespace"))
+    return validate_object_meta(named, namespaced, names.path_segment, path=path, standard_finalizers=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["SCHEMA_FIELDS", "Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields"]
+__all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields", "subschemas"]
 
 Schema = Mapping[str, Any]
 Spec = Mapping[str, Any]
@@ -72,7 +72,7 @@ def _struct(value: Mapping[str, Any] | None, fields: Fields) -> dict[str, Any] |
 
 def internal_schema(schema: Schema | None) -> dict[str, Any] | None:
     """A JSONSchemaProps as the internal type is printed."""
-    return _struct(schema, SCHEMA_FIELDS)
+    return _struct(schema, _SCHEMA_FIELDS)
 
 
 def _items(value: Any) -> Any:
@@ -105,7 +105,7 @@ def _documentation(value: Mapping[str, Any] | None) -> Any:
 
 
 #: (Go's name, name in JSON, zero value, how the value is printed), in the order of the type.
-SCHEMA_FIELDS: Fields = (
+_SCHEMA_FIELDS: Fields = (
     ("ID", "id", "", _same), ("Schema", "$schema", "", _same), ("Ref", "$ref", None, _same),
     ("Description", "description", "", _same), ("Type", "type", "", _same), ("Nullable", "nullable", False, _same),
     ("Format", "format", "", _same), ("Title", "title", "", _same), ("Default", "default", None, _same),
@@ -174,8 +174,25 @@ _EMPTY_IS_UNSET = frozenset({"enum", "allOf", "anyOf", "oneOf", "properties"})
 
 def set_fields(schema: Schema) -> Iterator[tuple[str, str]]:
     """(Go's name, name in JSON) of what a schema says: all that is not the zero value of its field."""
-    for go, name, zero, _ in SCHEMA_FIELDS:
+    for go, name, zero, _ in _SCHEMA_FIELDS:
         value = schema.get(name, zero)
         if value is zero or (zero == "" and value == "") or (name in _EMPTY_IS_UNSET and not value):
             continue
         yield go, name
+
+
+#: Keywords that hold one schema or several; those that hold schemas by name.
+_NESTED = ("items", "allOf", "anyOf", "oneOf", "not")
+_NAMED = ("properties", "patternProperties", "definitions", "dependencies")
+
+
+def subschemas(schema: Schema) -> Iterator[Schema]:
+    """The schemas right below a schema, whatever it says with them; those with names sorted."""
+    several = [schema.get(name) for name in _NESTED]
+    named = [schema.get(name) or {} for name in _NAMED]
+    several += [parts[name] for parts in named for name in sorted(parts)]
+    for part in [*several, schema.get("additionalProperties"), schema.get("additionalItems")]:
+        if isinstance(part, Mapping):
+            yield part
+        elif isinstance(part, list):
+            yield from (item for item in part if isinstance(item, Mapping))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
-import re2
+import re2  # type: ignore[import-untyped]
 
 from fakekube.crd.internal_form import Schema, set_fields
 from fakekube.errors import FieldError
