@@ -44,6 +44,8 @@ def object_response(
     if chosen.target.kind == "Table":
         return _table(scope, chosen, code, [(stored, shown)], _table_metadata(shown))
     if chosen.target.kind == "PartialObjectMetadataList":
+        if scope.resource.custom:
+            raise StatusError(500, "", "content is not a list")
         raise _not_acceptable(scope, "the requested object is not a list")
     form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
     document = partial.partial_document(shown, chosen.target.api_version)
