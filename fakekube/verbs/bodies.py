@@ -31,6 +31,10 @@ __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_n
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
+
+#: Bodies in an old version that endpoints of a newer one take.
+_SAME_AS = {GVK("policy", "v1beta1", "Eviction"): GVK("policy", "v1", "Eviction")}
+
 _SCHEME = "pkg/runtime/scheme.go:111"
 
 
@@ -76,6 +80,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
         kind, obj, strict = _custom(scope, parsed, body)
     else:
         kind = _kind_of(parsed.value, scope.kind, body)
+        kind = _SAME_AS.get(kind, kind)
         if scope.resource.custom and kind != scope.kind:  # a scheme that knows nothing but the scale
             raise status.bad_request(f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"')
         obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
