@@ -59,7 +59,7 @@ class Cluster:
     def __init__(
         self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
         feature_gates: Mapping[str, bool] | None = None, compaction_interval: float | None = None,
-        store: Store[Document] | None = None,
+        store: Store[Document] | None = None, clock: Clock | None = None,
     ) -> None:
         self._controllers = of_profile(profile)
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
@@ -67,7 +67,7 @@ class Cluster:
         self._retention = Retention() if compaction_interval is None else replace(
             Retention(), compaction_interval=compaction_interval
         )
-        self.clock = Clock()
+        self.clock = clock or Clock()
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
         self._machinery: Machinery = build(
             clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
@@ -271,9 +271,11 @@ class Cluster:
 
     def fork(self) -> Cluster:
         """An independent twin, not started, with the same objects and history."""
+        clock = self.clock.fork()
         return Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
-            feature_gates=self._settings.feature_gates, store=self._machinery.backend.store.fork(),
+            feature_gates=self._settings.feature_gates, clock=clock,
+            store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
 
     def compact(self) -> None:

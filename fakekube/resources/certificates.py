@@ -166,7 +166,7 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     old_spec, old_status = (old or {}).get("spec") or {}, (old or {}).get("status") or {}
     errors: list[FieldError] = []
-    problem = _problem_with_request(spec.get("request", ""))
+    problem = _problem_with_request(spec.get("request") or "")
     if problem:
         errors.append(invalid("spec.request", spec.get("request", ""), problem))
     errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())

@@ -89,6 +89,7 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
+    obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
     systemfields.fill(obj["metadata"], scope.backend.clock.now())
     finish = scope.strategy.begin_create(scope.context, obj)
     stored = False

@@ -17,7 +17,7 @@ from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.workloads import templates
 from fakekube.resources.workloads.counters import StatusNumbers
 from fakekube.resources.workloads.deployments import validate_replicated
-from fakekube.selectors import from_label_selector
+from fakekube.selectors import LabelRequirement, LabelSelector, Operator
 
 _WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
@@ -134,7 +134,8 @@ def _validate_controller(spec: Object, tolerance: Tolerance) -> list[FieldError]
     path = "spec.template"
     if template is None:
         return [*errors, required(path)]
-    errors += templates.matched_by(from_label_selector({"matchLabels": selector}), template, path)
+    wanted = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
+    errors += templates.matched_by(wanted, template, path)  # labels of a selector are not validated here
     errors += templates.validate_template(template, path, tolerance)
     return errors + templates.always_running(template, path, "ReplicationController")
 
