@@ -55,6 +55,6 @@ def sealed(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldErr
     return [forbidden(field, text) for field in changed]
 
 
-def size_of_base64(text: str) -> int:
-    """The number of bytes that a base64 text stands for."""
-    return len(text) // 4 * 3 - text[-2:].count("=")
+def size_of_base64(text: str | None) -> int:
+    """The number of bytes that a base64 text stands for; null is none."""
+    return len(text) // 4 * 3 - text[-2:].count("=") if text else 0

@@ -49,7 +49,7 @@ class SecretStrategy(Strategy):
             obj["type"] = old.get("type", "")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        data: Mapping[str, str] = obj.get("data") or {}
+        data: Mapping[str, str | None] = obj.get("data") or {}
         errors = data_keys(data, "data")
         if sum(map(size_of_base64, data.values())) > LARGEST_DATA:
             errors.append(too_long("data", LARGEST_DATA))
@@ -66,11 +66,11 @@ class SecretStrategy(Strategy):
         if obj.get("type") != TLS:
             return []
         data = obj.get("data") or {}
-        problem = key_pair_problem(*(b64decode(data.get(key, "")) for key in (CERTIFICATE, PRIVATE_KEY)))
+        problem = key_pair_problem(*(b64decode(data.get(key) or "") for key in (CERTIFICATE, PRIVATE_KEY)))
         return [problem] if problem else []
 
 
-def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> list[FieldError]:
+def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str | None]) -> list[FieldError]:
     """What the type of a secret asks for."""
     if type_ == SERVICE_ACCOUNT_TOKEN:
         path = f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]"
@@ -86,13 +86,13 @@ def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str]
     return []
 
 
-def _missing(data: Mapping[str, str], keys: tuple[str, ...]) -> list[FieldError]:
+def _missing(data: Mapping[str, str | None], keys: tuple[str, ...]) -> list[FieldError]:
     return [required(f"data[{key}]") for key in keys if key not in data]
 
 
-def _configuration(data: Mapping[str, str], key: str) -> list[FieldError]:
+def _configuration(data: Mapping[str, str | None], key: str) -> list[FieldError]:
     """The value under this key is a JSON object."""
     if key not in data:
         return [required(f"data[{key}]")]
-    problem = object_problem(b64decode(data[key]))
+    problem = object_problem(b64decode(data[key] or ""))
     return [invalid(f"data[{key}]", "<secret contents redacted>", problem)] if problem else []
