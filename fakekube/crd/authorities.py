@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from cryptography import x509
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
 
-__all__ = ["authority_errors"]
+__all__ = ["authority_errors", "trusts_soundly"]
 
 _BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 
@@ -24,6 +25,12 @@ def authority_errors(bundle: str, path: str) -> Iterator[FieldError]:
     problem = _problem(b64decode(bundle)) if bundle else ""
     if problem:
         yield invalid(path, bundle, f"unable to load root certificates: {problem}")
+
+
+def trusts_soundly(spec: Mapping[str, Any]) -> bool:
+    """Has the conversion webhook of a definition's spec a CA bundle that is fine, or none?"""
+    client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
+    return not list(authority_errors(client.get("caBundle", ""), ""))
 
 
 def _problem(pem: bytes) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from fakekube.crd.authorities import trusts_soundly
 from fakekube.resources.strategy import Object
 
 __all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state", "with_condition"]
@@ -70,11 +71,18 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
             return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
         return None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
-        return partial(
-            with_condition, type_="Established", status="True", reason="InitialNamesAccepted",
-            message="the initial names have been accepted", now=now,
-        )
+        return _established(obj, now)
     return None
+
+
+def _established(obj: Object, now: str) -> Change | None:
+    """Names are accepted; a conversion webhook that cannot be trusted holds everything up."""
+    status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
+    if not trusts_soundly(obj["spec"]):
+        status, reason, message = "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"
+    if condition(obj, "Established").get("reason") == reason:
+        return None
+    return partial(with_condition, type_="Established", status=status, reason=reason, message=message, now=now)
 
 
 def ended(obj: Object, now: str) -> Object:

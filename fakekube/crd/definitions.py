@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fakekube.crd.authorities import authority_errors
+from fakekube.crd.authorities import trusts_soundly
 from fakekube.crd.conditions import FINALIZER, is_true, with_condition
 from fakekube.crd.definition_validation import (
     approval_errors,
@@ -84,7 +84,7 @@ class DefinitionStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
         established = is_true(old, "Established")
-        errors = spec_errors(spec, checks_authorities=established and _has_sound_authorities(old_spec))
+        errors = spec_errors(spec, checks_authorities=established and trusts_soundly(old_spec))
         if established:
             errors += immutable_field(spec.get("scope", ""), old_spec.get("scope", ""), "spec.scope")
             errors += _same_name(spec, old_spec, "kind")
@@ -176,12 +176,6 @@ def _count_storage_version(obj: Object) -> None:
     stored = status.get("storedVersions") or []
     if storage is not None and storage not in stored:
         obj["status"] = {**status, "storedVersions": [*stored, storage]}
-
-
-def _has_sound_authorities(spec: Mapping[str, Any]) -> bool:
-    """A wrong CA bundle may stay wrong."""
-    client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
-    return not list(authority_errors(client.get("caBundle", ""), ""))
 
 
 def _same_name(spec: Mapping[str, Any], old_spec: Mapping[str, Any], name: str) -> list[FieldError]:
