@@ -81,6 +81,10 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.resources.flowcontrol:FlowSchemaStrategy",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "fakekube.resources.flowcontrol:PriorityLevelConfigurationStrategy",
     ("apiregistration.k8s.io", "apiservices"): "fakekube.resources.apiservices:APIServiceStrategy",
+    ("resource.k8s.io", "resourceclaims"): "fakekube.resources.resourceclaims:ResourceClaimStrategy",
+    ("resource.k8s.io", "resourceclaimtemplates"): "fakekube.resources.resourceclaims:ResourceClaimTemplateStrategy",
+    ("resource.k8s.io", "deviceclasses"): "fakekube.resources.resourceclaims:DeviceClassStrategy",
+    ("resource.k8s.io", "resourceslices"): "fakekube.resources.resourceslices:ResourceSliceStrategy",
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
@@ -124,6 +128,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.resources.flowcontrol:STATUS",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.resources.flowcontrol:STATUS",
     ("apiregistration.k8s.io", "apiservices/status"): "fakekube.resources.apiservices:STATUS",
+    ("resource.k8s.io", "resourceclaims/status"): "fakekube.resources.resourceclaims:STATUS",
 }
 
 #: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).

@@ -19,4 +19,4 @@ PATH = "/api/v1/componentstatuses"
 
 def statuses() -> Sequence[Object]:
     """All of them."""
-    return data.minor().bootstrap[PATH]
+    return [dict(row) for row in data.minor().bootstrap[PATH]]
