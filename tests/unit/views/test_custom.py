@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakekube.views import custom
+from tests.unit.views.rows import NOW, ago
+
+
+def column(type_: str, path: str, **more: Any) -> dict[str, Any]:
+    return {"name": "C", "type": type_, "jsonPath": path, **more}
+
+
+OBJECT: dict[str, Any] = {
+    "metadata": {"name": "x", "creationTimestamp": ago(hours=5)},
+    "spec": {"s": "text", "i": 5, "f": 1.5, "b": True, "d": ago(days=3), "n": None, "o": {"k": 1}, "l": [1, 2], "null": "null"},
+}
+
+
+@pytest.mark.parametrize(
+    ("type_", "path", "cell"),
+    [
+        ("string", ".spec.s", "text"), ("string", ".spec.i", "5"), ("string", ".spec.b", "true"), ("string", ".spec.o", '{"k":1}'),
+        ("string", ".spec.l[*]", "1"), ("string", ".spec.n", "<no value>"), ("string", ".spec.missing", None),
+        ("integer", ".spec.i", 5), ("integer", ".spec.f", 1), ("integer", ".spec.s", None), ("integer", ".spec.b", None),
+        ("number", ".spec.f", 1.5), ("number", ".spec.i", 5.0), ("number", ".spec.s", None),
+        ("boolean", ".spec.b", True), ("boolean", ".spec.i", None),
+        ("date", ".spec.d", "3d"), ("date", ".spec.s", "<invalid>"), ("date", ".spec.null", "<unknown>"), ("date", ".spec.i", None),
+        ("other", ".spec.s", None), ("string", ".spec.l[", None),
+    ],
+)  # fmt: skip
+def test_cells(type_: str, path: str, cell: Any) -> None:
+    assert custom.convertor([column(type_, path)]).cells(OBJECT, NOW) == ["x", cell]
+
+
+def test_columns() -> None:
+    made = custom.convertor([column("integer", ".a", format="int32", priority=1, description="d"), column("string", ".b")]).columns
+    described = "Custom resource definition column (in JSONPath format): .b"
+    assert [dict(one) for one in made] == [
+        {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
+        {"name": "C", "type": "integer", "format": "int32", "description": "d", "priority": 1},
+        {"name": "C", "type": "string", "format": "", "description": described, "priority": 0},
+    ]
+
+
+def test_without_columns_there_is_the_age() -> None:
+    convertor = custom.convertor([])
+    assert [one["name"] for one in convertor.columns] == ["Name", "Age"]
+    assert convertor.cells(OBJECT, NOW) == ["x", "5h"]
+
+
+def test_convertors_are_kept() -> None:
+    assert custom.convertor([column("string", ".a")]) is custom.convertor([column("string", ".a")])

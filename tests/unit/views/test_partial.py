@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from fakekube.codecs.document import Document
+from fakekube.views import partial
+
+V1 = "meta.k8s.io/v1"
+
+
+def test_metadata_only() -> None:
+    obj = {"spec": {}, "metadata": {"labels": {"a": "b"}, "name": "x", "creationTimestamp": None}}
+    made = partial.partial(obj, V1)
+    assert made == {"kind": "PartialObjectMetadata", "apiVersion": V1, "metadata": {"name": "x", "labels": {"a": "b"}}}
+    assert list(made["metadata"]) == ["name", "labels"]
+    assert partial.partial({}, "meta.k8s.io/v1beta1")["apiVersion"] == "meta.k8s.io/v1beta1"
+
+
+def test_it_is_made_once() -> None:
+    document = Document({"metadata": {"name": "x"}})
+    assert partial.partial_document(document, V1) is partial.partial_document(document, V1)
+    assert partial.partial_document(document, "meta.k8s.io/v1beta1").object["apiVersion"] == "meta.k8s.io/v1beta1"
+
+
+def test_it_has_a_protobuf_form() -> None:
+    assert partial.kind(V1).type is not None
+    assert partial.kind(V1) is partial.kind(V1)
+    assert partial.list_kind(V1).kind == "PartialObjectMetadataList"

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakekube.views import table
+from fakekube.views.table import DEFAULT, Row, TableConvertor, convertor_for
+from tests.unit.views.rows import NOW, ago
+
+API_VERSION = "meta.k8s.io/v1"
+
+
+def row(name: str, **obj: Any) -> Row:
+    stored = {"metadata": {"name": name, "creationTimestamp": ago(minutes=5)}, **obj}
+    return Row(stored, {"shown": name})
+
+
+def test_a_table() -> None:
+    made = table.table(convertor_for("", "v1", "configmaps"), API_VERSION, [row("a", data={"k": ""})], {"resourceVersion": "7"}, NOW)
+    assert made == {
+        "kind": "Table",
+        "apiVersion": API_VERSION,
+        "metadata": {"resourceVersion": "7"},
+        "columnDefinitions": [
+            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
+            {"name": "Data", "type": "string", "format": "", "description": "", "priority": 0},
+            {"name": "Age", "type": "string", "format": "", "description": "", "priority": 0},
+        ],
+        "rows": [{"cells": ["a", 1, "5m"], "object": {"shown": "a"}}],
+    }
+    assert list(made) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
+
+
+def test_later_events_have_no_columns() -> None:
+    for plural, group, repeated in (("configmaps", "", False), ("apiservices", "apiregistration.k8s.io", True)):
+        made = table.table(convertor_for(group, "v1", plural), API_VERSION, [], {}, NOW, headers=False)
+        assert (made["columnDefinitions"] is not None) is repeated
+
+
+def test_conditions_stand_before_the_object() -> None:
+    made = table.table(convertor_for("", "v1", "pods"), API_VERSION, [row("a", status={"phase": "Failed"})], {}, NOW)
+    assert list(made["rows"][0]) == ["cells", "conditions", "object"]
+
+
+def test_no_rows() -> None:
+    assert table.table(convertor_for("", "v1", "pods"), API_VERSION, [], {}, NOW)["rows"] == []
+    assert table.table(DEFAULT, API_VERSION, [], {}, NOW)["rows"] is None
+
+
+def test_rows_may_have_an_order() -> None:
+    rows = [row("b", spec={"matchingPrecedence": 5}), row("a", spec={"matchingPrecedence": 5}), row("c", spec={"matchingPrecedence": 1})]
+    made = table.table(convertor_for("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"), API_VERSION, rows, {}, NOW)
+    assert [made_row["cells"][0] for made_row in made["rows"]] == ["c", "a", "b"]
+
+
+def test_kinds_without_a_printer() -> None:
+    convertor = convertor_for("rbac.authorization.k8s.io", "v1", "roles")
+    assert [column["name"] for column in convertor.columns] == ["Name", "Created At"]
+    assert convertor.cells(row("a").stored, NOW) == ["a", "2026-01-10T11:55:00Z"]
+    assert convertor.cells({"metadata": {}}, NOW) == ["", "0001-01-01T00:00:00Z"]
+
+
+def test_scales() -> None:
+    convertor = convertor_for("apps", "v1", "deployments", scale=True)
+    assert [column["name"] for column in convertor.columns] == ["Name", "Desired", "Available", "Age"]
+    assert convertor.cells(row("a", spec={"replicas": 3}, status={"replicas": 2}).stored, NOW) == ["a", 3, 2, "5m"]
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "plural"), [(group, "v2" if group == "autoscaling" else "v1", plural) for group, plural in sorted(table._CELLS)]
+)
+def test_every_printer_has_a_cell_for_every_column(group: str, version: str, plural: str) -> None:
+    """And can print an object of nothing. (Addresses have a cell too many, as on the real server.)"""
+    convertor: TableConvertor = convertor_for(group, version, plural)
+    found = convertor.cells({"metadata": {"name": "x"}}, NOW)
+    assert len(found) == len(convertor.columns) + (plural == "ipaddresses")
+    assert all(isinstance(cell, str | int | bool) for cell in found)
+
+
+@pytest.mark.parametrize("value", ["", "None", "Metadata", "Object"])
+def test_what_rows_may_include(value: str) -> None:
+    assert table.include_object_error(value) == ""
+
+
+def test_what_rows_may_not_include() -> None:
+    assert table.include_object_error('a"') == (
+        "Unable to convert to Table as requested: includeObject: Invalid value: \"a\\\"\": must be 'Metadata', 'Object', 'None', or empty"
+    )
