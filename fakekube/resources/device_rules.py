@@ -70,6 +70,7 @@ def each_of_set(
     path: str,
     check: Check,
     key: Callable[[Any], Any],
+    *,
     most: int = MAX_ITEMS,
     shown: Callable[[Any], Any] | None = None,
 ) -> list[FieldError]:

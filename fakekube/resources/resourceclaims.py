@@ -192,7 +192,7 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if exactly is not None:
         return errors + _wanted(exactly, f"{path}.exactly")
     where = f"{path}.firstAvailable"
-    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), OPTIONS)
+    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS)
 
 
 def _option(option: Object, path: str) -> list[FieldError]:
@@ -304,7 +304,7 @@ def _allocated(status: Object) -> frozenset[str]:
 def _status(obj: Object, old: Object) -> list[FieldError]:
     status, before = obj.get("status") or {}, old.get("status") or {}
     reserved, path = status.get("reservedFor") or (), "status.reservedFor"
-    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), RESERVATIONS)
+    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS)
     errors += each_of_set(
         status.get("devices") or (),
         "status.devices",
@@ -360,7 +360,7 @@ def _network(network: Object, path: str) -> list[FieldError]:
     def address(text: Any, where: str) -> list[FieldError]:
         return addresses.interface_address(where, text)
 
-    return errors + each_of_set(network.get("ips") or (), f"{path}.ips", address, str, NETWORK_ADDRESSES)
+    return errors + each_of_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
 
 
 def _allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:

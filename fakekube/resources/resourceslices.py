@@ -132,10 +132,10 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
     )
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
-    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most)
+    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most)
     return errors + each_of_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
-        lambda item: item.get("name", ""), COUNTER_SETS,
+        lambda item: item.get("name", ""), most=COUNTER_SETS,
     )  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
         errors += each(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
     errors += each_of_set(
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),
-        lambda item: item.get("counterSet", ""), COUNTER_SETS_OF_DEVICE,
+        lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE,
     )  # fmt: skip
     return errors + _device_place(device, path, per_device) + binding_conditions(device, path)
 
@@ -321,7 +321,7 @@ def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path
         text = f"option is larger than capacity value: {whole}"
         return [invalid(where, str(value), text)] if value > whole else []
 
-    errors += each_of_set(values, path, fits, lambda value: str(value.value()), OPTIONS)
+    errors += each_of_set(values, path, fits, lambda value: str(value.value()), most=OPTIONS)
     if len(values) > OPTIONS or default not in values:
         errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
     return errors
