@@ -8,9 +8,11 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strate
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from fakekube.cel import Rules, compile_rules
 from fakekube.crd import objects
 from fakekube.crd.embedded import embedded_errors
 from fakekube.crd.scale import scale_errors, scale_status_errors
@@ -38,7 +40,7 @@ _UNCHECKED = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Version:
     """What a definition says of one of its versions, ready for use."""
 
@@ -50,17 +52,11 @@ class Version:
     scale: Mapping[str, str] | None = None
     ending: bool = False
     """Its definition is being deleted: nothing may be created any more."""
-    has_rules: bool = field(init=False)
-    """Are there x-kubernetes-validations anywhere?"""
 
-    def __post_init__(self) -> None:
-        self.has_rules = _has_rules(self.schema)
-
-
-def _has_rules(schema: Any) -> bool:
-    if isinstance(schema, Mapping):
-        return "x-kubernetes-validations" in schema or any(_has_rules(part) for part in schema.values())
-    return isinstance(schema, list) and any(_has_rules(part) for part in schema)
+    @cached_property
+    def rules(self) -> Rules | None:
+        """Its x-kubernetes-validations, compiled when a first object is written; None if there are none."""
+        return compile_rules(self.schema)
 
 
 class CustomResourceStrategy(Strategy):
@@ -96,7 +92,7 @@ class CustomResourceStrategy(Strategy):
             errors = value_errors(self.version.schema, obj) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
-        return errors + self.unchecked(errors)
+        return errors + self.rule_errors(context, errors, obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.type_meta_errors(obj)
@@ -104,7 +100,7 @@ class CustomResourceStrategy(Strategy):
             errors = value_errors(self.version.schema, obj, "", old) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
-        return errors + self.unchecked(errors)
+        return errors + self.rule_errors(context, errors, obj, old)
 
     def type_meta_errors(self, obj: Object) -> list[FieldError]:
         """An object must be of the kind and version of the path."""
@@ -121,11 +117,16 @@ class CustomResourceStrategy(Strategy):
         errors = list_errors(self.version.type, obj)
         return errors if errors and not list_errors(self.version.type, old) else []
 
-    def unchecked(self, errors: Sequence[FieldError]) -> list[FieldError]:
-        """What is said where rules could not be looked at."""
-        if self.version.has_rules and any(error.type in _BLOCKING for error in errors):
+    def rule_errors(
+        self, context: WriteContext, errors: Sequence[FieldError], obj: Object, old: Object | None = None
+    ) -> list[FieldError]:
+        """What the rules of the schema say, or that they could not be looked at."""
+        rules = self.version.rules
+        if rules is None:
+            return []
+        if any(error.type in _BLOCKING for error in errors):
             return [fields.invalid("<nil>", None, _UNCHECKED)]
-        return []
+        return rules.validate(obj, old, context.warnings.append)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         known: Iterable[str] = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
@@ -167,7 +168,7 @@ class StatusStrategy(Strategy):
         if not errors and version.scale:
             errors += scale_status_errors(version.scale, obj)
         errors += main.changed_list_errors(obj, old)
-        return errors + main.unchecked(errors)
+        return errors + main.rule_errors(context, errors, obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("metadata",), ("spec",)]

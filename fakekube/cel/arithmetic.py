@@ -1,0 +1,200 @@
+"""Operators: arithmetic within the bounds of the types, concatenation, comparison, indices.
+
+Specified by: cel-spec, doc/langdef.md (Numeric values, Overflow); cel-go/common/types/{overflow,int,uint,double,timestamp,duration}.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.values import (
+    ABSENT, NANOSECONDS, Duration, Mapping, Optional, Timestamp, UInt, compared, equal, kind_of, shown, type_of,
+)
+
+__all__ = ["OPERATORS", "checked_duration", "checked_int", "checked_timestamp", "checked_uint", "index", "negated",
+    "optional_index",
+]
+
+_MAX: Final = (1 << 63) - 1
+_MIN: Final = -(1 << 63)
+_UMAX: Final = (1 << 64) - 1
+_FIRST: Final = -62135596800 * NANOSECONDS
+_LAST: Final = 253402300800 * NANOSECONDS - 1
+
+
+def checked_int(number: int) -> int:
+    """Within int64, or an error."""
+    if _MIN <= number <= _MAX:
+        return number
+    raise EvaluationError("integer overflow")
+
+
+def checked_uint(number: int) -> UInt:
+    """Within uint64, or an error."""
+    if 0 <= number <= _UMAX:
+        return UInt(number)
+    raise EvaluationError("unsigned integer overflow")
+
+
+def checked_duration(nanoseconds: int) -> Duration:
+    """Within int64, or an error."""
+    if _MIN <= nanoseconds <= _MAX:
+        return Duration(nanoseconds)
+    raise EvaluationError("duration overflow")
+
+
+def checked_timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
+    """Within the years 1 to 9999, or an error."""
+    if _FIRST <= nanoseconds <= _LAST:
+        return Timestamp(nanoseconds, offset)
+    raise EvaluationError("timestamp overflow")
+
+
+def _quotient(one: int, other: int) -> int:
+    if other == 0:
+        raise EvaluationError("division by zero")
+    return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+
+
+def _remainder(one: int, other: int) -> int:
+    if other == 0:
+        raise EvaluationError("modulus by zero")
+    return int(math.fmod(one, other)) if abs(one) < 1 << 53 > abs(other) else one - other * _quotient(one, other)
+
+
+def _divided(one: float, other: float) -> float:
+    if other == 0:
+        sign = math.copysign(1.0, one) * math.copysign(1.0, other)
+        return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, sign)
+    return one / other
+
+
+def _multiplied(one: float, other: float) -> float:
+    return one * other
+
+
+Binary = Callable[[Any, Any], Any]
+
+_ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
+    "_+_": {
+        (int, int): lambda a, b: checked_int(a + b),
+        (UInt, UInt): lambda a, b: checked_uint(int(a) + int(b)),
+        (float, float): lambda a, b: a + b,
+        (str, str): lambda a, b: a + b,
+        (bytes, bytes): lambda a, b: a + b,
+        (list, list): lambda a, b: a.joined(b) if hasattr(a, "joined") else [*a, *b],
+        (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds + b.nanoseconds),
+        (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, a.offset),
+        (Duration, Timestamp): lambda a, b: checked_timestamp(a.nanoseconds + b.nanoseconds, b.offset),
+    },
+    "_-_": {
+        (int, int): lambda a, b: checked_int(a - b),
+        (UInt, UInt): lambda a, b: checked_uint(int(a) - int(b)),
+        (float, float): lambda a, b: a - b,
+        (Duration, Duration): lambda a, b: checked_duration(a.nanoseconds - b.nanoseconds),
+        (Timestamp, Duration): lambda a, b: checked_timestamp(a.nanoseconds - b.nanoseconds, a.offset),
+        (Timestamp, Timestamp): lambda a, b: checked_duration(a.nanoseconds - b.nanoseconds),
+    },
+    "_*_": {
+        (int, int): lambda a, b: checked_int(a * b),
+        (UInt, UInt): lambda a, b: checked_uint(int(a) * int(b)),
+        (float, float): _multiplied,
+    },
+    "_/_": {
+        (int, int): lambda a, b: checked_int(_quotient(a, b)),
+        (UInt, UInt): lambda a, b: checked_uint(_quotient(int(a), int(b))),
+        (float, float): _divided,
+    },
+    "_%_": {
+        (int, int): _remainder,
+        (UInt, UInt): lambda a, b: UInt(_remainder(int(a), int(b))),
+    },
+}
+
+
+def _arithmetic(name: str) -> Binary:
+    by_types = _ARITHMETIC[name]
+
+    def operate(one: Any, other: Any) -> Any:
+        operation = by_types.get((one.__class__, other.__class__)) or by_types.get((kind_of(one), kind_of(other)))
+        if operation is None:
+            raise no_such_overload()
+        return operation(one, other)
+
+    return operate
+
+
+def _contains(element: Any, container: Any) -> bool:
+    kind = kind_of(container)
+    if kind is list:
+        return any(equal(element, item) for item in container)
+    if kind is Mapping:
+        return container.find(element) is not ABSENT
+    raise no_such_overload()
+
+
+def index(container: Any, key: Any) -> Any:
+    """`container[key]`; of an optional value its content's."""
+    kind = kind_of(container)
+    if kind is list:
+        position = _position(key)
+        if not 0 <= position < len(container):
+            raise EvaluationError(f"index out of bounds: {shown(key)}")
+        return container[position]
+    if kind is Mapping:
+        found = container.find(key)
+        if found is ABSENT:
+            raise EvaluationError(f"no such key: {shown(key)}")
+        return found
+    if kind is Optional:
+        return optional_index(container, key)
+    raise no_such_overload()
+
+
+def optional_index(container: Any, key: Any) -> Optional:
+    """`container[?key]`, and `container.?key`."""
+    kind = kind_of(container)
+    if kind is Optional:
+        return optional_index(container.content, key) if container.present else container
+    if kind is list:
+        position = _position(key)
+        return Optional(container[position]) if 0 <= position < len(container) else Optional()
+    if kind is Mapping:
+        return Optional(container.find(key))
+    raise no_such_overload()
+
+
+def _position(key: Any) -> int:
+    if key.__class__ in (int, UInt):
+        return int(key)
+    if key.__class__ is float and key.is_integer():
+        return int(key)
+    raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
+
+
+def negated(value: Any) -> Any:
+    """`-value`."""
+    if value.__class__ is int:
+        return checked_int(-value)
+    if value.__class__ is float:
+        return -value
+    if value.__class__ is Duration:
+        return checked_duration(-value.nanoseconds)
+    raise no_such_overload()
+
+
+OPERATORS: Final[dict[str, Binary]] = {
+    **{name: _arithmetic(name) for name in _ARITHMETIC},
+    "_==_": equal,
+    "_!=_": lambda a, b: not equal(a, b),
+    "_<_": lambda a, b: compared(a, b) == -1,
+    "_<=_": lambda a, b: compared(a, b) in (-1, 0),
+    "_>_": lambda a, b: compared(a, b) == 1,
+    "_>=_": lambda a, b: compared(a, b) in (1, 0),
+    "@in": _contains,
+    "_[_]": index,
+    "_[?_]": optional_index,
+}

@@ -1,0 +1,152 @@
+"""Cuts an expression into tokens.
+
+Literals come out as values. Characters that start no token are reported and passed over, as the real lexer does.
+
+Specified by: cel-spec, doc/langdef.md (Lexis); cel-go/parser/gen/CEL.g4, cel-go/parser/unescape.go.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakekube.cel.errors import Issue
+from fakekube.cel.values import UInt
+
+__all__ = ["RESERVED", "Token", "tokenize"]
+
+#: Words that are not the names of variables.
+RESERVED: Final = frozenset({
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "null",
+    "namespace", "package", "return", "true", "var", "void", "while",
+})
+
+_STRING_BODIES = "|".join((
+    r'"""(?:[^\\]|\\.)*?"""', r"'''(?:[^\\]|\\.)*?'''", r'"(?:[^"\\\n\r]|\\.)*"', r"'(?:[^'\\\n\r]|\\.)*'",
+))
+_RAW_BODIES = r'"""[\s\S]*?"""' + r"|'''[\s\S]*?'''" + r'|"[^"\n\r]*"' + r"|'[^'\n\r]*'"
+_TOKEN = re.compile(rf"""
+    (?P<blank>[ \t\r\n\f]+|//[^\n]*)
+  | (?P<float>(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
+  | (?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
+  | (?P<int>0x[0-9a-fA-F]+|[0-9]+)
+  | (?P<raw>[bB]?[rR][bB]?(?:{_RAW_BODIES}))
+  | (?P<string>[bB]?(?:{_STRING_BODIES}))
+  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<operator>\|\||&&|==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{{}}])
+""", re.VERBOSE | re.DOTALL)
+
+_ESCAPE = re.compile(
+    r"\\(?:(?P<plain>[abfnrtv\\?\"'`])|[xX](?P<hex>[0-9a-fA-F]{2})|u(?P<four>[0-9a-fA-F]{4})"
+    r"|U(?P<eight>[0-9a-fA-F]{8})|(?P<octal>[0-3][0-7]{2})|(?P<wrong>.))", re.DOTALL,
+)
+_PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+@dataclass(slots=True, frozen=True)
+class Token:
+    """One word. `kind` is "literal", "name", "end", or the operator or keyword (`in`) itself."""
+
+    kind: str
+    text: str
+    position: int
+    value: Any = None
+
+
+def tokenize(source: str, issues: list[Issue]) -> list[Token]:
+    """The tokens of an expression, ending with one of kind "end". What cannot be read is told to `issues`."""
+    tokens = []
+    position = 0
+    while position < len(source):
+        match = _TOKEN.match(source, position)
+        if match is None:
+            wrong = source[position]
+            issues.append(Issue(position, f"Syntax error: token recognition error at: '{wrong}'"))
+            position += 1
+            continue
+        kind, text = str(match.lastgroup), match.group()
+        if kind != "blank":
+            tokens.append(_token(kind, text, position, issues))
+        position = match.end()
+    tokens.append(Token("end", "<EOF>", len(source)))
+    return tokens
+
+
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def _token(kind: str, text: str, position: int, issues: list[Issue]) -> Token:
+    if kind == "operator" or text == "in":
+        return Token(text, text, position)
+    if kind == "name":
+        return Token("literal", text, position, _WORDS[text]) if text in _WORDS else Token("name", text, position)
+    try:
+        return Token("literal", text, position, _READERS[kind](text))
+    except ValueError as error:
+        issues.append(Issue(position, str(error)))
+        return Token("literal", text, position, 0)
+
+
+def _integer(text: str) -> int:
+    return int(text, 16) if text.startswith("0x") else int(text)
+
+
+def _unsigned(text: str) -> UInt:
+    number = _integer(text[:-1])
+    if number >= 1 << 64:
+        raise ValueError("invalid uint literal")
+    return UInt(number)
+
+
+def _double(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("invalid double literal")
+    return number
+
+
+def _raw(text: str) -> str | bytes:
+    quoted = text.lstrip("bBrR")
+    body = _unquoted(quoted)
+    return body.encode() if len(text) - len(quoted) == 2 else body
+
+
+def _string(text: str) -> str | bytes:
+    if text[0] in "bB":
+        return b"".join(_pieces(_unquoted(text[1:])))
+    body = _unquoted(text)
+    return _ESCAPE.sub(_character, body) if "\\" in body else body
+
+
+def _unquoted(text: str) -> str:
+    width = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
+    return text[width:-width].replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _character(match: re.Match[str]) -> str:
+    plain = match["plain"]
+    if plain:
+        return _PLAIN.get(plain, plain)
+    if match["octal"]:
+        return chr(int(match["octal"], 8))
+    digits = match["hex"] or match["four"] or match["eight"]
+    if not digits or int(digits, 16) > 0x10FFFF or 0xD800 <= int(digits, 16) < 0xE000:
+        raise ValueError("unable to unescape string")
+    return chr(int(digits, 16))
+
+
+def _pieces(body: str) -> list[bytes]:
+    """The bytes of a bytes literal: `\\x` and octal escapes are bytes, everything else is UTF-8."""
+    pieces, end = [], 0
+    for match in _ESCAPE.finditer(body):
+        pieces.append(body[end : match.start()].encode())
+        end = match.end()
+        code = int(match["hex"], 16) if match["hex"] else int(match["octal"], 8) if match["octal"] else None
+        if code is None and not match["plain"]:
+            raise ValueError("unable to unescape string")
+        pieces.append(bytes([code]) if code is not None else _character(match).encode())
+    return [*pieces, body[end:].encode()]
+
+
+_READERS = {"float": _double, "uint": _unsigned, "int": _integer, "raw": _raw, "string": _string}

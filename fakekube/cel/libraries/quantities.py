@@ -1,0 +1,79 @@
+"""Quantities (`1Gi`, `500m`).
+
+Specified by: k8s.io/apiserver/pkg/cel/library/quantity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakekube.cel.errors import EvaluationError
+from fakekube.cel.values import Opaque
+from fakekube.schema import quantity
+from fakekube.schema.quantity import Format, QuantityError
+
+__all__ = ["FUNCTIONS"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity(Opaque):
+    """A quantity as a value of the language."""
+
+    type_name = "kubernetes.Quantity"
+    number: quantity.Quantity
+
+
+def _parse(text: str) -> Quantity:
+    try:
+        return Quantity(quantity.parse(text))
+    except QuantityError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        quantity.parse(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _whole(number: quantity.Quantity) -> int | None:
+    """The amount, unless it is kept with decimals (even if those are zeros) or is too large."""
+    if number.scale < 0 or not -(1 << 63) <= number.value() < 1 << 63:
+        return None
+    return number.value()
+
+
+def _integer(value: Quantity) -> int:
+    whole = _whole(value.number)
+    if whole is None:
+        raise EvaluationError("cannot convert value to integer")
+    return whole
+
+
+def _order(one: Quantity, other: Quantity) -> int:
+    return (one.number > other.number) - (one.number < other.number)
+
+
+def _of_int(number: int) -> quantity.Quantity:
+    return quantity.Quantity(number, 0, Format.DECIMAL_EXPONENT)
+
+
+FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("quantity", False, str): _parse,
+    ("isQuantity", False, str): _is_quantity,
+    ("sign", False, Quantity): lambda value: value.number.sign,
+    ("isGreaterThan", True, Quantity, Quantity): lambda one, other: _order(one, other) > 0,
+    ("isLessThan", True, Quantity, Quantity): lambda one, other: _order(one, other) < 0,
+    ("compareTo", True, Quantity, Quantity): _order,
+    ("asApproximateFloat", True, Quantity): lambda value: float(value.number.amount),
+    ("asInteger", True, Quantity): _integer,
+    ("isInteger", True, Quantity): lambda value: _whole(value.number) is not None,
+    ("add", True, Quantity, Quantity): lambda one, other: Quantity(one.number + other.number),
+    ("add", True, Quantity, int): lambda one, other: Quantity(one.number + _of_int(other)),
+    ("sub", True, Quantity, Quantity): lambda one, other: Quantity(one.number - other.number),
+    ("sub", True, Quantity, int): lambda one, other: Quantity(one.number - _of_int(other)),
+}

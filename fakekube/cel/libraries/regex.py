@@ -1,0 +1,73 @@
+"""Regular expressions, in RE2's dialect.
+
+RE2 is asked itself; only its complaints are put into the words of Go's regexp, which is RE2 rewritten.
+
+Specified by: cel-go/common/stdlib (matches), k8s.io/apiserver/pkg/cel/library/regex.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import re2
+
+from fakekube.cel.errors import EvaluationError
+
+__all__ = ["FUNCTIONS", "compiled"]
+
+#: How RE2 begins to complain → how Go does.
+_COMPLAINTS: Final = {
+    "missing )": "missing closing )", "missing ]": "missing closing ]",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "bad repetition operator": "invalid nested repetition operator", "invalid repetition size": "invalid repeat count",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid named capture group": "invalid named capture",
+}
+_TRAILING: Final = "error parsing regexp: trailing backslash at end of expression: ``"
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """The compiled pattern. Raises EvaluationError with what Go says of it."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        text = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+    if text == "trailing \\":
+        raise EvaluationError(_TRAILING)
+    what, _, where = text.partition(": ")
+    raise EvaluationError(f"error parsing regexp: {_COMPLAINTS.get(what, what)}: `{where}`")
+
+
+def _legal(pattern: str) -> Any:
+    try:
+        return compiled(pattern)
+    except EvaluationError as error:
+        raise EvaluationError(f"Illegal regex: {error}") from None
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return compiled(pattern).search(text) is not None
+
+
+def _find(text: str, pattern: str) -> str:
+    match = _legal(pattern).search(text)
+    return match.group() if match else ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    found = [match.group() for match in _legal(pattern).finditer(text)]
+    return found[:limit] if limit >= 0 else found
+
+
+FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    ("matches", True, str, str): _matches,
+    ("matches", False, str, str): _matches,
+    ("find", True, str, str): _find,
+    ("findAll", True, str, str): _find_all,
+    ("findAll", True, str, str, int): _find_all,
+}

@@ -1,0 +1,243 @@
+"""Standard functions: sizes, conversions, parts of strings, parts of times.
+
+Specified by: cel-spec, doc/langdef.md (List of Standard Definitions); cel-go/common/stdlib, cel-go/common/types.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from fakekube.cel.arithmetic import checked_duration, checked_int, checked_timestamp, checked_uint
+from fakekube.cel.errors import EvaluationError
+from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
+
+__all__ = ["FUNCTIONS", "double_text", "parse_duration", "parse_timestamp"]
+
+_UNITS: Final = {
+    "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": NANOSECONDS, "m": 60 * NANOSECONDS,
+    "h": 3600 * NANOSECONDS,
+}
+_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def _unconvertible(source: str, target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{source}' to '{target}'")
+
+
+def parse_duration(text: str) -> Duration:
+    """As Go's time.ParseDuration reads it."""
+    if not _DURATION.fullmatch(text):
+        raise _unconvertible("string", "google.protobuf.Duration")
+    total = 0
+    for whole, fraction, unit in _DURATION_PART.findall(text):
+        total += int(whole or 0) * _UNITS[unit] + int(fraction or 0) * _UNITS[unit] // 10 ** len(fraction)
+    return checked_duration(-total if text[0] == "-" else total)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """RFC 3339."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise _unconvertible("string", "google.protobuf.Timestamp")
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
+    offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=timezone.utc)
+    except ValueError:
+        raise _unconvertible("string", "google.protobuf.Timestamp") from None
+    seconds = round((moment - _EPOCH).total_seconds()) - offset * 60
+    return checked_timestamp(seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _string_to_int(text: str) -> int:
+    if not re.fullmatch(r"[-+]?[0-9]+", text) or not -(1 << 63) <= int(text) < 1 << 63:
+        raise _unconvertible("string", "int")
+    return int(text)
+
+
+def _string_to_uint(text: str) -> UInt:
+    if not re.fullmatch(r"[0-9]+", text) or int(text) >= 1 << 64:
+        raise _unconvertible("string", "uint")
+    return UInt(text)
+
+
+_HEX_FLOAT = re.compile(r"[-+]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
+
+
+def _string_to_double(text: str) -> float:
+    if _HEX_FLOAT.fullmatch(text):
+        return float.fromhex(text)
+    if not _FLOAT.fullmatch(text) or math.isinf(float(text)) and "i" not in text.lower():
+        raise _unconvertible("string", "double")
+    return float(text)
+
+
+def _string_to_bool(text: str) -> bool:
+    try:
+        return _BOOLEANS[text]
+    except KeyError:
+        raise _unconvertible("string", "bool") from None
+
+
+def _double_to_int(number: float) -> int:
+    if math.isnan(number) or not -(2.0**63) < number < 2.0**63:
+        raise EvaluationError("integer overflow")
+    return int(number)
+
+
+def _double_to_uint(number: float) -> UInt:
+    if math.isnan(number) or not 0 <= number < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return UInt(number)
+
+
+def double_text(number: float) -> str:
+    """As Go's `%g` prints it."""
+    if math.isnan(number) or math.isinf(number):
+        return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
+    if number == 0:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    digits, _, power = repr(abs(number)).partition("e")
+    plain = digits.replace(".", "").strip("0")
+    exponent = _first_place(digits) + int(power or 0)
+    sign = "-" if number < 0 else ""
+    if exponent < -4 or exponent >= 21:
+        fraction = f".{plain[1:]}" if len(plain) > 1 else ""
+        return f"{sign}{plain[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{plain}"
+    whole, rest = plain[: exponent + 1].ljust(exponent + 1, "0"), plain[exponent + 1 :]
+    return f"{sign}{whole}.{rest}" if rest else f"{sign}{whole}"
+
+
+def _first_place(digits: str) -> int:
+    """The power of ten of the first digit that is not zero."""
+    whole, _, fraction = digits.partition(".")
+    return len(whole) - 1 if whole.strip("0") else len(fraction.lstrip("0")) - len(fraction) - 1
+
+
+def _bytes_to_string(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+# ------------------------------------------------------------ times
+
+
+def _zone(name: str) -> tzinfo:
+    match = re.fullmatch(r"([+-]?)([0-9]{2}):([0-9]{2})", name)
+    if match:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo(name) if name else timezone.utc
+    except (KeyError, ValueError, OSError):
+        raise EvaluationError(f"unknown time zone {name}") from None
+
+
+_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
+    "getFullYear": lambda moment: moment.year,
+    "getMonth": lambda moment: moment.month - 1,
+    "getDayOfYear": lambda moment: moment.timetuple().tm_yday - 1,
+    "getDayOfMonth": lambda moment: moment.day - 1,
+    "getDate": lambda moment: moment.day,
+    "getDayOfWeek": lambda moment: moment.isoweekday() % 7,
+    "getHours": lambda moment: moment.hour,
+    "getMinutes": lambda moment: moment.minute,
+    "getSeconds": lambda moment: moment.second,
+}
+
+
+def _part_of(part: Callable[[datetime], int]) -> Callable[..., int]:
+    return lambda stamp, zone="": part(stamp.moment(_zone(zone)))
+
+
+def _milliseconds(stamp: Timestamp, zone: str = "") -> int:
+    _zone(zone)
+    return stamp.nanoseconds % NANOSECONDS // 1_000_000
+
+
+def _span_in(unit: int) -> Callable[[Duration], int]:
+    return lambda span: -(-span.nanoseconds // unit) if span.nanoseconds < 0 else span.nanoseconds // unit
+
+
+_TIME_FUNCTIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
+    **{(name, True, Timestamp): _part_of(part) for name, part in _PARTS.items()},
+    **{(name, True, Timestamp, str): _part_of(part) for name, part in _PARTS.items()},
+    ("getMilliseconds", True, Timestamp): _milliseconds,
+    ("getMilliseconds", True, Timestamp, str): _milliseconds,
+    ("getHours", True, Duration): _span_in(3600 * NANOSECONDS),
+    ("getMinutes", True, Duration): _span_in(60 * NANOSECONDS),
+    ("getSeconds", True, Duration): _span_in(NANOSECONDS),
+    ("getMilliseconds", True, Duration): lambda span: _span_in(1_000_000)(span) % 1000,
+}
+
+
+def _size(value: Any) -> int:
+    return len(value)
+
+
+_CONVERSIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
+    ("int", False, int): lambda value: value,
+    ("int", False, UInt): lambda value: checked_int(int(value)),
+    ("int", False, float): _double_to_int,
+    ("int", False, str): _string_to_int,
+    ("int", False, Timestamp): lambda value: value.nanoseconds // NANOSECONDS,
+    ("int", False, Duration): lambda value: value.nanoseconds,
+    ("uint", False, UInt): lambda value: value,
+    ("uint", False, int): checked_uint,
+    ("uint", False, float): _double_to_uint,
+    ("uint", False, str): _string_to_uint,
+    ("double", False, float): lambda value: value,
+    ("double", False, int): float,
+    ("double", False, UInt): float,
+    ("double", False, str): _string_to_double,
+    ("bool", False, bool): lambda value: value,
+    ("bool", False, str): _string_to_bool,
+    ("string", False, str): lambda value: value,
+    ("string", False, bool): lambda value: "true" if value else "false",
+    ("string", False, int): str,
+    ("string", False, UInt): lambda value: str(int(value)),
+    ("string", False, float): double_text,
+    ("string", False, bytes): _bytes_to_string,
+    ("string", False, Timestamp): str,
+    ("string", False, Duration): str,
+    ("bytes", False, bytes): lambda value: value,
+    ("bytes", False, str): str.encode,
+    ("timestamp", False, Timestamp): lambda value: value,
+    ("timestamp", False, str): parse_timestamp,
+    ("timestamp", False, int): lambda value: checked_timestamp(value * NANOSECONDS),
+    ("duration", False, Duration): lambda value: value,
+    ("duration", False, str): parse_duration,
+    ("duration", False, int): Duration,
+    ("dyn", False, object): lambda value: value,
+    ("type", False, object): type_of,
+}
+
+FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
+    **_CONVERSIONS,
+    **_TIME_FUNCTIONS,
+    **{("size", member, kind): _size for member in (False, True) for kind in (str, bytes, list, Mapping)},
+    ("contains", True, str, str): lambda text, part: part in text,
+    ("startsWith", True, str, str): str.startswith,
+    ("endsWith", True, str, str): str.endswith,
+}

@@ -1,0 +1,299 @@
+"""Reads an expression into a tree.
+
+A recursive descent over the grammar of cel-spec; macros are recognised here, so that what follows never sees `has(…)` or
+`x.all(…)` as calls. Errors carry the words of the real parser where a hand-written one can know them.
+
+Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parser.go, macro.go; ext/comprehensions.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from fakekube.cel.errors import CompileError, Issue
+from fakekube.cel.lexer import RESERVED, Token, tokenize
+from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+
+__all__ = ["parse"]
+
+_RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
+_SUMS: Final = {"+": "_+_", "-": "_-_"}
+_PRODUCTS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
+
+#: (macro, arguments) → (how it is called inside, variables).
+_MACROS: Final = {
+    ("all", 2): ("all", 1), ("all", 3): ("all", 2),
+    ("exists", 2): ("exists", 1), ("exists", 3): ("exists", 2),
+    ("exists_one", 2): ("existsOne", 1), ("existsOne", 2): ("existsOne", 1),
+    ("exists_one", 3): ("existsOne", 2), ("existsOne", 3): ("existsOne", 2),
+    ("map", 2): ("map", 1), ("map", 3): ("map", 1), ("filter", 2): ("filter", 1),
+    ("transformList", 3): ("map", 2), ("transformList", 4): ("map", 2),
+    ("transformMap", 3): ("transformMap", 2), ("transformMap", 4): ("transformMap", 2),
+    ("transformMapEntry", 3): ("transformMapEntry", 2), ("transformMapEntry", 4): ("transformMapEntry", 2),
+    ("optMap", 2): ("optMap", 1), ("optFlatMap", 2): ("optFlatMap", 1), ("sortBy", 2): ("sortBy", 1),
+}
+
+_MAX_DEPTH = 250
+_TOO_LARGE = 1 << 63
+
+
+def parse(source: str) -> Node:
+    """The tree of an expression. Raises CompileError."""
+    issues: list[Issue] = []
+    parser = _Parser(tokenize(source, issues), issues)
+    try:
+        node = parser.whole()
+    except _Stop:
+        node = None
+    if issues or node is None:
+        raise CompileError(source, issues)
+    return node
+
+
+class _Stop(Exception):
+    """Nothing sensible can be read any more."""
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
+        self._tokens, self._issues = tokens, issues
+        self._at = 0
+        self._depth = 0
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def _taken(self, kind: str) -> Token | None:
+        return self._take() if self._next.kind == kind else None
+
+    def _expect(self, kind: str) -> Token:
+        if self._next.kind != kind:
+            self._fail(f"missing '{kind}' at '{self._next.text}'")
+        return self._take()
+
+    def _fail(self, problem: str) -> NoReturn:
+        self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
+        raise _Stop
+
+    def _complain(self, position: int, problem: str) -> None:
+        self._issues.append(Issue(position, problem))
+
+    def whole(self) -> Node:
+        node = self._expression()
+        if self._next.kind != "end":
+            self._fail(
+                f"mismatched input '{self._next.text}' expecting <EOF>" if self._next.kind in (")", "]", "}")
+                else f"extraneous input '{self._next.text}' expecting <EOF>"
+            )
+        return node
+
+    def _expression(self) -> Node:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            self._complain(-1, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+            raise _Stop
+        condition = self._or()
+        question = self._taken("?")
+        if question:
+            yes = self._or()
+            self._expect(":")
+            condition = Call(question.position, "_?_:_", (condition, yes, self._expression()))
+        self._depth -= 1
+        return condition
+
+    def _or(self) -> Node:
+        node = self._and()
+        while token := self._taken("||"):
+            node = Call(token.position, "_||_", (node, self._and()))
+        return node
+
+    def _and(self) -> Node:
+        node = self._relation()
+        while token := self._taken("&&"):
+            node = Call(token.position, "_&&_", (node, self._relation()))
+        return node
+
+    def _relation(self) -> Node:
+        node = self._sum()
+        while self._next.kind in _RELATIONS:
+            token = self._take()
+            node = Call(token.position, _RELATIONS[token.kind], (node, self._sum()))
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._next.kind in _SUMS:
+            token = self._take()
+            node = Call(token.position, _SUMS[token.kind], (node, self._product()))
+        return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while self._next.kind in _PRODUCTS:
+            token = self._take()
+            node = Call(token.position, _PRODUCTS[token.kind], (node, self._unary()))
+        return node
+
+    def _unary(self) -> Node:
+        first = self._next
+        if first.kind not in ("!", "-"):
+            return self._member(self._primary())
+        count = 0
+        while self._taken(first.kind):
+            count += 1
+        following = self._next
+        if first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
+            count -= 1  # the sign belongs to the number
+            self._take()
+            inner = self._member(Literal(first.position, self._checked(following, -following.value)))
+        else:
+            inner = self._member(self._primary())
+        return Call(first.position, "!_" if first.kind == "!" else "-_", (inner,)) if count % 2 else inner
+
+    def _member(self, node: Node) -> Node:
+        while True:
+            if dot := self._taken("."):
+                node = self._selected(node, dot)
+            elif bracket := self._taken("["):
+                optional = self._taken("?") is not None
+                index = self._expression()
+                self._expect("]")
+                node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
+            else:
+                return node
+
+    def _selected(self, node: Node, dot: Token) -> Node:
+        optional = self._taken("?") is not None
+        if self._next.kind not in ("name",) and self._next.text not in ("in",):
+            self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
+        name = self._take().text
+        opening = None if optional else self._taken("(")
+        if opening is None:
+            return Select(dot.position, node, name, optional=optional)
+        arguments = self._arguments(")")
+        if isinstance(node, Identifier) and (function := _qualified(node.name, name)):
+            return Call(opening.position, function, arguments)
+        macro = _MACROS.get((name, len(arguments)))
+        return self._loop(opening, macro, node, name, arguments) if macro else Call(opening.position, name, arguments, node)
+
+    def _loop(
+        self, opening: Token, macro: tuple[str, int], target: Node, name: str, arguments: tuple[Node, ...]
+    ) -> Node:
+        inner, count = macro
+        variables = []
+        for argument in arguments[:count]:
+            if isinstance(argument, Identifier):
+                variables.append(argument.name)
+            else:
+                self._complain(argument.position, _NO_VARIABLE.get(inner, "argument must be a simple name"))
+        return Loop(opening.position, inner, target, tuple(variables), arguments[count:])
+
+    def _arguments(self, closing: str) -> tuple[Node, ...]:
+        arguments = []
+        if not self._taken(closing):
+            arguments.append(self._expression())
+            while self._taken(","):
+                arguments.append(self._expression())
+            self._expect(closing)
+        return tuple(arguments)
+
+    def _primary(self) -> Node:
+        token = self._next
+        match token.kind:
+            case "literal":
+                self._take()
+                return Literal(token.position, self._checked(token, token.value))
+            case "(":
+                self._take()
+                node = self._expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list()
+            case "{":
+                return self._map()
+            case "." | "name":
+                return self._name()
+        self._fail(
+            f"mismatched input '{token.text}' expecting {{'[', '{{', '(', '.', '-', '!', 'true', 'false', 'null', "
+            "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+        )
+
+    def _checked(self, token: Token, value: object) -> object:
+        if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
+            self._complain(token.position, "invalid int literal")
+        return value
+
+    def _name(self) -> Node:
+        self._taken(".")
+        token = self._expect("name")
+        opening = self._taken("(")
+        if opening is None:
+            if token.text in RESERVED:
+                self._complain(token.position, f"reserved identifier: {token.text}")
+            return Identifier(token.position, token.text)
+        arguments = self._arguments(")")
+        if token.text == "has" and len(arguments) == 1:
+            return self._has(opening, arguments[0])
+        return Call(opening.position, token.text, arguments)
+
+    def _has(self, opening: Token, argument: Node) -> Node:
+        if isinstance(argument, Select):
+            return Select(opening.position, argument.operand, argument.field, test=True, optional=argument.optional)
+        self._complain(argument.position, "invalid argument to has() macro")
+        return argument
+
+    def _list(self) -> Node:
+        opening = self._take()
+        elements: list[Node] = []
+        optional = set()
+        while not self._taken("]"):
+            if self._taken("?"):
+                optional.add(len(elements))
+            elements.append(self._expression())
+            if not self._taken(","):
+                self._expect("]")
+                break
+        return ListLiteral(opening.position, tuple(elements), frozenset(optional))
+
+    def _map(self) -> Node:
+        opening = self._take()
+        entries: list[tuple[Node, Node]] = []
+        optional = set()
+        while not self._taken("}"):
+            if self._taken("?"):
+                optional.add(len(entries))
+            key = self._expression()
+            self._expect(":")
+            entries.append((key, self._expression()))
+            if not self._taken(","):
+                self._expect("}")
+                break
+        return MapLiteral(opening.position, tuple(entries), frozenset(optional))
+
+
+_NO_VARIABLE = {"optMap": "optMap() variable name must be a simple identifier", "optFlatMap": "optFlatMap() variable name must be a simple identifier"}
+
+#: Names before a dot that are no variables.
+_NAMESPACES = {
+    "optional": frozenset({"of", "none", "ofNonZeroValue", "unwrap"}),
+    "sets": frozenset({"contains", "equivalent", "intersects"}),
+    "strings": frozenset({"quote"}),
+    "lists": frozenset({"range"}),
+    "ip": frozenset({"isCanonical"}),
+    "format": frozenset({
+        "named", "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
+        "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
+    }),
+}
+
+
+def _qualified(namespace: str, name: str) -> str:
+    return f"{namespace}.{name}" if name in _NAMESPACES.get(namespace, ()) else ""

@@ -1,0 +1,244 @@
+"""The values of the language, and what every one of them can do: have a type, be equal, be compared.
+
+int, double, bool, string, bytes, list and null are Python's own; the rest is here. Values of the schemas of definitions
+are views (`fakekube.cel.views`), which are kinds of `list` and `Mapping` here.
+
+Invariant: an `int` lies in the range of int64, a `UInt` in that of uint64; values never change.
+
+Specified by: cel-spec, doc/langdef.md (Values, Equality); cel-go/common/types.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
+
+from fakekube.cel.errors import EvaluationError, no_such_overload
+
+__all__ = [
+    "ABSENT", "CelType", "Duration", "Map", "Mapping", "Opaque", "Optional", "Timestamp", "TYPE_NAMES", "UInt", "compared", "equal", "shown",
+    "key_of", "kind_of", "type_of",
+]
+
+NANOSECONDS: Final = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+#: What a mapping has where it has nothing.
+ABSENT: Final = _Absent()
+
+
+class UInt(int):
+    """uint64."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CelType:
+    """A type as a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A span of time in nanoseconds (64 bits)."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanoseconds), NANOSECONDS)
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{'-' if self.nanoseconds < 0 else ''}{whole}{fraction}s"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timestamp:
+    """A moment: nanoseconds since 1970, and the offset from UTC (in minutes) in which it is printed."""
+
+    nanoseconds: int
+    offset: int = 0
+
+    def moment(self, zone: Any = timezone.utc) -> datetime:
+        """To the second."""
+        return (_EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS)).astimezone(zone)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanoseconds == other.nanoseconds
+
+    def __hash__(self) -> int:
+        return hash(self.nanoseconds)
+
+    def __lt__(self, other: Timestamp) -> bool:
+        return self.nanoseconds < other.nanoseconds
+
+    def __str__(self) -> str:
+        local = _EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS, minutes=self.offset)
+        rest = self.nanoseconds % NANOSECONDS
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        sign, minutes = "-" if self.offset < 0 else "+", abs(self.offset)
+        zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}" if self.offset else "Z"
+        return f"{local.year:04d}-{local:%m-%dT%H:%M:%S}{fraction}{zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value or none (ABSENT)."""
+
+    content: Any = ABSENT
+
+    @property
+    def present(self) -> bool:
+        return self.content is not ABSENT
+
+
+class Opaque:
+    """A value of one of the libraries' own types; two are equal as Python says, two of different types are not comparable."""
+
+    __slots__ = ()
+    type_name = ""
+
+
+class Mapping:
+    """Anything with keys: maps of the language, and views of objects."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def find(self, key: Any) -> Any:
+        """The value, or ABSENT."""
+
+    @abstractmethod
+    def keys(self) -> Iterator[Any]:
+        """In an order that does not matter."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def same(self, other: Mapping) -> bool:
+        """Are all entries equal?"""
+        if len(self) != len(other):
+            return False
+        for key in self.keys():
+            theirs = other.find(key)
+            if theirs is ABSENT or not equal(self.find(key), theirs):
+                return False
+        return True
+
+
+def key_of(key: Any) -> Any:
+    """What a key is filed under: numbers of all types are one, but true is not 1."""
+    return (key,) if key.__class__ is bool else key
+
+
+class Map(Mapping):
+    """A map that an expression has made."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: dict[Any, tuple[Any, Any]]) -> None:
+        self._entries = entries
+
+    @classmethod
+    def of(cls, pairs: Any) -> Map:
+        """From pairs; the last of equal keys wins."""
+        return cls({key_of(key): (key, value) for key, value in pairs})
+
+    def find(self, key: Any) -> Any:
+        try:
+            found = self._entries.get(key_of(key))
+        except TypeError:  # lists are no keys
+            raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
+        return ABSENT if found is None else found[1]
+
+    def keys(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+#: Class → the name of the type. Classes that are kinds of these are found through `kind_of`.
+TYPE_NAMES: Final[dict[type, str]] = {
+    int: "int", UInt: "uint", float: "double", bool: "bool", str: "string", bytes: "bytes", list: "list", Mapping: "map",
+    type(None): "null_type", Timestamp: "google.protobuf.Timestamp", Duration: "google.protobuf.Duration",
+    CelType: "type", Optional: "optional_type",
+}
+
+_KINDS: dict[type, type] = {kind: kind for kind in TYPE_NAMES}
+
+
+def kind_of(value: Any) -> type:
+    """The class that stands for the type of a value: a key of TYPE_NAMES, or a kind of Opaque."""
+    cls = value.__class__
+    kind = _KINDS.get(cls)
+    if kind is None:
+        kind = next((base for base in (list, Mapping) if issubclass(cls, base)), cls)
+        _KINDS[cls] = kind
+    return kind
+
+
+def type_of(value: Any) -> CelType:
+    """What `type(value)` is."""
+    kind = kind_of(value)
+    return CelType(TYPE_NAMES.get(kind) or kind.type_name)  # type: ignore[attr-defined]
+
+
+_NUMBERS = frozenset({int, UInt, float})
+
+
+def equal(one: Any, other: Any) -> bool:
+    """`one == other`: of different types nothing is equal, except numbers. Raises EvaluationError."""
+    kind, its = kind_of(one), kind_of(other)
+    if kind is not its:
+        return kind in _NUMBERS and its in _NUMBERS and bool(one == other)
+    equality = _EQUALITIES.get(kind)
+    return equality(one, other) if equality else bool(one == other)
+
+
+def _same_list(one: list[Any], other: list[Any]) -> bool:
+    special = getattr(one, "same", None)
+    if special is not None:
+        return bool(special(other))
+    return len(one) == len(other) and all(map(equal, one, other))
+
+
+def _same_optional(one: Optional, other: Optional) -> bool:
+    if one.present != other.present:
+        return False
+    return not one.present or equal(one.content, other.content)
+
+
+_EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
+    list: _same_list, Mapping: lambda one, other: bool(one.same(other)), Optional: _same_optional,
+}
+
+_ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
+
+
+def compared(one: Any, other: Any) -> int:
+    """-1, 0 or 1; 2 if one of them is not a number. Raises EvaluationError if they have no order."""
+    kind, its = kind_of(one), kind_of(other)
+    if not (kind is its and kind in _ORDERED or kind in _NUMBERS and its in _NUMBERS):
+        raise no_such_overload()
+    if one == other:
+        return 0
+    if one < other:
+        return -1
+    return 1 if other < one else 2
+
+
+def shown(value: Any) -> str:
+    """A value in the text of an error."""
+    if value.__class__ is bool:
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,282 @@
+"""Values of a schema as values of the language, without copies of objects.
+
+Each schema becomes a reader: a function from a JSON value to what an expression sees. Objects show their properties by
+escaped names and hide what the schema does not know; lists are equal as their list-type says.
+
+Specified by: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go, apiextensions-apiserver/pkg/apiserver/schema/cel/model.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping as Object
+from typing import Any, Final
+
+from fakekube.cel import values
+from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.libraries.standard import parse_duration, parse_timestamp
+from fakekube.cel.names import escape, unescape
+from fakekube.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
+
+__all__ = ["Reader", "reader", "with_object_meta"]
+
+Schema = Object[str, Any]
+Reader = Callable[[Any], Any]
+
+_STRING: Final = {"type": "string"}
+_OBJECT_META: Final = {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}}
+
+
+def with_object_meta(schema: Schema) -> Schema:
+    """The schema of a whole resource: with what is known of every one."""
+    own = {"apiVersion": _STRING, "kind": _STRING, "metadata": _OBJECT_META}
+    return {**schema, "properties": {**(schema.get("properties") or {}), **own}}
+
+
+def reader(schema: Schema) -> Reader:
+    """What makes values of a schema readable for expressions. Readers raise EvaluationError."""
+    read = _reader(schema)
+    nullable = bool(schema.get("nullable"))
+
+    def view(value: Any) -> Any:
+        if value is not None:
+            return read(value)
+        if nullable:
+            return None
+        raise EvaluationError("invalid data, got null for schema with nullable=false")
+
+    return view
+
+
+def _reader(schema: Schema) -> Reader:
+    if schema.get("x-kubernetes-int-or-string"):
+        return _int_or_string
+    kind = schema.get("type", "")
+    if kind in _MAKERS:
+        return _MAKERS[kind](schema)
+    if kind in _SCALARS:
+        return _scalar(kind)
+    return Preserved if schema.get("x-kubernetes-preserve-unknown-fields") else _unreadable
+
+
+def _unreadable(value: Any) -> Any:
+    raise EvaluationError(
+        "invalid type, expected object, array, number, integer, boolean or string, or no type with "
+        "x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got "
+    )
+
+
+class Preserved(Opaque):
+    """What only x-kubernetes-preserve-unknown-fields keeps: it can be compared, no more."""
+
+    __slots__ = ("_value",)
+    type_name = "unknown"
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Preserved) and bool(self._value == other._value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _int_or_string(value: Any) -> Any:
+    if value.__class__ in (int, str):
+        return value
+    raise EvaluationError("invalid data, expected XIntOrString value to be either a string or integer")
+
+
+_SCALARS: Final[dict[str, tuple[frozenset[type], str]]] = {
+    "number": (frozenset({int, float}), "float"), "integer": (frozenset({int}), "int"), "boolean": (frozenset({bool}), "bool"),
+}
+
+
+def _scalar(kind: str) -> Reader:
+    classes, name = _SCALARS[kind]
+
+    def read(value: Any) -> Any:
+        if value.__class__ not in classes:
+            raise EvaluationError(f"invalid data, expected {name}")
+        return float(value) if kind == "number" else value
+
+    return read
+
+
+# ------------------------------------------------------------ strings
+
+
+_SPANS: Final = {"nanosecond": 1, "microsecond": 1_000, "millisecond": 10**6, "second": 10**9, "minute": 60 * 10**9,
+                 "hour": 3600 * 10**9, "day": 86400 * 10**9, "week": 7 * 86400 * 10**9}
+_SHORT: Final = {"ns": "nanosecond", "us": "microsecond", "µs": "microsecond", "μs": "microsecond", "ms": "millisecond",
+                 "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµμ]+)")
+
+
+def _duration(text: str) -> Duration:
+    """Go's durations, and days and weeks and units in words."""
+    try:
+        return parse_duration(text)
+    except EvaluationError:
+        total = 0.0
+        for number, unit in _SPAN.findall(text):
+            total += float(number) * _SPANS.get(_SHORT.get(unit, unit.rstrip("s")), 0)
+        if not total:
+            raise EvaluationError(f'Invalid duration {text}: unable to parse {text} as duration') from None
+        return Duration(round(-total if text.startswith("-") else total))
+
+
+def _date(text: str) -> Timestamp:
+    return parse_timestamp(f"{text}T00:00:00Z")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise EvaluationError(f"Invalid byte formatted string {text}: {error}") from None
+
+
+_FORMATS: Final[dict[str, Callable[[str], Any]]] = {
+    "duration": _duration, "date": _date, "date-time": parse_timestamp, "byte": _bytes,
+}
+
+
+def _string_reader(schema: Schema) -> Reader:
+    special = _FORMATS.get(schema.get("format", ""))
+
+    def read(value: Any) -> Any:
+        if value.__class__ is not str:
+            raise EvaluationError("invalid data, expected string")
+        return special(value) if special else value
+
+    return read
+
+
+# ------------------------------------------------------------ objects
+
+
+class ObjectView(values.Mapping):
+    """An object. With `escaped` it has properties; without, keys (of additionalProperties)."""
+
+    __slots__ = ("_escaped", "_reader_of", "_value")
+
+    def __init__(self, value: dict[str, Any], reader_of: Callable[[str], Reader | None], escaped: bool) -> None:
+        self._value, self._reader_of, self._escaped = value, reader_of, escaped
+
+    def find(self, key: Any) -> Any:
+        if key.__class__ is not str:
+            raise no_such_overload()
+        name = unescape(key) if self._escaped else key
+        if name is None:
+            return ABSENT
+        value = self._value.get(name, ABSENT)
+        if value is ABSENT or value is None and self._escaped:
+            return ABSENT
+        read = self._reader_of(name)
+        return read(value) if read else ABSENT
+
+    def keys(self) -> Iterator[Any]:
+        for name in self._value:
+            if self._reader_of(name):
+                yield (escape(name) or name) if self._escaped else name
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def same(self, other: values.Mapping) -> bool:
+        """Known parts as the language compares them; of unknown ones only those that both have."""
+        if len(self) != len(other):
+            return False
+        for name, value in self._value.items():
+            if self._reader_of(name) is None:
+                if not isinstance(other, ObjectView):
+                    raise no_such_overload()
+                if other._value.get(name, value) != value:
+                    return False
+                continue
+            mine, theirs = self.find(name), other.find(name)
+            if (mine is ABSENT) != (theirs is ABSENT):
+                return False
+            if mine is not ABSENT and not equal(mine, theirs):
+                return False
+        return True
+
+
+def _object_reader(schema: Schema) -> Reader:
+    if schema.get("x-kubernetes-embedded-resource"):
+        schema = with_object_meta(schema)
+    properties, additional = schema.get("properties"), schema.get("additionalProperties")
+    reader_of: Callable[[str], Reader | None]
+    if properties is not None:
+        reader_of = {name: reader(part) for name, part in properties.items()}.get
+    elif isinstance(additional, Object):
+        of_values = reader(additional)
+        reader_of = lambda name: of_values  # noqa: E731
+    else:
+        reader_of = lambda name: None  # noqa: E731
+    escaped = properties is not None
+
+    def read(value: Any) -> ObjectView:
+        if not isinstance(value, dict):
+            raise EvaluationError("invalid data, expected a map for the provided schema with type=object")
+        return ObjectView(value, reader_of, escaped)
+
+    return read
+
+
+# ------------------------------------------------------------ lists
+
+
+class SetList(list[Any]):
+    """A list of list-type set: order does not matter, and nothing is added twice."""
+
+    def same(self, other: list[Any]) -> bool:
+        return len(self) == len(other) and {key_of(item) for item in other} <= {key_of(item) for item in self}
+
+    def joined(self, other: list[Any]) -> SetList:
+        known = {key_of(item) for item in self}
+        return SetList([*self, *(item for item in dict.fromkeys(other) if key_of(item) not in known)])
+
+
+class MapList(list[Any]):
+    """A list of list-type map: items are told apart by their keys."""
+
+    def __init__(self, items: list[Any], keys: tuple[str, ...]) -> None:
+        super().__init__(items)
+        self._keys = keys
+
+    def _by_key(self, items: list[Any]) -> dict[Any, Any]:
+        return {tuple(key_of(item.find(key)) for key in self._keys): item for item in items}
+
+    def same(self, other: list[Any]) -> bool:
+        if len(self) != len(other):
+            return False
+        mine = self._by_key(self)
+        return all(key in mine and equal(mine[key], item) for key, item in self._by_key(other).items())
+
+    def joined(self, other: list[Any]) -> MapList:
+        return MapList(list({**self._by_key(self), **self._by_key(other)}.values()), self._keys)
+
+
+def _list_reader(schema: Schema) -> Reader:
+    of_items = reader(schema.get("items") or {})
+    list_type = schema.get("x-kubernetes-list-type")
+    keys = tuple(escape(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
+        items = [of_items(item) for item in value]
+        if list_type == "map":
+            return MapList(items, keys)
+        return SetList(items) if list_type == "set" else items
+
+    return read
+
+
+_MAKERS: Final[dict[str, Callable[[Schema], Reader]]] = {
+    "object": _object_reader, "array": _list_reader, "string": _string_reader,
+}
