@@ -263,4 +263,5 @@ def _implementation(row: data.ResourceRow, name: str) -> Strategy | Projection |
         plural = row.name.partition("/")[0]
         return StatusView(_strategy(row.group, plural, row.version)) if name == "status" else None
     found: Any = attribute(path)
-    return found() if isinstance(found, type) else found
+    made: Strategy | Projection | Action | None = found() if isinstance(found, type) else found
+    return made

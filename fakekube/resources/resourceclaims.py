@@ -310,8 +310,8 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
         "status.devices",
         partial(_device, _allocated(status)),
         _identity,
-        UNLIMITED,
-        _shown,
+        most=UNLIMITED,
+        shown=_shown,
     )
     allocation, earlier = status.get("allocation"), before.get("allocation")
     if reserved and allocation is None:
