@@ -74,7 +74,7 @@ def test_claims_of_devices() -> None:
     path = "resource.k8s.io/v1/resourceclaims"
     assert cells(path, {})[1] == "pending"
     assert cells(path, {"status": {"allocation": {}}})[1] == "allocated"
-    reserved = {"status": {"allocation": {}, "reservedFor": [{}]}}
+    reserved: dict[str, Any] = {"status": {"allocation": {}, "reservedFor": [{}]}}
     assert cells(path, reserved)[1] == "allocated,reserved"
     assert cells(path, reserved, deletionTimestamp=ago(minutes=1))[1] == "deleted,allocated,reserved"
 

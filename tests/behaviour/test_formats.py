@@ -1,0 +1,278 @@
+"""In which formats the server reads and writes, and which of them it chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+KNOWN = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+NOT_ACCEPTED = f"only the following media types are accepted: {KNOWN}"
+STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+NOT_ROUTED = f"406: Not Acceptable\n\nAvailable representations: {KNOWN}"
+
+
+@pytest.fixture
+def config(api) -> str:
+    """The path of a config map."""
+    assert api.post(api.path("configmaps"), {"metadata": {"name": "m"}, "data": {"k": "<v>"}}).status == 201
+    return api.path("configmaps", "m")
+
+
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def document(api_version: str, kind: str, content: bytes) -> bytes:
+    return b"k8s\0" + field(1, field(1, api_version.encode()) + field(2, kind.encode())) + field(2, content)
+
+
+# ---------------------------------------------------------------- what is chosen
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("*/*", "application/json"),
+        ("application/json", "application/json"),
+        ("", "application/json"),
+        ("application/json;q=0.5", "application/json"),
+        ("application/yaml;q=0.5,application/json;q=0.1", YAML),
+        ("application/json;q=0,application/yaml", YAML),
+        ("application/json;q=x", "application/json"),
+        ("text/html, application/json", "application/json"),
+        ("text/html;q=0.9, */*;q=0.1", "application/json"),
+        ("application/json; charset=utf-8", "application/json"),
+        ("application/json;stream=watch", "application/json"),
+        (f"{PROTOBUF};q=0", PROTOBUF),
+        (f"{PROTOBUF},application/json", PROTOBUF),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io;q=0.1,application/json", "application/json"),
+    ],
+)
+def test_what_is_chosen(api, config: str, accept: str, chosen: str) -> None:
+    reply = api.get(config, headers={"Accept": accept})
+    assert (reply.status, reply.headers["content-type"]) == (200, chosen)
+
+
+@pytest.mark.parametrize("accept", ["*", "application/*", "text/plain", "Application/JSON", ",", "application", "/json"])
+def test_what_the_router_refuses(api, config: str, accept: str) -> None:
+    reply = api.get(config, headers={"Accept": accept})
+    assert (reply.status, reply.at("message"), reply.at("details")) == (406, NOT_ROUTED, {})
+    listing = api.get(api.path("configmaps"), headers={"Accept": accept})
+    assert listing.at("message") == f"{NOT_ROUTED}, {STREAMS}"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "as=Nope;v=v1;g=meta.k8s.io", "as=Table", "as=Table;v=v1", "as=Table;v=v2;g=meta.k8s.io", "as=Table;v=v1;g=other",
+        "v=v1;g=meta.k8s.io", "stream=other",
+    ],
+)  # fmt: skip
+def test_what_the_handler_refuses(api, config: str, parameters: str) -> None:
+    reply = api.get(config, headers={"Accept": f"application/json;{parameters}"})
+    assert (reply.status, reply.at("message"), reply.at("reason")) == (406, NOT_ACCEPTED, "NotAcceptable")
+
+
+def test_errors_are_negotiated_too(api) -> None:
+    absent = api.path("configmaps", "absent")
+    reply = api.get(absent, headers={"Accept": YAML})
+    assert (reply.status, reply.headers["content-type"]) == (404, YAML)
+    assert yaml.safe_load(reply.body)["reason"] == "NotFound"
+    reply = api.get(absent, headers={"Accept": PROTOBUF})
+    assert reply.body.startswith(b"k8s\0\n\x0c\n\x02v1\x12\x06Status")
+    assert b'configmaps "absent" not found' in reply.body
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def test_compact_and_indented(api, config: str) -> None:
+    compact = api.get(config)
+    assert compact.body.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m",')
+    assert compact.body.endswith(rb'"data":{"k":"\u003cv\u003e"}}' + b"\n")
+    for query, headers in (("pretty=1", {}), ("pretty=true", {}), ("", {"User-Agent": "curl/8"}), ("", {"Accept": "application/json;pretty=1"})):
+        pretty = api.get(config, query, headers=headers)
+        assert pretty.body.startswith(b'{\n  "kind": "ConfigMap",\n  "apiVersion": "v1",\n  "metadata": {\n    "name": "m",\n')
+        assert pretty.body.endswith(b"\n}")
+        assert pretty.json == compact.json
+    for query, headers in (("pretty=0", {"User-Agent": "curl/8"}), ("pretty=no", {"User-Agent": "curl/8"}), ("", {"Accept": "application/json;pretty=0"})):
+        assert api.get(config, query, headers=headers).body == compact.body
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("{", "unexpected end of JSON input"),
+        ("[", "unexpected end of JSON input"),
+        ("{'a':1}", r"invalid character '\'' looking for beginning of object key string"),
+        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        ("{} {}", "invalid character '{' after top-level value"),
+        ("[" * 10_001, "invalid character '[' exceeded max depth"),
+    ],
+)
+def test_broken_json(api, body: str, problem: str) -> None:
+    reply = api.post(api.path("configmaps"), body)
+    assert (reply.status, reply.at("reason")) == (400, "BadRequest")
+    message = f"the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: {problem}"
+    assert reply.at("message").startswith(message)
+
+
+def test_text_that_is_no_unicode(api) -> None:
+    body = b'{"metadata":{"name":"u"},"data":{"k":"\xff\\ud800"}}'
+    assert api.post(api.path("configmaps"), body).at("data", "k") == "\ufffd\ufffd"
+
+
+# ---------------------------------------------------------------- YAML
+
+MANIFEST = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: manifest
+  labels: &labels {a: 'true'}
+  annotations: *labels
+data:
+  bool: 'yes'
+  number: '0x1f'
+  'null': 'null'
+  lines: |
+    one
+    two
+  colon: 'a: b'
+  date: '2001-01-01'
+  emoji: "\\U0001F642"
+"""
+
+
+def test_yaml_in_and_out(api) -> None:
+    reply = api.post(api.path("configmaps"), MANIFEST, content_type=YAML, headers={"Accept": YAML})
+    assert (reply.status, reply.headers["content-type"]) == (201, YAML)
+    assert reply.body.decode().startswith(
+        """apiVersion: v1
+data:
+  bool: "yes"
+  colon: 'a: b'
+  date: "2001-01-01"
+  emoji: "\\U0001F642"
+  lines: |
+    one
+    two
+  "null": "null"
+  number: "0x1f"
+kind: ConfigMap
+metadata:
+  annotations:
+    a: "true"
+"""
+    )
+    assert yaml.safe_load(reply.body) == api.get(api.path("configmaps", "manifest")).json
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("metadata: [", "yaml: line 1: did not find expected node content"),
+        ("a: b\n  c: d", "yaml: line 2: mapping values are not allowed in this context"),
+        ("a: *b", "yaml: unknown anchor 'b' referenced"),
+    ],
+)
+def test_broken_yaml(api, body: str, problem: str) -> None:
+    reply = api.post(api.path("configmaps"), body, content_type=YAML)
+    shown = body.encode().hex()
+    message = f"the object provided is unrecognized (must be of type ConfigMap): {problem} ({shown})"
+    assert (reply.status, reply.at("message")) == (400, message)
+
+
+def test_yaml_of_the_wrong_type(api) -> None:
+    """A bare y is true, a bare number a number."""
+    reply = api.post(api.path("configmaps"), "metadata: {name: x}\ndata: {n: y}", content_type=YAML)
+    assert reply.status == 400
+    assert reply.at("message").endswith("json: cannot unmarshal bool into Go struct field ConfigMap.data of type string")
+
+
+def test_yaml_cannot_be_watched(api) -> None:
+    reply = api.get(api.path("configmaps"), "watch=1&timeoutSeconds=1", headers={"Accept": YAML})
+    assert (reply.status, reply.headers["content-type"]) == (406, YAML)
+    assert yaml.safe_load(reply.body)["message"] == f"only the following media types are accepted: {STREAMS}"
+
+
+# ---------------------------------------------------------------- Protobuf
+
+
+def test_protobuf_in_and_out(api) -> None:
+    content = field(1, field(1, b"p") + field(11, field(1, b"l") + field(2, b"v"))) + field(2, field(1, b"k") + field(2, b"v"))
+    made = api.post(api.path("configmaps"), document("v1", "ConfigMap", content), content_type=PROTOBUF)
+    assert (made.status, made.at("data"), made.at("metadata", "labels")) == (201, {"k": "v"}, {"l": "v"})
+    read = api.get(api.path("configmaps", "p"), headers={"Accept": PROTOBUF})
+    assert read.headers["content-type"] == PROTOBUF
+    assert read.body.startswith(b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12")
+    assert read.body.endswith(field(2, field(1, b"k") + field(2, b"v")) + b"\x1a\0\x22\0")
+    again = api.put(api.path("configmaps", "p"), read.body, content_type=PROTOBUF)
+    assert (again.status, again.json) == (200, made.json)
+
+
+def test_lists_and_watches_in_protobuf(api, config: str) -> None:
+    selector = {"fieldSelector": "metadata.name=m"}
+    item = api.get(config, headers={"Accept": PROTOBUF}).body.removesuffix(b"\x1a\0\x22\0")
+    content = item[item.index(b"\n", 20) :]
+    listing = api.get(api.path("configmaps"), selector, headers={"Accept": PROTOBUF})
+    assert listing.body.startswith(b"k8s\0\n\x13\n\x02v1\x12\rConfigMapList\x12")
+    assert listing.body.count(content) == 1
+    watched = api.get(api.path("configmaps"), {**selector, "watch": "1", "timeoutSeconds": "1"}, headers={"Accept": PROTOBUF})
+    assert watched.headers["content-type"] == f"{PROTOBUF};stream=watch"
+    assert int.from_bytes(watched.body[:4], "big") == len(watched.body) - 4
+    assert watched.body[4:].startswith(field(1, b"ADDED"))
+    assert watched.body.count(content) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            b"{}",
+            "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a protobuf message, "
+            "expected prefix [107 56 115 0] ({})",
+        ),
+        (document("v1", "ConfigMap", b"\x08\1"), 'ConfigMap in version "v1" cannot be handled as a ConfigMap: proto: wrong wireType = 0 for field ObjectMeta'),
+        (document("v1", "ConfigMap", b"\x0a\x05"), 'ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF'),
+    ],
+)
+def test_broken_protobuf(api, body: bytes, message: str) -> None:
+    reply = api.post(api.path("configmaps"), body, content_type=PROTOBUF)
+    assert (reply.status, reply.at("message")) == (400, message)
+
+
+# ---------------------------------------------------------------- types of bodies
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"])
+def test_types_of_bodies(api, content_type: str) -> None:
+    assert api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type).status == 201
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "*/*", "application/xml", "application/json;a=b;a=c", "application/json,"])
+def test_unknown_types_of_bodies(api, content_type: str) -> None:
+    reply = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type)
+    message = f"the body of the request was in an unknown format - accepted media types include: {KNOWN}"
+    assert (reply.status, reply.at("reason"), reply.at("message")) == (415, "UnsupportedMediaType", message)
+
+
+def test_unknown_types_of_patches(api, config: str) -> None:
+    reply = api.patch(config, {}, "application/json")
+    assert (reply.status, reply.at("message")) == (415, "415: Unsupported Media Type")
+
+
+def test_every_format_says_the_same(api, config: str) -> None:
+    obj: Any = api.get(config).json
+    assert yaml.safe_load(api.get(config, headers={"Accept": YAML}).body) == obj
+    listing: Any = api.get(api.path("configmaps"), {"fieldSelector": "metadata.name=m"}).json
+    del obj["kind"], obj["apiVersion"]
+    assert listing["items"] == [obj]

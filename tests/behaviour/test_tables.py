@@ -1,0 +1,186 @@
+"""Tables, and metadata only: what kubectl and caching clients ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+GROUP = "v=v1;g=meta.k8s.io"
+TABLE = {"Accept": f"application/json;as=Table;{GROUP}"}
+METADATA = {"Accept": f"application/json;as=PartialObjectMetadata;{GROUP}"}
+METADATA_LIST = {"Accept": f"application/json;as=PartialObjectMetadataList;{GROUP}"}
+
+POD: dict[str, Any] = {"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}}
+
+
+@pytest.fixture
+def pod(api) -> str:
+    assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "default"}}).status in (201, 409)
+    body = {**POD, "spec": {**POD["spec"], "automountServiceAccountToken": False}}
+    assert api.post(api.path("pods"), body).status == 201
+    return api.path("pods", "p")
+
+
+def names(table: Any) -> list[str]:
+    return [column["name"] for column in table["columnDefinitions"]]
+
+
+def test_a_table_of_a_list(api, pod: str) -> None:
+    reply = api.get(api.path("pods"), headers=TABLE)
+    table = reply.json
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+    assert list(table) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    assert table["metadata"]["resourceVersion"].isdigit()
+    assert names(table) == ["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node", "Readiness Gates"]
+    assert [column["priority"] for column in table["columnDefinitions"]] == [0, 0, 0, 0, 0, 1, 1, 1, 1]
+    [row] = table["rows"]
+    assert row["cells"][:4] == ["p", "0/2", "Pending", "0"]
+    assert re.fullmatch(r"\d+s", row["cells"][4])
+    assert row["cells"][5:] == ["<none>"] * 4
+    assert row["object"] == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}
+
+
+def test_a_table_of_one_object(api, pod: str) -> None:
+    table = api.get(pod, headers=TABLE).json
+    assert table["metadata"] == {"resourceVersion": api.get(pod).at("metadata", "resourceVersion")}
+    assert [row["cells"][0] for row in table["rows"]] == ["p"]
+
+
+@pytest.mark.parametrize(("include", "kind"), [("Object", "Pod"), ("Metadata", "PartialObjectMetadata"), ("None", None)])
+def test_what_rows_include(api, pod: str, include: str, kind: str | None) -> None:
+    [row] = api.get(api.path("pods"), {"includeObject": include}, headers=TABLE).json["rows"]
+    assert (row["object"] and row["object"]["kind"]) == kind
+    if include == "Object":
+        assert row["object"] == api.get(pod).json
+
+
+def test_what_rows_cannot_include(api, pod: str) -> None:
+    reply = api.get(api.path("pods"), {"includeObject": "x"}, headers=TABLE)
+    problem = "includeObject: Invalid value: \"x\": must be 'Metadata', 'Object', 'None', or empty"
+    assert (reply.status, reply.at("message")) == (400, f"Unable to convert to Table as requested: {problem}")
+
+
+def test_a_pod_that_has_ended(api, pod: str) -> None:
+    status = {
+        "phase": "Failed",
+        "podIPs": [{"ip": "10.0.0.9"}],
+        "podIP": "10.0.0.9",
+        "containerStatuses": [
+            {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 3, "state": {"terminated": {"exitCode": 1, "reason": "Error"}}},
+            {"name": "d", "image": "j", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+        ],
+    }
+    assert api.patch(f"{pod}/status", {"status": status}, "application/merge-patch+json").status == 200
+    [row] = api.get(pod, headers=TABLE).json["rows"]
+    assert row["cells"][:4] == ["p", "0/2", "Error", "3"]
+    assert row["cells"][5] == "10.0.0.9"
+    assert row["conditions"] == [{"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}]
+
+
+@pytest.mark.parametrize(
+    ("plural", "group", "body", "cells"),
+    [
+        ("configmaps", "v1", {"data": {"a": "", "b": ""}}, {"Name": "x", "Data": "2"}),
+        ("secrets", "v1", {"data": {"a": ""}}, {"Type": "Opaque", "Data": 1}),
+        (
+            "services",
+            "v1",
+            {"spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": {"b": "1", "a": "2"}}},
+            {"Type": "ClusterIP", "Cluster-IP": "None", "External-IP": "<none>", "Port(s)": "80/TCP", "Selector": "a=2,b=1"},
+        ),
+        (
+            "deployments",
+            "apps/v1",
+            {"spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}}},
+            {"Ready": "0/2", "Up-to-date": 0, "Available": 0, "Containers": "c,d", "Images": "i,j", "Selector": "a=b"},
+        ),
+        (
+            "jobs",
+            "batch/v1",
+            {"spec": {"suspend": True, "template": {"spec": {**POD["spec"], "restartPolicy": "Never"}}}},
+            {"Completions": "0/1", "Duration": "", "Containers": "c,d"},
+        ),
+        ("leases", "coordination.k8s.io/v1", {"spec": {"holderIdentity": "me"}}, {"Holder": "me"}),
+        ("roles", "rbac.authorization.k8s.io/v1", {"rules": []}, {"Name": "x"}),
+        (
+            "ingresses",
+            "networking.k8s.io/v1",
+            {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
+            {"Class": "<none>", "Hosts": "*", "Address": "", "Ports": "80"},
+        ),
+    ],
+)
+def test_cells(api, plural: str, group: str, body: dict[str, Any], cells: dict[str, Any]) -> None:
+    assert api.post(api.path(plural, group=group), {"metadata": {"name": "x"}, **body}).status == 201
+    table = api.get(api.path(plural, "x", group=group), headers=TABLE).json
+    [row] = table["rows"]
+    found = dict(zip(names(table), row["cells"], strict=True))
+    assert {name: str(found[name]) for name in cells} == {name: str(cell) for name, cell in cells.items()}
+
+
+def test_kinds_without_a_printer_tell_when_they_were_made(api) -> None:
+    made = api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": "x"}}).json
+    table = api.get(api.path("roles", "x", group="rbac.authorization.k8s.io/v1"), headers=TABLE).json
+    assert names(table) == ["Name", "Created At"]
+    assert table["rows"][0]["cells"] == ["x", made["metadata"]["creationTimestamp"]]
+
+
+def test_an_empty_table(api) -> None:
+    table = api.get(api.path("leases", group="coordination.k8s.io/v1"), headers=TABLE).json
+    assert table["rows"] == []
+    table = api.get(api.path("roles", group="rbac.authorization.k8s.io/v1"), headers=TABLE).json
+    assert table["rows"] is None
+
+
+def test_watching_a_table(api) -> None:
+    for name in ("a", "b"):
+        assert api.post(api.path("leases", group="coordination.k8s.io/v1"), {"metadata": {"name": name}}).status == 201
+    reply = api.get(api.path("leases", group="coordination.k8s.io/v1"), "watch=1&timeoutSeconds=1", headers=TABLE)
+    first, second = (line for line in reply.body.splitlines())
+    assert b'"columnDefinitions":[{' in first
+    assert b'"columnDefinitions":null' in second
+    assert b'"type":"ADDED","object":{"kind":"Table"' in second
+
+
+# ---------------------------------------------------------------- metadata only
+
+
+def test_metadata_of_one_object(api, pod: str) -> None:
+    reply = api.get(pod, headers=METADATA)
+    assert reply.json == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}
+
+
+def test_metadata_of_a_list(api, pod: str) -> None:
+    reply = api.get(api.path("pods"), headers=METADATA_LIST)
+    assert (reply.at("kind"), reply.at("apiVersion")) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
+    assert reply.at("items") == [{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}]
+
+
+def test_metadata_in_the_wrong_number(api, pod: str) -> None:
+    reply = api.get(pod, headers=METADATA_LIST)
+    assert (reply.status, reply.at("message")) == (406, "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Pod)")
+    reply = api.get(api.path("pods"), headers=METADATA)
+    assert (reply.status, reply.at("message")) == (406, "you requested PartialObjectMetadata, but the requested object is a list (*core.PodList)")
+
+
+def test_metadata_in_protobuf(api, pod: str) -> None:
+    accept = f"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;{GROUP}"
+    reply = api.get(pod, headers={"Accept": accept})
+    assert reply.headers["content-type"] == "application/vnd.kubernetes.protobuf"
+    assert reply.body.startswith(b"k8s\0\n'\n\x0emeta.k8s.io/v1\x12\x15PartialObjectMetadata\x12")
+
+
+def test_watching_metadata(api, pod: str) -> None:
+    reply = api.get(api.path("pods"), "watch=1&timeoutSeconds=1", headers=METADATA)
+    assert reply.body.startswith(b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",')
+
+
+def test_writes_answer_in_any_shape(api) -> None:
+    made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, headers=METADATA)
+    assert (made.status, made.at("kind"), made.at("metadata", "name")) == (201, "PartialObjectMetadata", "x")
+    changed = api.patch(api.path("configmaps", "x"), {"data": {"a": "b"}}, "application/merge-patch+json", headers=TABLE)
+    assert changed.at("rows", 0, "cells", 1) == 1
+    assert api.delete(api.path("configmaps", "x"), headers=METADATA).at("kind") == "Status"
