@@ -37,22 +37,20 @@ class Operator:
         self._thread = threading.Thread(target=self._run)
         selected: dict[str, Any] = {"registry": self._registry, "labels": {"handled": "yes"}}
 
-        @kopf.on.login(registry=self._registry)
-        def login(**arguments: Any) -> Any:
-            return kopf.login_with_kubeconfig(**arguments)
+        kopf.on.login(registry=self._registry)(kopf.login_with_kubeconfig)
+        kopf.on.create("configmaps", **selected)(self._created)
+        kopf.on.update("configmaps", field="data", **selected)(self._updated)
+        kopf.on.delete("configmaps", **selected)(self._deleted)
 
-        @kopf.on.create("configmaps", **selected)
-        def created(body: Any, patch: Any, **_: Any) -> None:
-            patch.metadata.annotations["stamp"] = "here"
-            self.handled.put(("create", dict(body["data"])))
+    def _created(self, body: Any, patch: Any, **_: Any) -> None:
+        patch.metadata.annotations["stamp"] = "here"
+        self.handled.put(("create", dict(body["data"])))
 
-        @kopf.on.update("configmaps", field="data", **selected)
-        def updated(old: Any, new: Any, **_: Any) -> None:
-            self.handled.put(("update", (dict(old), dict(new))))
+    def _updated(self, old: Any, new: Any, **_: Any) -> None:
+        self.handled.put(("update", (dict(old), dict(new))))
 
-        @kopf.on.delete("configmaps", **selected)
-        def deleted(name: str, **_: Any) -> None:
-            self.handled.put(("delete", name))
+    def _deleted(self, name: str, **_: Any) -> None:
+        self.handled.put(("delete", name))
 
     def _run(self) -> None:
         asyncio.run(

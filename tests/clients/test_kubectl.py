@@ -143,7 +143,7 @@ def test_server_side_apply(kubectl: Kubectl) -> None:
     shown = kubectl.json("get configmap settings --show-managed-fields")
     assert shown["data"] == {"level": "2"}
     assert [entry["manager"] for entry in shown["metadata"]["managedFields"]] == ["other"]  # who owns nothing is not listed
-    assert "unknown field" in kubectl.fails("apply -f -", text.replace("data:", "dat:") % "1")
+    assert "unknown field" in kubectl.fails("apply -f -", text.replace("\ndata:", "\ndat:") % "1")
 
 
 def test_watch_wait_and_delete(kubectl: Kubectl, started: Callable[[str], subprocess.Popen[str]]) -> None:
@@ -181,6 +181,8 @@ def test_pods_without_nodes(kubectl: Kubectl) -> None:
     assert kubectl("run shell --image=busybox --port=80") == "pod/shell created\n"
     assert kubectl("get pods").splitlines()[1].split()[:3] == ["shell", "0/1", "Pending"]
     assert "Status:           Pending" in kubectl("describe pod shell")
+    assert kubectl("logs shell") == ""
+    assert "container nothing is not valid for pod shell" in kubectl.fails("logs shell --container nothing")
     assert "pod shell does not have a host assigned" in kubectl.fails("exec shell -- ls")
     assert "pod is not running" in kubectl.fails("port-forward shell 18080:80")
     assert "Metrics API not available" in kubectl.fails("top pods")
