@@ -91,14 +91,15 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        patched = strategic.apply(scope.type, whole(scope, live), document)
+        original = whole(scope, live)
+        patched = strategic.apply(scope.type, original, document)
         try:
-            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict, by_type=True)
         except bodies.Problem as problem:
-            raise strategic.misfit(scope.type, patched, document, problem.message) from None
+            raise strategic.misfit(scope.type, original, document, problem.message) from None
         findings = [*duplicates, *sorted(unknown)] if strict else []
         if findings and options.field_validation == "Strict":
-            raise strategic.misfit(scope.type, patched, document, f"strict decoding error: {', '.join(findings)}")
+            raise strategic.misfit(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
         return _finished(scope, live, obj, options)
 
