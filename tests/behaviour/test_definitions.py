@@ -1,0 +1,189 @@
+"""Definitions as clients see them: what is refused, what is filled in, and how one lives and dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DRY = {"dryRun": "All"}
+MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+STRING = {"type": "string"}
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def obj(properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "object", **({"properties": properties} if properties else {}), **more}
+
+
+def version(name: str = "v1", schema: Any = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema or obj()}, **more}
+
+
+def definition(api: Any, schema: Any = None, **spec: Any) -> dict[str, Any]:
+    group = f"{api.suffix}.example.com"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                 "versions": [version(schema=schema)], **spec},
+    }
+
+
+def until(probe: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what a server does in its own time."""
+    end = time.monotonic() + seconds
+    while not probe():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def condition(found: Any, type_: str) -> dict[str, str]:
+    conditions = found.at("status", "conditions", default=None) or []
+    return next((each for each in conditions if each["type"] == type_), {})
+
+
+@pytest.fixture
+def path(api: Any) -> Iterator[str]:
+    """The path of an established definition."""
+    body = definition(api)
+    made = api.post(CRDS, body)
+    assert made.status == 201, made.body
+    place = f"{CRDS}/{body['metadata']['name']}"
+    until(lambda: condition(api.get(place), "Established").get("status") == "True")
+    yield place
+    api.delete(place)
+    until(lambda: api.get(place).status == 404)
+
+
+def test_defaults(api: Any) -> None:
+    made = api.post(CRDS, {**definition(api), "status": {"storedVersions": ["v7"]}}, DRY)
+    assert made.status == 201
+    assert made.at("spec", "names") == {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    assert made.at("spec", "conversion") == {"strategy": "None"}
+    assert made.at("status") == {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1"]}
+    assert made.at("metadata", "generation") == 1
+
+
+def test_unknown_formats_warn(api: Any) -> None:
+    made = api.post(CRDS, definition(api, obj({"a": {**STRING, "format": "nonsense"}})), DRY)
+    assert (made.status, made.headers["warning"]) == (201, '299 - "unrecognized format \\"nonsense\\""')
+
+
+SCHEMA = "spec.validation.openAPIV3Schema"
+
+
+@pytest.mark.parametrize(("schema", "expected"), [
+    (STRING, [f'{SCHEMA}.type: Invalid value: "string": must be object at the root']),
+    (obj({"a": {}}), [f"{SCHEMA}.properties[a].type: Required value: must not be empty for specified object fields"]),
+    (obj({"a": {**STRING, "pattern": "("}}), [
+        f'{SCHEMA}.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: '
+        "error parsing regexp: missing closing ): `(`",
+    ]),
+    (obj({"a": {**STRING, "default": 1}}), [
+        f'{SCHEMA}.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"',
+    ]),
+    (obj({"a": {**STRING, "anyOf": [STRING]}}), [
+        f"{SCHEMA}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+    ]),
+    (obj({"a": STRING}, anyOf=[{"properties": {"b": {"minLength": 1}}}]), [
+        f"{SCHEMA}.properties[b]: Required value: because it is defined in {SCHEMA}.anyOf[0].properties[b]",
+    ]),
+    (obj({"a": {"type": "array", "items": obj(), "x-kubernetes-list-type": "set"}}), [
+        f"{SCHEMA}.properties[a].items.x-kubernetes-map-type: Invalid value: null: "
+        "must be atomic as item of a list with x-kubernetes-list-type=set",
+    ]),
+    (obj({"metadata": obj({"labels": obj()})}), [
+        f"{SCHEMA}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
+        "but metadata is implicitly specified",
+    ]),
+])
+def test_schemas_that_are_refused(api: Any, schema: dict[str, Any], expected: list[str]) -> None:
+    refused = api.post(CRDS, definition(api, schema), DRY)
+    causes = [f"{cause['field']}: {cause['message']}" for cause in refused.at("details", "causes", default=[])]
+    assert (refused.status, causes) == (422, expected)
+
+
+def test_versions_are_printed_whole(api: Any) -> None:
+    refused = api.post(CRDS, definition(api, versions=[version(), version("v2", storage=True, deprecated=True)]), DRY)
+    assert refused.at("details", "causes", 0, "message") == (
+        'Invalid value: [{"Name":"v1","Served":true,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,'
+        '"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v2","Served":true,"Storage":true,'
+        '"Deprecated":true,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,'
+        '"SelectableFields":null}]: must have exactly one version marked as storage version'
+    )
+
+
+def test_faults_of_one_version_are_told_of_it(api: Any) -> None:
+    refused = api.post(CRDS, definition(api, versions=[version(), version("v2", obj({"a": {"type": "str"}}))]), DRY)
+    assert refused.at("details", "causes", 0, "field") == "spec.versions[1].schema.openAPIV3Schema.properties[a].type"
+
+
+@pytest.mark.parametrize(("change", "field"), [
+    ({"scope": "Cluster"}, "spec.scope"), ({"names": {"kind": "Gadget"}}, "spec.names.kind"),
+    ({"group": "other.example.com"}, "spec.group"), ({"names": {"plural": "gadgets"}}, "spec.names.plural"),
+])
+def test_what_is_immutable(api: Any, path: str, change: dict[str, Any], field: str) -> None:
+    refused = api.patch(path, {"spec": change}, MERGE)
+    assert refused.status == 422
+    (cause,) = refused.at("details", "causes")
+    assert (cause["field"], cause["message"].endswith(": field is immutable")) == (field, True)
+
+
+def test_generation_counts_the_spec(api: Any, path: str) -> None:
+    assert api.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE).at("metadata", "generation") == 1
+    assert api.patch(path, {"spec": {"names": {"shortNames": ["wi"]}}}, MERGE).at("metadata", "generation") == 2
+    assert api.patch(f"{path}/status", {"spec": {"scope": "Cluster"}}, MERGE).at("spec", "scope") == "Namespaced"
+
+
+def test_an_update_tells_what_it_has_read(api: Any, path: str) -> None:
+    body = api.get(path).json
+    del body["metadata"]["resourceVersion"]
+    assert api.put(path, body).at("message").endswith(
+        "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    )
+
+
+def test_stored_versions_are_kept_until_the_status_forgets_them(api: Any, path: str) -> None:
+    both = [{**version(), "storage": False}, {**version("v2"), "storage": True}]
+    moved = api.patch(path, {"spec": {"versions": both}}, MERGE)
+    assert moved.at("status", "storedVersions") == ["v1", "v2"]
+    refused = api.patch(path, {"spec": {"versions": both[1:]}}, MERGE)
+    assert (refused.status, refused.at("details", "causes", 0, "field")) == (422, "status.storedVersions[0]")
+    assert api.patch(f"{path}/status", {"status": {"storedVersions": ["v2"]}}, MERGE).status == 200
+    assert api.patch(path, {"spec": {"versions": both[1:]}}, MERGE).status == 200
+
+
+def test_a_webhook_that_cannot_be_trusted(api: Any, path: str) -> None:
+    client = {"url": "https://example.com", "caBundle": "aGk="}
+    webhook = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+    refused = api.patch(path, {"spec": {"conversion": webhook}}, MERGE)
+    assert refused.at("details", "causes", 0, "message") == (
+        'Invalid value: "aGk=": unable to load root certificates: unable to parse bytes as PEM block'
+    )
+
+
+def test_a_definition_that_cannot_trust_its_webhook_is_not_established(api: Any) -> None:
+    client = {"url": "https://example.com", "caBundle": "aGk="}
+    webhook = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+    body = definition(api, conversion=webhook)
+    place = f"{CRDS}/{body['metadata']['name']}"
+    assert api.post(CRDS, body).status == 201
+    until(lambda: condition(api.get(place), "Established").get("reason") == "InvalidCABundle")
+    assert condition(api.get(place), "Established")["status"] == "False"
+    api.delete(place)
+    until(lambda: api.get(place).status == 404)
+
+
+def test_the_first_deletion_only_marks(api: Any, path: str) -> None:
+    held = api.patch(path, {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE)
+    assert held.status == 200
+    marked = api.delete(path)
+    assert marked.at("metadata", "finalizers") == ["example.com/hold", FINALIZER]
+    assert condition(marked, "Terminating")["reason"] == "InstanceDeletionPending"
+    until(lambda: api.get(path).at("metadata", "finalizers") == ["example.com/hold"])
+    assert condition(api.get(path), "Terminating")["reason"] == "InstanceDeletionCompleted"
+    assert api.patch(path, [{"op": "remove", "path": "/metadata/finalizers"}], JSON_PATCH).status == 200
