@@ -28,7 +28,7 @@ def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise _misfit(path[: depth + 1], value, "map[string]interface {}")
+            raise _misfit(path[: depth + 1], value, "map[string]interface{}")
         value = value.get(name)
     return value
 

@@ -20,7 +20,7 @@ from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import FieldErrorType
-from fakekube.resources.metadata import standard_finalizer_warnings
+from fakekube.resources.metadata import standard_finalizer_warnings, validate_object_meta, validate_object_meta_update
 from fakekube.resources.registry import GVK
 from fakekube.resources.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.schema.model import Type
@@ -64,6 +64,8 @@ class CustomResourceStrategy(Strategy):
 
     unconditional_update = False
     standard_finalizers = False
+    checks_metadata = False  # here, it is part of the rest
+    checks_metadata_update = False
 
     def __init__(self, version: Version) -> None:
         self.version = version
@@ -89,7 +91,10 @@ class CustomResourceStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = self.type_meta_errors(obj)
         if not errors:
-            errors = value_errors(self.version.schema, obj) + self._replica_errors(obj)
+            errors = validate_object_meta(
+                obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
+            )
+            errors += value_errors(self.version.schema, obj) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
         return errors + self.rule_errors(context, errors, obj)
@@ -97,7 +102,8 @@ class CustomResourceStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = self.type_meta_errors(obj)
         if not errors:
-            errors = value_errors(self.version.schema, obj, "", old) + self._replica_errors(obj)
+            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            errors += value_errors(self.version.schema, obj, "", old) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
         return errors + self.rule_errors(context, errors, obj, old)
@@ -142,6 +148,7 @@ class StatusStrategy(Strategy):
 
     unconditional_update = False
     standard_finalizers = False
+    checks_metadata_update = False
 
     def __init__(self, main: CustomResourceStrategy) -> None:
         self._main = main
@@ -162,11 +169,13 @@ class StatusStrategy(Strategy):
         version, main = self._main.version, self._main
         errors = main.type_meta_errors(obj)
         schema = (version.schema.get("properties") or {}).get("status")
-        if not errors and "status" in obj and schema:
-            found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
-            errors = [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
-        if not errors and version.scale:
-            errors += scale_status_errors(version.scale, obj)
+        if not errors:
+            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            if "status" in obj and schema:
+                found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
+                errors += [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
+            if version.scale:
+                errors += scale_status_errors(version.scale, obj)
         errors += main.changed_list_errors(obj, old)
         return errors + main.rule_errors(context, errors, obj, old)
 

@@ -245,7 +245,12 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
     for index, item in enumerate(value):
         identity = item
         if type_.list_type is ListType.MAP:
-            identity = {key: item[key] for key in type_.list_map_keys if key in item} if isinstance(item, dict) else {}
+            if item is None:
+                continue
+            if not isinstance(item, dict):
+                errors.append(field.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map"))
+                continue
+            identity = {key: item[key] for key in type_.list_map_keys if key in item}
         text = repr(_sorted(identity))  # 1 and 1.0 are two values
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
