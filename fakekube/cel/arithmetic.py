@@ -1,6 +1,6 @@
 """Operators: arithmetic within the bounds of the types, concatenation, comparison, indices.
 
-Specified by: cel-spec, doc/langdef.md (Numeric values, Overflow); cel-go/common/types/{overflow,int,uint,double,timestamp,duration}.go.
+Specified by: cel-spec, doc/langdef.md (Numeric values, Overflow); cel-go/common/types (overflow.go and the types).
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.values import (
-    ABSENT, NANOSECONDS, Duration, Mapping, Optional, Timestamp, UInt, compared, equal, kind_of, shown, type_of,
+    ABSENT,
+    NANOSECONDS,
+    Duration,
+    Mapping,
+    Optional,
+    Timestamp,
+    UInt,
+    compared,
+    equal,
+    kind_of,
+    shown,
+    type_of,
 )
 
 __all__ = ["OPERATORS", "checked_duration", "checked_int", "checked_timestamp", "checked_uint", "index", "negated",

@@ -220,7 +220,7 @@ def _rounds(container: Any, variables: tuple[str, ...], scope: Variables) -> Any
     if kind is list:
         pairs: Any = enumerate(container)
     elif kind is Mapping:
-        pairs = ((key, container.find(key)) for key in container.keys())
+        pairs = ((key, container.find(key)) for key in container)
     else:
         raise no_such_overload()
     if len(variables) == 2:
@@ -278,7 +278,7 @@ def _transformed_entries(rounds: Any, scope: Variables, *bodies: Evaluator) -> M
         made = bodies[-1](scope)
         if not isinstance(made, Mapping):
             raise no_such_overload()
-        for key in made.keys():
+        for key in made:
             if any(equal(key, known) for known, _ in pairs):
                 raise EvaluationError(f"insert failed: key {shown(key)} already exists")
             pairs.append((key, made.find(key)))

@@ -12,7 +12,18 @@ from itertools import product
 from typing import Any, Final
 
 from fakekube.cel.errors import no_such_overload
-from fakekube.cel.libraries import addresses, formats, lists, optionals, quantities, regex, semver, standard, strings, urls
+from fakekube.cel.libraries import (
+    addresses,
+    formats,
+    lists,
+    optionals,
+    quantities,
+    regex,
+    semver,
+    standard,
+    strings,
+    urls,
+)
 from fakekube.cel.values import kind_of
 
 __all__ = ["FUNCTIONS", "call"]

@@ -1,7 +1,7 @@
 """Reads an expression into a tree.
 
-A recursive descent over the grammar of cel-spec; macros are recognised here, so that what follows never sees `has(…)` or
-`x.all(…)` as calls. Errors carry the words of the real parser where a hand-written one can know them.
+A recursive descent over the grammar of cel-spec; macros are recognised here, so that what follows never sees
+`has(…)` or `x.all(…)` as calls. Errors carry the words of the real parser where a hand-written one can know them.
 
 Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parser.go, macro.go; ext/comprehensions.go.
 """
@@ -178,13 +178,13 @@ class _Parser:
         if opening is None:
             return Select(dot.position, node, name, optional=optional)
         arguments = self._arguments(")")
-        if isinstance(node, Identifier) and (function := _qualified(node.name, name)):
-            return Call(opening.position, function, arguments)
+        if isinstance(node, Identifier) and name in _NAMESPACES.get(node.name, ()):
+            return Call(opening.position, f"{node.name}.{name}", arguments)
         macro = _MACROS.get((name, len(arguments)))
-        return self._loop(opening, macro, node, name, arguments) if macro else Call(opening.position, name, arguments, node)
+        return self._loop(opening, macro, node, arguments) if macro else Call(opening.position, name, arguments, node)
 
     def _loop(
-        self, opening: Token, macro: tuple[str, int], target: Node, name: str, arguments: tuple[Node, ...]
+        self, opening: Token, macro: tuple[str, int], target: Node, arguments: tuple[Node, ...]
     ) -> Node:
         inner, count = macro
         variables = []
@@ -225,6 +225,7 @@ class _Parser:
             f"mismatched input '{token.text}' expecting {{'[', '{{', '(', '.', '-', '!', 'true', 'false', 'null', "
             "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
         )
+        return None
 
     def _checked(self, token: Token, value: object) -> object:
         if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
@@ -279,7 +280,9 @@ class _Parser:
         return MapLiteral(opening.position, tuple(entries), frozenset(optional))
 
 
-_NO_VARIABLE = {"optMap": "optMap() variable name must be a simple identifier", "optFlatMap": "optFlatMap() variable name must be a simple identifier"}
+_NO_VARIABLE = {
+    name: f"{name}() variable name must be a simple identifier" for name in ("optMap", "optFlatMap")
+}
 
 #: Names before a dot that are no variables.
 _NAMESPACES = {
@@ -294,6 +297,3 @@ _NAMESPACES = {
     }),
 }
 
-
-def _qualified(namespace: str, name: str) -> str:
-    return f"{namespace}.{name}" if name in _NAMESPACES.get(namespace, ()) else ""

@@ -184,7 +184,8 @@ class Rules:
         try:
             plain, optional = self._variables(value, old)
         except EvaluationError as error:
-            walk.errors += [field.invalid(path, kind, f"{error} evaluating rule: {rule.told}") for rule in self.rules]
+            told = [_evaluation_problem(str(error), rule) for rule in self.rules]
+            walk.errors.extend(field.invalid(path, kind, text) for text in told)
             return
         for rule in self.rules:
             if isinstance(rule.evaluate, str):

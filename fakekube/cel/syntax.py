@@ -99,5 +99,5 @@ def references(node: Node, name: str) -> bool:
             return any(references(part, name) for entry in node.entries for part in entry)
         case Loop():
             hidden = name in node.variables
-            return references(node.target, name) or not hidden and any(references(body, name) for body in node.bodies)
+            return references(node.target, name) or (not hidden and any(references(body, name) for body in node.bodies))
     return False

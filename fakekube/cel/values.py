@@ -13,18 +13,32 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, no_such_overload
 
 __all__ = [
-    "ABSENT", "CelType", "Duration", "Map", "Mapping", "Opaque", "Optional", "Timestamp", "TYPE_NAMES", "UInt", "compared", "equal", "shown",
-    "key_of", "kind_of", "type_of",
+    "ABSENT",
+    "TYPE_NAMES",
+    "CelType",
+    "Duration",
+    "Map",
+    "Mapping",
+    "Opaque",
+    "Optional",
+    "Timestamp",
+    "UInt",
+    "compared",
+    "equal",
+    "key_of",
+    "kind_of",
+    "shown",
+    "type_of",
 ]
 
 NANOSECONDS: Final = 1_000_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Absent:
@@ -68,7 +82,7 @@ class Timestamp:
     nanoseconds: int
     offset: int = 0
 
-    def moment(self, zone: Any = timezone.utc) -> datetime:
+    def moment(self, zone: Any = UTC) -> datetime:
         """To the second."""
         return (_EPOCH + timedelta(seconds=self.nanoseconds // NANOSECONDS)).astimezone(zone)
 
@@ -102,7 +116,7 @@ class Optional:
 
 
 class Opaque:
-    """A value of one of the libraries' own types; two are equal as Python says, two of different types are not comparable."""
+    """A value of one of the libraries' own types; two are equal as Python says."""
 
     __slots__ = ()
     type_name = ""
@@ -118,8 +132,8 @@ class Mapping:
         """The value, or ABSENT."""
 
     @abstractmethod
-    def keys(self) -> Iterator[Any]:
-        """In an order that does not matter."""
+    def __iter__(self) -> Iterator[Any]:
+        """The keys, in an order that does not matter."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -128,7 +142,7 @@ class Mapping:
         """Are all entries equal?"""
         if len(self) != len(other):
             return False
-        for key in self.keys():
+        for key in self:
             theirs = other.find(key)
             if theirs is ABSENT or not equal(self.find(key), theirs):
                 return False
@@ -160,7 +174,7 @@ class Map(Mapping):
             raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
         return ABSENT if found is None else found[1]
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         return (key for key, _ in self._entries.values())
 
     def __len__(self) -> int:
@@ -169,7 +183,8 @@ class Map(Mapping):
 
 #: Class → the name of the type. Classes that are kinds of these are found through `kind_of`.
 TYPE_NAMES: Final[dict[type, str]] = {
-    int: "int", UInt: "uint", float: "double", bool: "bool", str: "string", bytes: "bytes", list: "list", Mapping: "map",
+    int: "int", UInt: "uint", float: "double", bool: "bool", str: "string", bytes: "bytes", list: "list",
+    Mapping: "map",
     type(None): "null_type", Timestamp: "google.protobuf.Timestamp", Duration: "google.protobuf.Duration",
     CelType: "type", Optional: "optional_type",
 }
@@ -228,7 +243,7 @@ _ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
 def compared(one: Any, other: Any) -> int:
     """-1, 0 or 1; 2 if one of them is not a number. Raises EvaluationError if they have no order."""
     kind, its = kind_of(one), kind_of(other)
-    if not (kind is its and kind in _ORDERED or kind in _NUMBERS and its in _NUMBERS):
+    if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
         raise no_such_overload()
     if one == other:
         return 0

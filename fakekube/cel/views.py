@@ -3,7 +3,8 @@
 Each schema becomes a reader: a function from a JSON value to what an expression sees. Objects show their properties by
 escaped names and hide what the schema does not know; lists are equal as their list-type says.
 
-Specified by: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go, apiextensions-apiserver/pkg/apiserver/schema/cel/model.
+Specified by: k8s.io/apiserver/pkg/cel/common/valuesunstructured.go,
+apiextensions-apiserver/pkg/apiserver/schema/cel/model.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping as Object
+from collections.abc import Callable, Iterator
+from collections.abc import Mapping as Object
 from typing import Any, Final
 
 from fakekube.cel import values
@@ -89,8 +91,9 @@ def _int_or_string(value: Any) -> Any:
     raise EvaluationError("invalid data, expected XIntOrString value to be either a string or integer")
 
 
-_SCALARS: Final[dict[str, tuple[frozenset[type], str]]] = {
-    "number": (frozenset({int, float}), "float"), "integer": (frozenset({int}), "int"), "boolean": (frozenset({bool}), "bool"),
+_SCALARS: Final[dict[str, tuple[frozenset[Any], str]]] = {
+    "number": (frozenset({int, float}), "float"), "integer": (frozenset({int}), "int"),
+    "boolean": (frozenset({bool}), "bool"),
 }
 
 
@@ -173,12 +176,12 @@ class ObjectView(values.Mapping):
         if name is None:
             return ABSENT
         value = self._value.get(name, ABSENT)
-        if value is ABSENT or value is None and self._escaped:
+        if value is ABSENT or (value is None and self._escaped):
             return ABSENT
         read = self._reader_of(name)
         return read(value) if read else ABSENT
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         for name in self._value:
             if self._reader_of(name):
                 yield (escape(name) or name) if self._escaped else name

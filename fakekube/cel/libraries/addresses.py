@@ -147,7 +147,8 @@ def _ip(text: str) -> Ip:
     try:
         address = _parse(text)
     except _Problem as problem:
-        raise EvaluationError(f"IP Address {go_quote(text)} parse error during conversion from string: {problem}") from None
+        said = f"IP Address {go_quote(text)} parse error during conversion from string: {problem}"
+        raise EvaluationError(said) from None
     if "%" in text:
         raise EvaluationError(f"IP address {go_quote(text)} with zone value is not allowed")
     if _is_mapped(address):

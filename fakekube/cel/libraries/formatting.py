@@ -8,6 +8,7 @@ Specified by: cel-go/ext/formatting.go.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -75,12 +76,13 @@ def _inner(value: Any) -> str:
 
 
 def _map(value: Mapping) -> str:
-    entries = sorted((_inner(key), _inner(value.find(key))) for key in value.keys())
+    entries = sorted((_inner(key), _inner(value.find(key))) for key in value)
     return "{" + ", ".join(f"{key}:{content}" for key, content in entries) + "}"
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
-    str: lambda value: value, bool: lambda value: "true" if value else "false", int: str, UInt: lambda value: str(int(value)),
+    str: lambda value: value, bool: lambda value: "true" if value else "false", int: str,
+    UInt: lambda value: str(int(value)),
     float: double_text, bytes: lambda value: value.decode(errors="replace"), type(None): lambda value: "null",
     CelType: lambda value: value.name, Timestamp: str, Duration: str, Mapping: _map,
     list: lambda value: f"[{', '.join(map(_inner, value))}]",
@@ -102,7 +104,7 @@ def _number(value: Any, words: str) -> float:
 
 
 def _endless(number: float) -> str:
-    return "NaN" if number != number else "∞" if number > 0 else "-∞"
+    return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
 
 
 def _fixed(value: Any, precision: int) -> str:
@@ -122,7 +124,7 @@ def _scientific(value: Any, precision: int) -> str:
 
 def _based(letter: str, words: str) -> Callable[[Any, int], str]:
     def write(value: Any, precision: int) -> str:
-        if value.__class__ in (int, UInt) or value.__class__ is bool and letter == "b":
+        if value.__class__ in (int, UInt) or (value.__class__ is bool and letter == "b"):
             return format(int(value), letter)
         if letter in "xX" and value.__class__ in (str, bytes):
             text = (value.encode() if isinstance(value, str) else value).hex()

@@ -72,8 +72,9 @@ def _sorted(items: list[Any], keys: list[Any] | None = None) -> list[Any]:
     keys = items if keys is None else keys
     if len({kind_of(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
-    order = cmp_to_key(lambda one, other: compared(one[0], other[0]))
-    return [item for _, item in sorted(zip(keys, items, strict=True), key=order)]
+    order = cmp_to_key(compared)
+    in_order = sorted(range(len(items)), key=lambda number: order(keys[number]))
+    return [items[number] for number in in_order]
 
 
 def _contains(items: list[Any], part: list[Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -55,14 +55,14 @@ def parse_timestamp(text: str) -> Timestamp:
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=timezone.utc)
+        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError:
         raise _unconvertible("string", "google.protobuf.Timestamp") from None
     seconds = round((moment - _EPOCH).total_seconds()) - offset * 60
     return checked_timestamp(seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _string_to_int(text: str) -> int:
@@ -84,7 +84,7 @@ _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|i
 def _string_to_double(text: str) -> float:
     if _HEX_FLOAT.fullmatch(text):
         return float.fromhex(text)
-    if not _FLOAT.fullmatch(text) or math.isinf(float(text)) and "i" not in text.lower():
+    if not _FLOAT.fullmatch(text) or (math.isinf(float(text)) and "i" not in text.lower()):
         raise _unconvertible("string", "double")
     return float(text)
 
@@ -149,7 +149,7 @@ def _zone(name: str) -> tzinfo:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
         return timezone(-offset if match[1] == "-" else offset)
     try:
-        return ZoneInfo(name) if name else timezone.utc
+        return ZoneInfo(name) if name else UTC
     except (KeyError, ValueError, OSError):
         raise EvaluationError(f"unknown time zone {name}") from None
 

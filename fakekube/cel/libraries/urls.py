@@ -63,7 +63,7 @@ def _split(text: str, request: bool) -> Url:
         if ":" in rest.partition("/")[0]:
             raise _Problem("first path segment in URL cannot contain colon")
     host = ""
-    if rest.startswith("//") and (scheme or not request and not rest.startswith("///")):
+    if rest.startswith("//") and (scheme or (not request and not rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
         host, rest = _host(authority), slash + path
     _check_escapes(rest)
