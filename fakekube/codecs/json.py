@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json as stdlib_json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from math import isfinite, isnan
 from typing import Any, Final
@@ -62,7 +62,7 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     if again == body:
         return value, []
     lost = again.count(b":") != body.count(b":")
-    if lost or b"\\u003a" in body or b"\\u003A" in body or b"e+" in again:
+    if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE(again):
         return Reader(body, merge).read()
     return value, []
 
@@ -147,7 +147,7 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # nested too deep for orjson, an integer beyond 64 bits, an Overflow
         text = _written(value, option)
     else:
-        if floats and (_INTEGRAL_FLOAT(text) or (b"+" in text and b"e+" in text) or b"e-6" in text):
+        if floats and any(search(text) for search in _UNLIKE_GO):
             text = _written(value, option)
     if b"<" in text:
         text = text.replace(b"<", b"\\u003c")
@@ -160,8 +160,14 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     return text
 
 
-#: What may be a float without a fraction. (orjson also prints 1e+16 and 1e-6 where Go needs no exponent.)
-_INTEGRAL_FLOAT: Final = re.compile(rb"\.0(?:[,}\]\n]|\Z)").search
+def _ending(pattern: bytes) -> Callable[[bytes], re.Match[bytes] | None]:
+    """Finds where a number may end so. Patterns begin with a literal, for which a search is quick."""
+    return re.compile(pattern + rb"(?:[,}\]\n]|\Z)").search
+
+
+#: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6).
+_LARGE: Final = _ending(rb"e\+[0-9]+")
+_UNLIKE_GO: Final = (_ending(rb"\.0"), _LARGE, _ending(rb"e-6"))
 
 
 def float_text(number: float) -> str:
