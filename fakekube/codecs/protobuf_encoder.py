@@ -71,45 +71,76 @@ def _compile(type_: Type) -> Write:
     if known is not None:
         return known
     if type_.shape is not Shape.STRUCT:
-        write = _compiled[type_] = _message(type_)
-        return write
+        known = _compiled[type_] = _message(type_)
+        return known
+    made: Write | None = None
 
     def write_struct(value: Any) -> bytes:
-        write = _compiled.get(type_)
-        if write is None:
-            write = _compiled[type_] = _struct(layout(type_))
-        return write(value)
+        nonlocal made
+        if made is None:
+            made = _struct(layout(type_))
+        return made(value)
 
+    _compiled[type_] = write_struct
     return write_struct
 
 
+Step = tuple[str, Write, bytes]
+"""How a field is written: its name, the writer of what is there, and what is written if it is not there."""
+
+
 def _struct(members: Layout) -> Write:
-    plan: list[tuple[str, Write, bytes]] = []
+    plan: list[Step] = []
     for number in members.numbers:
         if number in members.inlined:
             plan.append(("", _tagged(number, 2, _struct(members.inlined[number])), b""))
         else:
             field = members.fields[number]
             plan.append((field.name, _field(field), b"" if field.pointer else _zero(field)))
-    if not members.inlined:
-        return lambda value: _write_fields(plan, value)
-    return lambda value: _write_members(plan, value)
+    if members.inlined:
+        return lambda value: _write_members(plan, value)
+    shapes: dict[tuple[str, ...], tuple[list[Step], bytes]] = {}
+
+    def write(value: Any) -> bytes:
+        shape = tuple(value.keys())
+        known = shapes.get(shape)
+        if known is None:
+            if len(shapes) >= _SHAPES:
+                shapes.clear()
+            known = shapes[shape] = _for_shape(plan, value)
+        steps, end = known
+        parts = []
+        for name, write_field, before in steps:
+            member = value[name]
+            if member is None:
+                return _write_members(plan, value)
+            parts.append(before)
+            parts.append(write_field(member))
+        parts.append(end)
+        return b"".join(parts)
+
+    return write
 
 
-def _write_fields(plan: list[tuple[str, Write, bytes]], value: Any) -> bytes:
-    get = value.get
-    parts = []
+#: Of how many sets of fields a struct's writer remembers which ones are missing between them.
+_SHAPES: Final = 64
+
+
+def _for_shape(plan: list[Step], value: Any) -> tuple[list[Step], bytes]:
+    """The steps for objects with these fields, each with what is written before it, and the end."""
+    steps: list[Step] = []
+    before = b""
     for name, write, zero in plan:
-        member = get(name)
-        if member is not None:
-            parts.append(write(member))
-        elif zero:
-            parts.append(zero)
-    return b"".join(parts)
+        if name in value:
+            steps.append((name, write, before))
+            before = b""
+        else:
+            before += zero
+    return steps, before
 
 
-def _write_members(plan: list[tuple[str, Write, bytes]], value: Any) -> bytes:
-    """The same for a struct with inlined ones (no name), which find their fields in the same object."""
+def _write_members(plan: list[Step], value: Any) -> bytes:
+    """The same for any object; inlined structs (no name) find their fields in the same one."""
     parts = []
     for name, write, zero in plan:
         member = value.get(name) if name else value
@@ -123,9 +154,15 @@ def _tag(number: int, wire: int) -> bytes:
 
 def _tagged(number: int, wire: int, content: Write) -> Write:
     tag = _tag(number, wire)
-    if wire == 2:
-        return lambda value: tag + _delimited(content(value))
-    return lambda value: tag + content(value)
+    if wire != 2:
+        return lambda value: tag + content(value)
+
+    def write(value: Any) -> bytes:
+        data = content(value)
+        length = len(data)
+        return tag + (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+
+    return write
 
 
 def _field(field: Field) -> Write:
