@@ -15,6 +15,7 @@ from typing import Any
 
 from fakekube.crd.default_validation import default_errors
 from fakekube.crd.internal_form import Schema, internal_schema, set_fields
+from fakekube.crd.rule_compilation import compilation_errors
 from fakekube.crd.rule_validation import rule_errors
 from fakekube.crd.structural_validation import structural_errors, structural_problem
 from fakekube.errors import FieldError
@@ -29,9 +30,11 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     problem = structural_problem(schema)
-    if not problem:
-        errors += structural_errors(schema, path) or default_errors(schema, path)
-    errors += _node_errors(schema, path, _Where(root=True))
+    unsound = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
+    keyword_errors = list(_node_errors(schema, path, _Where(root=True)))
+    errors += [*unsound, *keyword_errors]
+    if not problem and not unsound:
+        errors += compilation_errors(schema, path, keyword_errors)
     if problem and not errors:
         errors.append(invalid(path, "", problem))
     return errors

@@ -91,7 +91,8 @@ def _printed(value: Any) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return repr(value)
-    return orjson.dumps(value).decode()
+    text = orjson.dumps(value).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,0 +1,134 @@
+"""The overloads of functions and operators: types of arguments → type of the result.
+
+A method's first argument is its target. Letters are types that the arguments determine.
+
+Specified by: cel-go/common/stdlib, cel-go/ext, k8s.io/apiserver/pkg/cel/library.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final, NamedTuple
+
+from fakekube.cel.types import Type, read
+
+__all__ = ["SIGNATURES", "Signature"]
+
+
+class Signature(NamedTuple):
+    """One overload."""
+
+    arguments: tuple[Type, ...]
+    result: Type
+
+
+_COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_SUMMABLE: Final = ("int", "uint", "double", "duration")
+_NUMBERS: Final = ("int", "uint", "double")
+_FORMAT_NAMES: Final = (
+    "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
+)
+_ORDER = " | ".join(
+    [*(f"{kind} {kind} bool" for kind in _COMPARABLE),
+     *(f"{one} {other} bool" for one, other in product(_NUMBERS, _NUMBERS) if one != other)]
+)
+_SIZE: Final = "string int | bytes int | list(A) int | map(A,B) int"
+_ARITHMETIC: Final = " | ".join(f"{kind} {kind} {kind}" for kind in _NUMBERS)
+_GETTERS: Final = ("getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek")
+_TIMES: Final = ("getHours", "getMinutes", "getSeconds", "getMilliseconds")
+_QUANTITY, _SEMVER, _URL, _IP, _CIDR, _FORMAT = (
+    "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat",
+)
+
+_FUNCTIONS: Final[dict[str, str]] = {
+    "_==_": "A A bool", "_!=_": "A A bool",
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _ORDER),
+    "_+_": f"{_ARITHMETIC} | string string string | bytes bytes bytes | list(A) list(A) list(A)"
+           " | duration duration duration | timestamp duration timestamp | duration timestamp timestamp",
+    "_-_": f"{_ARITHMETIC} | duration duration duration | timestamp duration timestamp | timestamp timestamp duration",
+    "_*_": _ARITHMETIC, "_/_": _ARITHMETIC, "_%_": "int int int | uint uint uint",
+    "!_": "bool bool", "-_": "int int | double double | duration duration",
+    "_&&_": "bool bool bool", "_||_": "bool bool bool", "_?_:_": "bool A A A",
+    "@in": "A list(A) bool | A map(A,B) bool",
+    "_[_]": "list(A) int A | map(A,B) A B | optional_type(list(A)) int optional_type(A)"
+            " | optional_type(map(A,B)) A optional_type(B)",
+    "_[?_]": "list(A) int optional_type(A) | optional_type(list(A)) int optional_type(A)"
+             " | map(A,B) A optional_type(B) | optional_type(map(A,B)) A optional_type(B)",
+    "size": _SIZE,
+    "int": "int int | uint int | double int | string int | timestamp int | duration int",
+    "uint": "uint uint | int uint | double uint | string uint",
+    "double": "double double | int double | uint double | string double",
+    "bool": "bool bool | string bool",
+    "string": f"string string | bool string | int string | uint string | double string | bytes string | timestamp string"
+              f" | duration string | {_IP} string | {_CIDR} string",
+    "bytes": "bytes bytes | string bytes",
+    "timestamp": "timestamp timestamp | string timestamp | int timestamp",
+    "duration": "duration duration | string duration | int duration",
+    "dyn": "A dyn", "type": "A type(A)", "matches": "string string bool",
+    "strings.quote": "string string", "lists.range": "int list(int)",
+    "optional.of": "A optional_type(A)", "optional.none": "optional_type(A)",
+    "optional.ofNonZeroValue": "A optional_type(A)", "optional.unwrap": "list(optional_type(A)) list(A)",
+    **dict.fromkeys(("sets.contains", "sets.equivalent", "sets.intersects"), "list(A) list(A) bool"),
+    "url": f"string {_URL}", "isURL": "string bool", "ip": f"string {_IP}", "isIP": "string bool",
+    "ip.isCanonical": "string bool", "cidr": f"string {_CIDR}", "isCIDR": "string bool",
+    "quantity": f"string {_QUANTITY}", "isQuantity": "string bool", "sign": f"{_QUANTITY} int",
+    "semver": f"string {_SEMVER} | string bool {_SEMVER}", "isSemver": "string bool | string bool bool",
+    "format.named": f"string optional_type({_FORMAT})",
+    **{f"format.{name}": _FORMAT for name in _FORMAT_NAMES},
+}
+
+_METHODS: Final[dict[str, str]] = {
+    "size": _SIZE,
+    **dict.fromkeys(("contains", "startsWith", "endsWith", "matches"), "string string bool"),
+    **dict.fromkeys(_GETTERS, "timestamp int | timestamp string int"),
+    **dict.fromkeys(_TIMES, "timestamp int | timestamp string int | duration int"),
+    "charAt": "string int string",
+    **dict.fromkeys(("indexOf", "lastIndexOf"), "string string int | string string int int | list(A) A int"),
+    "join": "list(string) string | list(string) string string",
+    **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), "string string"),
+    "replace": "string string string string | string string string int string",
+    "split": "string string list(string) | string string int list(string)",
+    "substring": "string int string | string int int string", "format": "string list(dyn) string",
+    "find": "string string string", "findAll": "string string list(string) | string string int list(string)",
+    "isSorted": " | ".join(f"list({kind}) bool" for kind in _COMPARABLE),
+    "sum": " | ".join(f"list({kind}) {kind}" for kind in _SUMMABLE),
+    **dict.fromkeys(("min", "max"), " | ".join(f"list({kind}) {kind}" for kind in _COMPARABLE)),
+    "slice": "list(A) int int list(A)", "flatten": "list(list(A)) list(A) | list(dyn) int list(dyn)",
+    "distinct": "list(A) list(A)", "reverse": "list(A) list(A)",
+    "sort": " | ".join(f"list({kind}) list({kind})" for kind in _COMPARABLE),
+    **dict.fromkeys(("first", "last"), "list(A) optional_type(A)"),
+    "hasValue": "optional_type(A) bool", "value": "optional_type(A) A",
+    "or": "optional_type(A) optional_type(A) optional_type(A)", "orValue": "optional_type(A) A A",
+    "unwrapOpt": "list(optional_type(A)) list(A)",
+    **dict.fromkeys(("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"), f"{_URL} string"),
+    "getQuery": f"{_URL} map(string,list(string))",
+    "family": f"{_IP} int",
+    **dict.fromkeys(
+        ("isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast"), f"{_IP} bool"
+    ),
+    "containsIP": f"{_CIDR} {_IP} bool | {_CIDR} string bool",
+    "containsCIDR": f"{_CIDR} {_CIDR} bool | {_CIDR} string bool",
+    "ip": f"{_CIDR} {_IP}", "prefixLength": f"{_CIDR} int", "masked": f"{_CIDR} {_CIDR}",
+    **dict.fromkeys(
+        ("isGreaterThan", "isLessThan"), f"{_QUANTITY} {_QUANTITY} bool | {_SEMVER} {_SEMVER} bool"
+    ),
+    "compareTo": f"{_QUANTITY} {_QUANTITY} int | {_SEMVER} {_SEMVER} int",
+    "asApproximateFloat": f"{_QUANTITY} double", "asInteger": f"{_QUANTITY} int", "isInteger": f"{_QUANTITY} bool",
+    **dict.fromkeys(("add", "sub"), f"{_QUANTITY} {_QUANTITY} {_QUANTITY} | {_QUANTITY} int {_QUANTITY}"),
+    **dict.fromkeys(("major", "minor", "patch"), f"{_SEMVER} int"),
+    "validate": f"{_FORMAT} string optional_type(list(string))",
+}
+
+
+def _signature(text: str) -> Signature:
+    *arguments, result = map(read, text.split())
+    return Signature(tuple(arguments), result)
+
+
+#: (name, is it a method?) → overloads.
+SIGNATURES: Final[dict[tuple[str, bool], tuple[Signature, ...]]] = {
+    (name, member): tuple(map(_signature, text.split(" | ")))
+    for member, table in ((False, _FUNCTIONS), (True, _METHODS))
+    for name, text in table.items()
+}
