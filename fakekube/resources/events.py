@@ -44,8 +44,8 @@ def to_storage(obj: Object) -> Object:
 
 
 def from_storage(obj: Object) -> Object:
-    """A stored event as events.k8s.io/v1 shows it."""
-    return {_RENAMED_BACK.get(name, name): value for name, value in obj.items()}
+    """A stored event as events.k8s.io/v1 shows it, which leaves out what is empty."""
+    return {_RENAMED_BACK.get(name, name): value for name, value in obj.items() if value != ""}
 
 
 class EventStrategy(Strategy):

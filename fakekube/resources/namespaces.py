@@ -27,6 +27,7 @@ FINALIZER = "kubernetes"
 class NamespaceStrategy(Revalidated):
     """The namespace itself; its status and its finalizers have views of their own."""
 
+    delete_returns_object = True
     has_status = True
     terminates = True
 

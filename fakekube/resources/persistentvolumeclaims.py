@@ -72,6 +72,7 @@ class Tolerance:
 class PersistentVolumeClaimStrategy(Strategy):
     """See the module."""
 
+    delete_returns_object = True
     has_status = True
     checks_metadata_again = True
 

@@ -300,6 +300,7 @@ class PersistentVolumeStrategy(Strategy):
     """A volume's source never changes; its node affinity can be set once. An update is validated twice
     over."""
 
+    delete_returns_object = True
     has_status = True
     checks_metadata_update = False
 

@@ -49,6 +49,8 @@ MAX_INT32 = 2**31 - 1
 class StorageClassStrategy(Revalidated):
     """Classes of volumes: what a provisioner makes. Little of a class may change."""
 
+    delete_returns_object = True
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _provisioner(obj.get("provisioner", ""), "provisioner")
         errors += _parameters(obj.get("parameters") or {}, "parameters")
@@ -109,6 +111,8 @@ def _topologies(terms: Sequence[Object]) -> list[FieldError]:
 class VolumeAttributesClassStrategy(Strategy):
     """Classes of what can be changed of a volume. A class itself does not change."""
 
+    delete_returns_object = True
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _provisioner(obj.get("driverName", ""), "driverName")
         parameters = obj.get("parameters") or {}
@@ -135,6 +139,7 @@ LIMIT_SCALING_GATE = "VolumeLimitScaling"
 class CSIDriverStrategy(Strategy):
     """CSI drivers: what they want of the kubelet and the scheduler."""
 
+    delete_returns_object = True
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
@@ -228,6 +233,7 @@ def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
 class CSINodeStrategy(Strategy):
     """What the CSI drivers on a node tell of it. What a driver told stays, but for what fits on the node."""
 
+    delete_returns_object = True
     unconditional_update = False
     checks_metadata_update = False
     checks_metadata_again = True
@@ -315,6 +321,7 @@ def _storage_capacity(obj: Object, *, tolerant: bool) -> list[FieldError]:
 class VolumeAttachmentStrategy(Strategy):
     """A volume is to be attached to a node. Only the status changes."""
 
+    delete_returns_object = True
     unconditional_update = False
     has_status = True
     checks_metadata_update = False

@@ -127,7 +127,7 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
     try:
         parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
         kind = _kind_of(parsed.value, _DELETE_OPTIONS, body)
-        if not _is_delete_options(kind):
+        if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
             raise Problem(_unregistered(kind))
         return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
@@ -136,13 +136,6 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
 
 _TYPE_META = ("kind", "apiVersion")
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
-
-
-def _is_delete_options(kind: GVK) -> bool:
-    """Every group version has them, and so has meta.k8s.io/v1."""
-    if kind.kind != _DELETE_OPTIONS.kind:
-        return False
-    return kind.api_version == "meta.k8s.io/v1" or facts.minor().kind(kind.group, kind.version, kind.kind) is not None
 
 
 # ---------------------------------------------------------------- steps
