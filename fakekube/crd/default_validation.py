@@ -82,7 +82,7 @@ def _without_int_or_string(schema: Any) -> Any:
     """Whether a default is an integer or a string is not looked at."""
     if isinstance(schema, list):
         return [_without_int_or_string(part) for part in schema]
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     kept = ((name, part) for name, part in schema.items() if name != _INT_OR_STRING or part is not True)
     return {name: _without_int_or_string(part) for name, part in kept}
@@ -90,7 +90,7 @@ def _without_int_or_string(schema: Any) -> Any:
 
 def _unreadable(type_: Type, value: Any, path: str) -> Iterator[FieldError]:
     """Parts of embedded objects that are not even of the right type."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if type_.embedded_resource:
             yield from _unreadable_meta(value, path)
         fields = type_.fields if type_.shape is Shape.STRUCT else {}

@@ -181,18 +181,21 @@ def set_fields(schema: Schema) -> Iterator[tuple[str, str]]:
         yield go, name
 
 
-#: Keywords that hold one schema or several; those that hold schemas by name.
-_NESTED = ("items", "allOf", "anyOf", "oneOf", "not")
+#: Keywords that hold a schema or several, or something else; and those that hold schemas by name.
+_NESTED, _LAST = ("items", "allOf", "anyOf", "oneOf", "not"), ("additionalProperties", "additionalItems")
 _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
 def subschemas(schema: Schema) -> Iterator[Schema]:
     """The schemas right below a schema, whatever it says with them; those with names sorted."""
-    several = [schema.get(name) for name in _NESTED]
-    named = [schema.get(name) or {} for name in _NAMED]
-    several += [parts[name] for parts in named for name in sorted(parts)]
-    for part in [*several, schema.get("additionalProperties"), schema.get("additionalItems")]:
-        if isinstance(part, Mapping):
+    parts = [schema[name] for name in _NESTED if name in schema]
+    for name in _NAMED:
+        named = schema.get(name)
+        if named:
+            parts += [named[key] for key in sorted(named)]
+    parts += [schema[name] for name in _LAST if name in schema]
+    for part in parts:
+        if isinstance(part, dict):
             yield part
         elif isinstance(part, list):
-            yield from (item for item in part if isinstance(item, Mapping))
+            yield from (item for item in part if isinstance(item, dict))

@@ -83,7 +83,8 @@ def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldErro
     values, properties = schema.get("additionalProperties"), schema.get("properties") or {}
     if values is not None and values is not True and properties:
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
-    for below, part, inherited in _below(schema, replace(where, root=False), root=where.root):
+    inner = replace(where, root=False) if where.root else where
+    for below, part, inherited in _below(schema, inner, root=where.root):
         yield from _node_errors(part, f"{path}.{below}", inherited)
     yield from _extension_errors(schema, path)
     yield from rule_errors(schema, path)
@@ -92,7 +93,7 @@ def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldErro
 def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, Schema, _Where]]:
     """(path, schema, what it inherits) of all schemas in a schema."""
     values = schema.get("additionalProperties")
-    if isinstance(values, Mapping):
+    if isinstance(values, dict):
         reason = "inside additionalProperties applying to object metadata"
         yield "additionalProperties", values, replace(where, no_default=reason) if where.in_meta else where
     for name, part in sorted((schema.get("properties") or {}).items()):
@@ -108,13 +109,13 @@ def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, 
     for name, part in sorted((schema.get("definitions") or {}).items()):
         yield f"definitions[{name}]", part, where
     items = schema.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         yield "items", items, where
     else:
         for index, part in enumerate(items or ()):
             yield f"items[{index}]", part, where
     for name, part in sorted((schema.get("dependencies") or {}).items()):
-        if isinstance(part, Mapping):
+        if isinstance(part, dict):
             yield f"dependencies[{name}]", part, where
 
 
@@ -181,7 +182,7 @@ def _wrong_type(schema: Schema, path: str, wanted: str, extension: str) -> Itera
 def _set_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     """Items of sets are compared as wholes."""
     items = schema.get("items")
-    if schema["x-kubernetes-list-type"] != "set" or not isinstance(items, Mapping):
+    if schema["x-kubernetes-list-type"] != "set" or not isinstance(items, dict):
         return
     text = "must be atomic as item of a list with x-kubernetes-list-type=set"
     inner = items.get("x-kubernetes-list-type")
@@ -231,7 +232,7 @@ def _map_list_errors(schema: Schema, path: str) -> Iterator[FieldError]:
 def _identity_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     """What identifies an item of a set or map is never absent."""
     items, list_type = schema.get("items"), schema.get("x-kubernetes-list-type")
-    if not isinstance(items, Mapping) or list_type not in ("set", "map"):
+    if not isinstance(items, dict) or list_type not in ("set", "map"):
         return
     if items.get("nullable"):
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 from fakekube.crd.internal_form import Schema, set_fields
 from fakekube.errors import FieldError
@@ -50,7 +51,7 @@ def structural_problem(schema: Schema) -> str:
     if isinstance(schema.get("items"), list) and schema["items"]:
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
     parts = [schema.get("items"), *_sorted(schema.get("properties")), schema.get("additionalProperties")]
-    return next((found for part in parts if isinstance(part, Mapping) and (found := structural_problem(part))), "")
+    return next((found for part in parts if isinstance(part, dict) and (found := structural_problem(part))), "")
 
 
 def _sorted(parts: Mapping[str, Schema] | None) -> Sequence[Schema]:
@@ -84,7 +85,7 @@ def _node_errors(schema: Schema, level: _Level, path: str) -> Iterator[FieldErro
         yield from _node_errors(below, _Level.FIELD, f"{path}.properties[{name}]")
     if values is not None and level is _Level.ROOT:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
-    if isinstance(values, Mapping):
+    if isinstance(values, dict):
         yield from _node_errors(values, _Level.FIELD, f"{path}.additionalProperties")
     yield from _extension_errors(schema, path)
     first = (schema.get("allOf") or [{}])[0]
@@ -219,6 +220,7 @@ _COMPLAINTS = {
 }
 
 
+@lru_cache(maxsize=1024)
 def _pattern_problem(pattern: str) -> str:
     """What Go says about a regular expression; empty if it is one."""
     options = re2.Options()
