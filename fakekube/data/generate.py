@@ -296,7 +296,8 @@ def generate(facts: Collected, out: Path) -> None:
     write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():
         file = f"{path.strip('/').replace('/', '_')}.json"
-        write_rows(out / "bootstrap" / file, map(without_server_values, objects))
+        in_order = sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0))  # as they were made
+        write_rows(out / "bootstrap" / file, map(without_server_values, in_order))
 
 
 def main(arguments: list[str]) -> int:
