@@ -127,7 +127,7 @@ def dumps(value: Any, *, floats: bool = True) -> bytes:
         floats: there may be floats in it. False saves looking for those that Go prints in another way.
 
     Raises:
-        EncodeError: a number is infinite or NaN.
+        EncodeError: a number is infinite or NaN, or there is something that JSON does not know.
     """
     return _dumps(value, 0, floats)
 
@@ -201,15 +201,27 @@ def _written(value: Any, option: int) -> bytes:
             inner = line + b"  " if pretty else b""
             parts.append(opening)
             todo.append((line + closing, depth))
-            labels = [orjson.dumps(key) + colon for key in item] if kind is dict else [b""] * len(item)
+            labels = [_scalar(key) + colon for key in item] if kind is dict else [b""] * len(item)
             members = list(item.values()) if kind is dict else item
             for number in range(len(members) - 1, -1, -1):
                 todo.append((members[number], depth + 1))
                 todo.append(((b"," if number else b"") + inner + labels[number], depth))
-        elif isinstance(item, float):
-            parts.append(float_text(item).encode())
-        elif kind is int:
-            parts.append(b"%d" % item)
         else:
-            parts.append(orjson.dumps(item))
+            parts.append(_scalar(item))
     return b"".join(parts)
+
+
+def _scalar(value: Any) -> bytes:
+    if isinstance(value, float):
+        return float_text(value).encode()
+    if type(value) is int:
+        return b"%d" % value
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        if isinstance(value, str):  # surrogates, which are no characters
+            return orjson.dumps(_SURROGATE("\ufffd", value))
+        raise EncodeError(f"json: {error}") from None
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").sub

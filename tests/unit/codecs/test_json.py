@@ -212,6 +212,20 @@ def test_characters_that_go_escapes(value: Any, text: bytes) -> None:
     assert json.dumps(value) == text
 
 
+def test_surrogates_are_no_characters() -> None:
+    assert json.dumps({"a\udcff": ["\ud800", 1.0]}) == '{"a\ufffd":["\ufffd",1]}'.encode()
+
+
+def test_what_json_does_not_know() -> None:
+    with pytest.raises(EncodeError):
+        json.dumps({"a": {1}})
+
+
+@pytest.mark.parametrize("text", ["a-e-6", "1e-6", "x.0", "1e+16", "node+e+5"])
+def test_text_like_numbers(text: str) -> None:
+    assert json.loads(json.dumps([text, {text: text}]))[0] == [text, {text: text}]
+
+
 def test_indentation() -> None:
     value = {"a": {"b": [1, {"c": 2.0}], "d": {}, "e": []}}
     assert json.dumps_pretty(value) == (
