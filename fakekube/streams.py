@@ -33,8 +33,9 @@ class Stream(Protocol):
     """
 
     source: Source
-    ended: bool
-    """True once nothing more will come after what `take` has returned."""
+    @property
+    def ended(self) -> bool:
+        """True once nothing more will come after what `take` has returned."""
 
     @property
     def deadline(self) -> float | None:

@@ -103,7 +103,7 @@ class Authenticator:
         authorization = environment.get("HTTP_AUTHORIZATION")
         certificate = environment.get("SSL_CLIENT_CERT")
         if certificate is None:
-            if authorization is None and "HTTP_SEC_WEBSOCKET_PROTOCOL" not in environment:
+            if authorization is None and _WEB_SOCKET_PREFIX not in environment.get("HTTP_SEC_WEBSOCKET_PROTOCOL", ""):
                 return self._nobody if environment["wsgi.url_scheme"] == "http" else ANONYMOUS
             user = self._by_header.get(authorization) if authorization else None
             if user is not None:

@@ -10,6 +10,7 @@ from fakekube.verbs import answers, options, reading
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 from fakekube.verbs.watch import open_watch
+from fakekube.verbs.websocket import Messages, is_web_socket
 
 __all__ = ["handle"]
 
@@ -25,4 +26,6 @@ def handle(scope: Scope) -> Response:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
     stream_form = answers.negotiate_stream(scope)
     stream = open_watch(scope, chosen, answers.EventEncoder(scope, stream_form))
+    if is_web_socket(scope.request):
+        return Response(101, [], Messages(stream, stream_form))
     return Response(200, [("Content-Type", stream_form.media_type)], stream)

@@ -1,0 +1,109 @@
+"""Watches by WebSocket: each event is a message."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.behaviour.conftest import Api
+
+TEXT, BINARY, CLOSE = 1, 2, 8
+HANDSHAKE = {
+    "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version": "13", "Origin": "http://localhost",
+}  # fmt: skip
+
+
+class Conversation:
+    """One WebSocket, read message by message."""
+
+    def __init__(self, api: Api, path: str, headers: dict[str, str]) -> None:
+        self._connection = api.connect(timeout=10)
+        self._connection.putrequest("GET", path)
+        for name, value in {**api.headers(), **HANDSHAKE, **headers}.items():
+            if value:
+                self._connection.putheader(name, value)
+        self._connection.endheaders()
+        socket = self._connection.sock
+        assert socket is not None
+        self._file = socket.makefile("rb")
+        self.status = int(self._file.readline().split()[1])
+        self.headers = http.client.parse_headers(self._file)
+
+    def message(self) -> tuple[int, bytes]:
+        """Opcode and content of the next frame."""
+        opcode, length = struct.unpack(">BB", self._file.read(2))
+        if length == 126:
+            (length,) = struct.unpack(">H", self._file.read(2))
+        elif length == 127:
+            (length,) = struct.unpack(">Q", self._file.read(8))
+        return opcode & 0x0F, self._file.read(length)
+
+    def close(self) -> None:
+        self._file.close()
+        self._connection.close()
+
+
+Converse = Callable[[str, dict[str, str]], Conversation]
+
+
+@pytest.fixture
+def watched(api: Api) -> Iterator[str]:
+    """The path of a watch that sees two events and ends after a second."""
+    before = api.get(api.path("configmaps")).at("metadata", "resourceVersion")
+    api.post(api.path("configmaps"), {"metadata": {"name": "one"}, "data": {"a": "é"}})
+    api.delete(api.path("configmaps", "one"))
+    query = f"watch=1&resourceVersion={before}&timeoutSeconds=1&fieldSelector=metadata.name%3Done"
+    yield f"{api.path('configmaps')}?{query}"
+
+
+@pytest.fixture
+def converse(api: Api) -> Iterator[Converse]:
+    """Begins conversations, and ends them with the test."""
+    with ExitStack() as stack:
+
+        def begin(path: str, headers: dict[str, str]) -> Conversation:
+            conversation = Conversation(api, path, headers)
+            stack.callback(conversation.close)
+            return conversation
+
+        yield begin
+
+
+def test_events_of_json_are_texts(watched: str, converse: Converse) -> None:
+    conversation = converse(watched, {})
+    assert conversation.status == 101
+    assert conversation.headers["Sec-WebSocket-Accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+    messages = [conversation.message() for _ in range(3)]
+    assert [opcode for opcode, _ in messages] == [TEXT, TEXT, CLOSE]
+    assert all(text.endswith(b"}\n") for _, text in messages[:2])
+    assert [json.loads(text)["type"] for _, text in messages[:2]] == ["ADDED", "DELETED"]
+    assert messages[2][1] == struct.pack(">H", 1000)
+
+
+def test_events_of_protobuf_are_binary_without_their_length(watched: str, converse: Converse) -> None:
+    conversation = converse(watched, {"Accept": "application/vnd.kubernetes.protobuf;stream=watch"})
+    opcode, content = conversation.message()
+    assert opcode == BINARY
+    assert content.startswith(b"\n\x05ADDED\x12")
+
+
+def test_a_subprotocol_is_taken_unseen(watched: str, converse: Converse) -> None:
+    conversation = converse(watched, {"Sec-WebSocket-Protocol": "base64.binary.k8s.io"})
+    assert conversation.headers["Sec-WebSocket-Protocol"] == "base64.binary.k8s.io"
+    assert conversation.message()[0] == TEXT
+
+
+def test_without_an_origin_there_is_none(watched: str, converse: Converse) -> None:
+    conversation = converse(watched, {"Origin": ""})
+    assert conversation.status == 403
+
+
+def test_what_is_wrong_with_the_request_is_told_before(api: Api, converse: Converse) -> None:
+    conversation = converse(f"{api.path('configmaps')}?watch=1&resourceVersion=abc", {})
+    assert conversation.status == 500
