@@ -8,6 +8,7 @@ from __future__ import annotations
 import binascii
 import ipaddress
 import re
+import unicodedata
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -49,6 +50,17 @@ def _cidr(text: str) -> bool:
 
 def _uri(text: str) -> bool:
     return _parses(urlsplit, ValueError)(text) and (bool(urlsplit(text).scheme) or text.startswith("/"))
+
+
+#: One label with a hyphen nowhere but after the first character; or several, the last of letters (a, or + for symbols).
+_HOSTNAME = re.compile(r"[a-zA-Z0-9+](?:-?[a-zA-Z0-9+]{0,62})|(?:[a-zA-Z0-9+](?:[a-zA-Z0-9+-]{0,61}[a-zA-Z0-9+])?\.)+[a-zA-Z]{2,63}")
+
+
+def _hostname(text: str) -> bool:
+    classes = {"L": "a", "S": "+"}
+    plain = "".join(c if c.isascii() and c.isalnum() else classes.get(unicodedata.category(c)[0], c) for c in text)
+    is_short = len(text.encode()) <= 255 and all(len(label.encode()) <= 63 for label in text.split("."))
+    return is_short and _HOSTNAME.fullmatch(plain) is not None
 
 
 def _email(text: str) -> bool:
@@ -110,7 +122,7 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches(r"[0-9a-fA-F]{24}"),
     "uri": _uri,
     "email": _email,
-    "hostname": _matches(r"(?=.{1,255}$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"),
+    "hostname": _hostname,
     "ipv4": _matches(rf"{_BYTE}(?:\.{_BYTE}){{3}}"),
     "ipv6": _parses(ipaddress.IPv6Address, ValueError),
     "cidr": _cidr,
