@@ -33,21 +33,15 @@ SERVER = "kube-apiserver"
 
 
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
-    """The new object, with the managedFields of a plain write; `live` is None for a create.
+    """The new object in its printed form, with the managedFields of a plain write; `live` is None for a create.
 
-    What is not printed (empty maps and lists) is not owned either, but stays for those who look at it next.
+    What is not printed (empty maps and lists) is not owned either.
     """
-    name, now = manager_name(scope, manager), scope.backend.clock.now()
-    if scope.resource.custom:
-        _manager_of(scope).update(live, new, name, now)
-        return new
-    printed: Object = {**printing.normalise(scope.type, new)}
-    printed["metadata"] = {**printed["metadata"], "managedFields": new["metadata"].get("managedFields")}
-    _manager_of(scope).update(live, printed, name, now)
-    new["metadata"].pop("managedFields", None)
-    if "managedFields" in printed["metadata"]:
-        new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
-    return new
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
+    if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
+        printed["metadata"]["managedFields"] = []
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    return printed
 
 
 def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:

@@ -63,7 +63,7 @@ def containers(items: Sequence[Container], path: str, pod: Surroundings) -> list
         seen.add(name)
         errors += _running(item, where, pod)
         if "restartPolicy" in item or "restartPolicyRules" in item:
-            errors += _restart_policy(item, where)
+            errors += _restart_policy(item, where, checks_rules=True)
     return errors + host_port_conflicts(items, path)
 
 
@@ -77,7 +77,7 @@ def init_containers(
         where, name = f"{path}[{index}]", item.get("name", "")
         errors += _common(item, where, pod)
         if "restartPolicy" in item or item.get("restartPolicyRules"):
-            errors += _restart_policy(item, where)
+            errors += _restart_policy(item, where, checks_rules="restartPolicy" in item)
         if name in seen:
             errors.append(duplicate(f"{where}.name", name))
         elif name:
@@ -119,7 +119,9 @@ def ephemeral_containers(
         seen.add(name)
         if target and target not in other_names:
             errors.append(not_found(f"{where}.targetContainerName", target))
-        wrong = [field for field in NOT_EPHEMERAL if item.get(field)]
+        wrong = [field for field in NOT_EPHEMERAL if item.get(field) not in (None, "")]
+        if not item.get("resources") and "resources" in wrong:
+            wrong.remove("resources")  # the only one that is no pointer and no list
         wrong += [
             f"volumeMounts[{position}].{field}"
             for position, mount in enumerate(item.get("volumeMounts") or ())
@@ -234,7 +236,7 @@ def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: 
     return errors
 
 
-def _restart_policy(item: Container, path: str) -> list[FieldError]:
+def _restart_policy(item: Container, path: str, *, checks_rules: bool) -> list[FieldError]:
     """When a container restarts of its own (validateContainerRestartPolicy)."""
     rules = item.get("restartPolicyRules") or ()
     policy = item.get("restartPolicy")
@@ -243,6 +245,8 @@ def _restart_policy(item: Container, path: str) -> list[FieldError]:
         errors = [required(f"{path}.restartPolicy", text)] if rules else []
     else:
         errors = one_of(policy, f"{path}.restartPolicy", RESTART_POLICIES)
+    if not checks_rules:
+        return errors
     if len(rules) > RESTART_RULES:
         errors.append(too_many(f"{path}.restartPolicyRules", len(rules), RESTART_RULES))
     for index, rule in enumerate(rules):
