@@ -28,11 +28,14 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
 from fakekube.resources.checks import immutable_field
-from fakekube.resources.metadata import validate_object_meta
+from fakekube.resources.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
 from fakekube.resources.statuses import keep_all_but
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 
 __all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
+
+#: What other kinds get for a propagation policy; here the policy of the first deletion goes unheard.
+_PROPAGATION = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 
 class DefinitionStrategy(Strategy):
@@ -102,9 +105,10 @@ class DefinitionStrategy(Strategy):
 
     def terminate(self, obj: Object) -> None:
         meta = obj["metadata"]
-        finalizers = meta.get("finalizers") or []
+        finalizers = [name for name in meta.get("finalizers") or () if name not in _PROPAGATION]
         if FINALIZER not in finalizers:
-            meta["finalizers"] = [*finalizers, FINALIZER]
+            finalizers.append(FINALIZER)
+        meta["finalizers"] = finalizers
         marked = with_condition(
             obj, type_="Terminating", status="True", now=meta["deletionTimestamp"], reason="InstanceDeletionPending",
             message="CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",

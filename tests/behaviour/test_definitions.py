@@ -179,7 +179,7 @@ def test_a_definition_that_cannot_trust_its_webhook_is_not_established(api: Any)
 def test_the_first_deletion_only_marks(api: Any, path: str) -> None:
     held = api.patch(path, {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE)
     assert held.status == 200
-    marked = api.delete(path)
+    marked = api.delete(path, {"propagationPolicy": "Foreground"})
     assert marked.at("metadata", "finalizers") == ["example.com/hold", FINALIZER]
     assert condition(marked, "Terminating")["reason"] == "InstanceDeletionPending"
     until(lambda: api.get(path).at("metadata", "finalizers") == ["example.com/hold"])

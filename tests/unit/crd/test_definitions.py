@@ -164,7 +164,7 @@ def test_the_first_deletion_marks() -> None:
     obj = established()
     before = copy.deepcopy(obj["status"])
     status = obj["status"]
-    obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]}
+    obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c", "foregroundDeletion"]}
     STRATEGY.terminate(obj)
     assert obj["metadata"]["finalizers"] == ["a.b/c", "customresourcecleanup.apiextensions.k8s.io"]
     assert obj["status"]["conditions"][-1] == {
