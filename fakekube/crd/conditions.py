@@ -15,7 +15,8 @@ from typing import Any
 from fakekube.crd.authorities import trusts_soundly
 from fakekube.resources.strategy import Object
 
-__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state", "with_condition"]
+__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state",
+           "with_condition"]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -142,7 +143,8 @@ def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], 
     resources, kinds = _taken(obj["spec"]["group"], others)
     wanted, accepted = obj["spec"]["names"], dict(_accepted(obj))
     reason, message = "NoConflicts", ""
-    for name, in_use in (("plural", resources), ("singular", resources), ("shortNames", resources), ("kind", kinds), ("listKind", kinds)):
+    for name in _REASONS:
+        in_use = kinds if name in ("kind", "listKind") else resources
         if name == "shortNames":
             own = set(accepted.get(name) or ())
             conflicts = [n for n in wanted.get(name) or () if n not in own and n in in_use]

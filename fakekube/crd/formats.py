@@ -126,7 +126,10 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "ipv4": _matches(rf"{_BYTE}(?:\.{_BYTE}){{3}}"),
     "ipv6": _parses(ipaddress.IPv6Address, ValueError),
     "cidr": _cidr,
-    "mac": _matches(r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4}(?:[0-9a-fA-F]{2}\1){0,2}[0-9a-fA-F]{2}|(?:[0-9a-fA-F]{4}\.){2,3}[0-9a-fA-F]{4}"),
+    "mac": _matches(
+        r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4}(?:[0-9a-fA-F]{2}\1){0,2}[0-9a-fA-F]{2}"
+        r"|(?:[0-9a-fA-F]{4}\.){2,3}[0-9a-fA-F]{4}"
+    ),
     "uuid": _matches(_version("[0-9a-f]"), re.IGNORECASE),
     "uuid3": _matches(_version("3"), re.IGNORECASE),
     "uuid4": _matches(r"[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}", re.IGNORECASE),

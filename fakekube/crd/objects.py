@@ -78,7 +78,9 @@ def _prune(type_: Type, value: Any, path: str, pruned: list[str], *, is_resource
     if isinstance(value, list):
         items = type_.items if type_.shape is Shape.LIST and type_.items else None
         if items is None:
-            return value if _keeps_all(type_) else [_prune(_NOTHING, item, f"{path}[{i}]", pruned) for i, item in enumerate(value)]
+            if _keeps_all(type_):
+                return value
+            items = _NOTHING
         return [_prune(items, item, f"{path}[{index}]", pruned) for index, item in enumerate(value)]
     return value
 

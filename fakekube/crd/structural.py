@@ -42,7 +42,8 @@ def schema_type(schema: Schema | None) -> Type:
         return _object(schema, common)
     if kind == "array":
         return Type(
-            Shape.LIST, items=schema_type(schema.get("items") or {}), list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
+            Shape.LIST, items=schema_type(schema.get("items") or {}),
+            list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
             list_type=ListType(schema.get("x-kubernetes-list-type") or "atomic"), **common,
         )
     if kind in _SCALARS:

@@ -58,7 +58,8 @@ IMMUTABLE = "field is immutable"
 
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
-_GO_ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+_GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
+               "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 def go_quote(text: str) -> str:
@@ -154,7 +155,8 @@ def not_found(path: str, value: Any) -> FieldError:
 def too_long(path: str, maximum: int) -> FieldError:
     """More than `maximum` bytes."""
     unit = "byte" if maximum == 1 else "bytes"
-    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long")
+    detail = f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long"
+    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, detail)
 
 
 def too_long_characters(path: str, maximum: int) -> FieldError:

@@ -14,7 +14,8 @@ from typing import Any
 from fakekube.errors.field import FieldError, aggregate, go_quote
 
 __all__ = [
-    "StatusError", "already_exists", "bad_request", "conflict", "expired", "expired_token", "forbidden", "generate_name_conflict", "generic", "internal", "invalid",
+    "StatusError", "already_exists", "bad_request", "conflict", "expired", "expired_token", "forbidden",
+    "generate_name_conflict", "generic", "internal", "invalid",
     "method_not_supported", "not_acceptable", "not_found", "qualified", "request_entity_too_large", "server_timeout",
     "service_unavailable", "timeout", "too_large_resource_version", "too_many_requests", "unauthorized",
     "unsupported_media_type",
@@ -67,7 +68,8 @@ def _details(name: str = "", group: str = "", kind: str = "", **more: Any) -> di
 
 
 def not_found(group: str, resource: str, name: str) -> StatusError:
-    return StatusError(404, "NotFound", f"{qualified(group, resource)} {go_quote(name)} not found", _details(name, group, resource))
+    message = f"{qualified(group, resource)} {go_quote(name)} not found"
+    return StatusError(404, "NotFound", message, _details(name, group, resource))
 
 
 def already_exists(group: str, resource: str, name: str) -> StatusError:
@@ -77,7 +79,8 @@ def already_exists(group: str, resource: str, name: str) -> StatusError:
 
 def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
     """409 when every generated name was taken."""
-    message = f"{qualified(group, resource)} {go_quote(name)} already exists, the server was not able to generate a unique name for the object"
+    taken = f"{qualified(group, resource)} {go_quote(name)} already exists"
+    message = f"{taken}, the server was not able to generate a unique name for the object"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
 
 

@@ -26,7 +26,8 @@ from fakekube.verbs.reading import Listing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
-__all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response", "plain_response"]
+__all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response",
+           "plain_response"]
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

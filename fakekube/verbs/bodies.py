@@ -102,7 +102,7 @@ def decode_patched(scope: Scope, value: Any, *, wants_strict: bool, by_type: boo
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(value), json.dumps(value))
         return obj, strict if wants_strict else []
-    if isinstance(value, dict) and not value.get("apiVersion") and not by_type:  # without a version nothing is known of its fields
+    if isinstance(value, dict) and not value.get("apiVersion") and not by_type:  # nothing is known of its fields
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
@@ -172,7 +172,8 @@ def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
     if value is None:
         return expected
     if not isinstance(value, dict):
-        raise Problem(f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}")
+        what = f"json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}"
+        raise Problem(f"couldn't get version/kind; json parse error: {what}")
     texts = []
     for name in ("apiVersion", "kind"):
         text = value.get(name)
@@ -236,7 +237,8 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes) -> tuple[GVK, Object, lis
         raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
     try:
         value = json.untyped(value)
-        obj, strict = custom_objects.read(scope.resource.type, value, known=(kind.group, kind.kind) == (scope.kind.group, scope.kind.kind))
+        known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
+        obj, strict = custom_objects.read(scope.resource.type, value, known=known)
     except (custom_objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]

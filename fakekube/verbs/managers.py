@@ -102,10 +102,11 @@ def _manager(registry: Registry, resource: Resource, subresource: Subresource | 
         )
     strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
     served = registry.versions(resource.group, resource.plural)
+    filtered = [resource] if resource.custom else served
     return FieldManager(
         resource.type, resource.group, resource.version, resource.kind,
         subresource=subresource.name if subresource else "", custom=resource.custom,
-        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in served if not resource.custom or r is resource},
+        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in filtered},
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
 

@@ -112,7 +112,8 @@ class Scope:
         user = self.request.user
         return WriteContext(
             resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
-            user=user.name, groups=user.groups, uid=user.uid, extra=user.extra, subresource=self.subresource.name if self.subresource else "",
+            user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
+            subresource=self.subresource.name if self.subresource else "",
             dry_run=self.dry_run, options=self.options, warnings=self.request.warnings, remove=self._remove,
         )
 

@@ -17,7 +17,8 @@ from typing import Any
 from fakekube.errors import status
 
 __all__ = [
-    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace", "needs_generated_name", "timestamp", "wipe",
+    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace",
+    "needs_generated_name", "timestamp", "wipe",
 ]
 
 #: No vowels and no look-alikes, so that no words arise (k8s.io/apimachinery/pkg/util/rand).
