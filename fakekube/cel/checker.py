@@ -82,7 +82,8 @@ class _Checker:
             return operand.parameters[1]
         if operand.fields is None:
             return self._complain(node, f"type '{operand}' does not support field selection")
-        return operand.fields.get(node.field) or self._complain(node, f"undefined field '{node.field}'")
+        found = operand.fields.get(node.field) or operand.fields.get(f"__{node.field}__")
+        return found or self._complain(node, f"undefined field '{node.field}'")
 
     def call(self, node: Call) -> Type:
         parts = (node.target, *node.arguments) if node.target else node.arguments

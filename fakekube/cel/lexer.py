@@ -22,9 +22,17 @@ RESERVED: Final = frozenset({
     "namespace", "package", "return", "true", "var", "void", "while",
 })
 
+_ESCAPES = (
+    r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+)
 _STRING_BODIES = "|".join((
-    r'"""(?:[^\\]|\\.)*?"""', r"'''(?:[^\\]|\\.)*?'''", r'"(?:[^"\\\n\r]|\\.)*"', r"'(?:[^'\\\n\r]|\\.)*'",
+    rf'"""(?:[^\\]|{_ESCAPES})*?"""', rf"'''(?:[^\\]|{_ESCAPES})*?'''",
+    rf'"(?:[^"\\\n\r]|{_ESCAPES})*"', rf"'(?:[^'\\\n\r]|{_ESCAPES})*'",
 ))
+#: A string as far as it can be read, and what breaks it.
+_BROKEN_STRING = re.compile(
+    rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:\\.?|[\n\r])?' + "|" + rf"'(?:[^'\\\n\r]|{_ESCAPES})*(?:\\.?|[\n\r])?", re.DOTALL,
+)
 _RAW_BODIES = r'"""[\s\S]*?"""' + r"|'''[\s\S]*?'''" + r'|"[^"\n\r]*"' + r"|'[^'\n\r]*'"
 _TOKEN = re.compile(rf"""
     (?P<blank>[ \t\r\n\f]+|//[^\n]*)
@@ -61,9 +69,10 @@ def tokenize(source: str, issues: list[Issue]) -> list[Token]:
     while position < len(source):
         match = _TOKEN.match(source, position)
         if match is None:
-            wrong = source[position]
-            issues.append(Issue(position, f"Syntax error: token recognition error at: '{wrong}'"))
-            position += 1
+            broken = _BROKEN_STRING.match(source, position)
+            wrong = broken[0] if broken else source[position]
+            issues.append(Issue(position, f"Syntax error: token recognition error at: '{_on_one_line(wrong)}'"))
+            position += len(wrong)
             continue
         kind, text = str(match.lastgroup), match.group()
         if kind != "blank":
@@ -71,6 +80,10 @@ def tokenize(source: str, issues: list[Issue]) -> list[Token]:
         position = match.end()
     tokens.append(Token("end", "<EOF>", len(source)))
     return tokens
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 _WORDS = {"true": True, "false": False, "null": None}

@@ -172,7 +172,9 @@ class _Parser:
     def _selected(self, node: Node, dot: Token) -> Node:
         optional = self._taken("?") is not None
         if self._next.kind not in ("name",) and self._next.text not in ("in",):
-            self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
+            problem = f"Syntax error: no viable alternative at input '.{self._next.text}'"
+            self._complain(self._next.position, problem)
+            return node
         name = self._take().text
         opening = None if optional else self._taken("(")
         if opening is None:
