@@ -88,7 +88,11 @@ def test_web_sockets_hide_a_token(authenticator: Authenticator) -> None:
     offered = f"{_protocols('user-token')}, v4.channel.k8s.io"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered, HTTP_UPGRADE="WebSocket").name == "alice"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered) == ANONYMOUS
-    assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL="v4.channel.k8s.io", HTTP_UPGRADE="websocket") == ANONYMOUS
+
+
+def test_a_subprotocol_without_a_token_is_no_credential(authenticator: Authenticator) -> None:
+    offered = {"HTTP_SEC_WEBSOCKET_PROTOCOL": "v4.channel.k8s.io", "HTTP_UPGRADE": "websocket"}
+    assert _user(authenticator, **offered) == _user(authenticator)
 
 
 @pytest.mark.parametrize(
