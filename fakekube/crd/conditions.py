@@ -143,7 +143,7 @@ def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], 
     resources, kinds = _taken(obj["spec"]["group"], others)
     wanted, accepted = obj["spec"]["names"], dict(_accepted(obj))
     reason, message = "NoConflicts", ""
-    for name in _REASONS:
+    for name, conflict in _REASONS.items():
         in_use = kinds if name in ("kind", "listKind") else resources
         if name == "shortNames":
             own = set(accepted.get(name) or ())
@@ -151,7 +151,7 @@ def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], 
         else:
             conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and n in in_use]
         if conflicts:
-            reason, message = _REASONS[name], _aggregate(conflicts)
+            reason, message = conflict, _aggregate(conflicts)
         elif wanted.get(name):
             accepted[name] = wanted[name]
         else:

@@ -5,8 +5,8 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handle
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from typing import Any
