@@ -90,6 +90,10 @@ class _Checker:
         self._lenient += node.function == "format"
         given = [self.type_of(part) for part in parts]
         self._lenient -= node.function == "format"
+        if node.function in _LOGIC and node.target is None:
+            for part, found in zip(parts, given, strict=True):
+                self._expect_bool(part, found)
+            return BOOL
         member = node.target is not None
         overloads = SIGNATURES.get((node.function, member))
         if overloads is None:
@@ -140,7 +144,7 @@ class _Checker:
                 self._variables.pop(name, None)
             else:
                 self._variables[name] = before
-        self._check_condition(node, bodies)
+        self._check_condition(node, container, bodies)
         return _LOOP_RESULTS[node.macro](container, bodies[-1])
 
     def _loop_types(self, node: Loop, container: Type) -> tuple[Type, ...]:
@@ -159,16 +163,20 @@ class _Checker:
             self._complain(node.target, f"expression of type '{container}' {said}")
         return (DYN, DYN)
 
-    def _check_condition(self, node: Loop, bodies: list[Type]) -> None:
+    def _check_condition(self, node: Loop, container: Type, bodies: list[Type]) -> None:
         """What is asked of each element is true or false."""
-        operator = {"all": "_&&_", "exists": "_||_"}.get(node.macro)
         condition = bodies[0]
         if condition in (BOOL, DYN) or (node.macro not in _CONDITIONAL and len(bodies) == 1):
             return
-        if operator:
-            self._complain(node, _no_overload(operator, False, [BOOL, condition]))
+        if node.macro in ("all", "exists"):
+            self._expect_bool(node.bodies[0], condition)
         else:
-            self._complain(node, _no_overload("_?_:_", False, [condition, DYN, DYN]))
+            made = INT if node.macro == "existsOne" else _LOOP_RESULTS[node.macro](container, bodies[-1])
+            self._complain(node, _no_overload("_?_:_", False, [condition, made, made]))
+
+    def _expect_bool(self, node: Node, found: Type) -> None:
+        if found not in (BOOL, DYN):
+            self._complain(node, f"expected type 'bool' but found '{found}'")
 
     # ------------------------------------------------------------ what only sound expressions are asked
 
@@ -210,11 +218,11 @@ def _argument_issues(call: Call) -> list[Issue]:
         except EvaluationError:
             return [Issue(last.position, f"invalid {call.function} argument")]
     if call.function == "format" and isinstance(call.target, Literal) and isinstance(last, ListLiteral):
-        return _format_issues(call.target.value, last)
+        return _format_issues(call, call.target.value, last)
     return []
 
 
-def _format_issues(template: str, arguments: ListLiteral) -> list[Issue]:
+def _format_issues(call: Call, template: str, arguments: ListLiteral) -> list[Issue]:
     """Of a template whose arguments are all literals."""
     if not all(isinstance(part, Literal) for part in arguments.elements):
         return []
@@ -222,11 +230,25 @@ def _format_issues(template: str, arguments: ListLiteral) -> list[Issue]:
     try:
         formatted(template, values)
     except EvaluationError as error:
-        wrong = next((p.position for p in arguments.elements), arguments.position)
+        wrong = call.position
+        if str(error).startswith("error during formatting"):
+            wrong = arguments.elements[_first_misfit(template, values)].position
         return [Issue(wrong, str(error))]
     return []
 
 
+def _first_misfit(template: str, values: list[Any]) -> int:
+    """The index of the argument that its clause does not take."""
+    for count in range(1, len(values)):
+        try:
+            formatted(template, values[:count])
+        except EvaluationError as error:
+            if str(error).startswith("error during formatting"):
+                return count - 1
+    return len(values) - 1
+
+
+_LOGIC: Final = frozenset({"_&&_", "_||_"})
 _CONDITIONAL: Final = frozenset({"all", "exists", "existsOne", "filter"})
 _LOOP_RESULTS: Final[dict[str, Callable[[Type, Type], Type]]] = {
     **dict.fromkeys(("all", "exists", "existsOne"), lambda container, body: BOOL),

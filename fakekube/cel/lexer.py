@@ -70,7 +70,8 @@ def tokenize(source: str, issues: list[Issue]) -> list[Token]:
         match = _TOKEN.match(source, position)
         if match is None:
             broken = _BROKEN_STRING.match(source, position)
-            wrong = broken[0] if broken else source[position]
+            width = 2 if source[position] in "=&|" else 1  # the other half of an operator was expected
+            wrong = broken[0] if broken else source[position : position + width]
             issues.append(Issue(position, f"Syntax error: token recognition error at: '{_on_one_line(wrong)}'"))
             position += len(wrong)
             continue

@@ -33,6 +33,12 @@ _MACROS: Final = {
     ("optMap", 2): ("optMap", 1), ("optFlatMap", 2): ("optFlatMap", 1), ("sortBy", 2): ("sortBy", 1),
 }
 
+#: What an expression may begin with.
+_STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
+_EXPECTED: Final = (
+    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', "
+    "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
 _MAX_DEPTH = 250
 _TOO_LARGE = 1 << 63
 
@@ -75,7 +81,10 @@ class _Parser:
 
     def _expect(self, kind: str) -> Token:
         if self._next.kind != kind:
-            self._fail(f"missing '{kind}' at '{self._next.text}'")
+            self._fail(
+                f"mismatched input '{self._next.text}' expecting ':'" if kind == ":"
+                else f"missing '{kind}' at '{self._next.text}'"
+            )
         return self._take()
 
     def _fail(self, problem: str) -> NoReturn:
@@ -172,7 +181,8 @@ class _Parser:
     def _selected(self, node: Node, dot: Token) -> Node:
         optional = self._taken("?") is not None
         if self._next.kind not in ("name",) and self._next.text not in ("in",):
-            problem = f"Syntax error: no viable alternative at input '.{self._next.text}'"
+            found = "" if self._next.kind == "end" else self._next.text
+            problem = f"Syntax error: no viable alternative at input '.{found}'"
             self._complain(self._next.position, problem)
             return node
         name = self._take().text
@@ -223,10 +233,12 @@ class _Parser:
                 return self._map()
             case "." | "name":
                 return self._name()
-        self._fail(
-            f"mismatched input '{token.text}' expecting {{'[', '{{', '(', '.', '-', '!', 'true', 'false', 'null', "
-            "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-        )
+        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind != "end" and following.kind in _STARTS:  # one word too many: go on without it
+            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' {_EXPECTED}")
+            self._take()
+            return self._primary()
+        self._fail(f"mismatched input '{token.text}' {_EXPECTED}")
         return None
 
     def _checked(self, token: Token, value: object) -> object:
@@ -262,7 +274,9 @@ class _Parser:
                 optional.add(len(elements))
             elements.append(self._expression())
             if not self._taken(","):
-                self._expect("]")
+                if self._next.kind != "]":
+                    self._fail(f"mismatched input '{self._next.text}' expecting {{']', ','}}")
+                self._take()
                 break
         return ListLiteral(opening.position, tuple(elements), frozenset(optional))
 
