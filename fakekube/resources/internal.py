@@ -19,7 +19,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-__all__ = ["as_internal", "diff"]
+__all__ = ["as_internal", "diff", "printed"]
 
 _FILE = "internal_v1_36.txt"
 _MARK = re.compile(r'[#!"?*.]')
@@ -40,6 +40,14 @@ class _Field(NamedTuple):
 def as_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """A v1 object as the internal struct of that name (`Container`) prints itself as JSON."""
     return dict(_members(struct, _as_held(struct, value)))
+
+
+def printed(value: Any) -> Any:
+    """A v1 struct as it prints itself: without what is empty."""
+    if isinstance(value, dict):
+        kept = {name: printed(member) for name, member in value.items()}
+        return {name: member for name, member in kept.items() if member not in ({}, [], None)}
+    return [printed(item) for item in value] if isinstance(value, list) else value
 
 
 def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -71,7 +79,7 @@ def _converted(field: _Field, value: Any) -> Any:
     if field.kind == "*" and isinstance(value, dict):
         return dict(sorted(value.items()))
     if not field.struct or value is None:
-        return value
+        return printed(value) if isinstance(value, dict) else value
     if isinstance(value, list):
         return [as_internal(field.struct, item) for item in value]
     return as_internal(field.struct, value)

@@ -15,7 +15,7 @@ from fakekube.resources import names, selectors
 from fakekube.resources.batch.job_specs import job_spec_warnings, validate_job_spec
 from fakekube.resources.batch.job_statuses import validate_status_update
 from fakekube.resources.checks import immutable_field
-from fakekube.resources.internal import as_internal
+from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.metadata import validate_object_meta, validate_object_meta_update
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy, restore
@@ -157,7 +157,7 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
             errors.append(invalid(path, labels, f"must be '{value}'"))
     parsed = templates.parsed_selector(spec["selector"])
     if parsed is not None and not parsed.matches(dict(wanted)):
-        errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", printed(spec["selector"]), "`selector` not auto-generated"))
     return errors
 
 

@@ -12,7 +12,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
 from fakekube.resources import selectors
 from fakekube.resources.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
-from fakekube.resources.internal import as_internal
+from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.statuses import StatusStrategy, restore
@@ -104,7 +104,7 @@ def _validate_spec(obj: Object, tolerance: Tolerance) -> list[FieldError]:
         text = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, text))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+        errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
     errors += templates.validate_template(template, "spec.template", tolerance)
     errors += templates.always_running(template, "spec.template", "DaemonSet")
     errors += all_non_negative(spec, ("minReadySeconds",), "spec")

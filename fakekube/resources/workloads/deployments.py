@@ -15,7 +15,7 @@ from fakekube.resources.checks import (
     int_or_percent,
     non_negative,
 )
-from fakekube.resources.internal import as_internal
+from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy, restore
 from fakekube.resources.strategy import Object, Strategy, WriteContext
@@ -117,7 +117,7 @@ def validate_replicated(spec: Object, tolerance: Tolerance) -> list[FieldError]:
         errors = templates.validate_selector(selector, "spec.selector", "deployment")
     parsed = templates.parsed_selector(selector)
     if parsed is None:
-        return [*errors, invalid("spec.selector", selector, "invalid label selector")]
+        return [*errors, invalid("spec.selector", printed(selector), "invalid label selector")]
     template, path = spec["template"], "spec.template"
     errors += templates.matched_by(parsed, template, path)
     errors += templates.validate_template(template, path, tolerance)

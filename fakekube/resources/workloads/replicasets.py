@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import FieldErrorType, invalid, required
+from fakekube.resources import names
 from fakekube.resources.checks import immutable_field, non_negative
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy
@@ -90,6 +91,9 @@ class ReplicationControllerStrategy(_Replicated):
     """replicationcontrollers: the selector is a map, and defaults to the labels of the template."""
 
     orphans_by_default = True
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name)
 
     def default(self, obj: Object) -> None:
         spec, meta = obj["spec"], obj["metadata"]

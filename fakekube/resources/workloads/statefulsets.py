@@ -17,7 +17,7 @@ from fakekube.resources.checks import (
     invalid_each,
     non_negative,
 )
-from fakekube.resources.internal import as_internal
+from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.metadata import (
     validate_annotations,
     validate_labels,
@@ -143,7 +143,7 @@ def _validate_spec(
         errors += templates.validate_selector(selector, "spec.selector", "statefulset")
     parsed = templates.parsed_selector(selector)
     if parsed is None:
-        errors.append(invalid("spec.selector", selector, ""))
+        errors.append(invalid("spec.selector", printed(selector), ""))
     else:
         template = _as_pods_see_it(spec)
         errors += templates.matched_by(parsed, template, "spec.template")

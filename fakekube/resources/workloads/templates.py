@@ -8,6 +8,7 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported
 from fakekube.resources import names, selectors
+from fakekube.resources.internal import printed
 from fakekube.resources.metadata import validate_annotations, validate_labels
 from fakekube.resources.pods.aliases import drop_old_annotations
 from fakekube.resources.pods.annotations import pod_annotations, profiles_match
@@ -88,7 +89,7 @@ def validate_selector(selector: Part | None, path: str, empty: str) -> list[Fiel
     """A label selector that selects something; `empty`: the kind, as the message has it."""
     errors = selectors.label_selector(selector, path)
     if not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions"):
-        errors.append(invalid(path, selector, f"empty selector is invalid for {empty}"))
+        errors.append(invalid(path, printed(selector), f"empty selector is invalid for {empty}"))
     return errors
 
 
