@@ -163,10 +163,12 @@ def ip(path: str, text: str) -> list[FieldError]:
 
 
 def ip_warnings(path: str, text: str) -> list[str]:
-    """What to tell about a tolerated address (which must parse)."""
-    exact = _strict_ip(text)
+    """What to tell about a tolerated address; nothing about what is none."""
+    lenient, exact = parse_ip(text), _strict_ip(text)
+    if lenient is None:
+        return []
     if exact is None or _is_mapped(exact):
-        better = go_quote(str(parse_ip(text)))
+        better = go_quote(str(lenient))
         return [f"{path}: non-standard IP address {go_quote(text)} is invalid: use {better}"]
     if exact.version == 6 and str(exact) != text:
         better = go_quote(str(exact))

@@ -54,9 +54,7 @@ class EndpointsStrategy(Strategy):
             for index, subset in enumerate(obj.get("subsets") or ())
             for field in ("addresses", "notReadyAddresses")
             for position, address in enumerate(subset.get(field) or ())
-            for text in addresses.ip_warnings(
-                f"subsets[{index}].{field}[{position}].ip", address.get("ip", "")
-            )
+            for text in addresses.ip_warnings(f"subsets[{index}].{field}[{position}].ip", address.get("ip", ""))
         ]
 
 
@@ -118,10 +116,10 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(obj)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _drop_topology(obj)
         meta, old_meta = obj["metadata"], old["metadata"]
         if not same({**obj, "metadata": meta.get("labels")}, {**old, "metadata": old_meta.get("labels")}):
             meta["generation"] = old_meta.get("generation", 0) + 1
+        _drop_topology(obj)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return self._errors(obj, None)
@@ -182,9 +180,7 @@ def _endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
     if len(endpoints) > MAX_ENDPOINTS:
         return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
     return [
-        error
-        for index, endpoint in enumerate(endpoints)
-        for error in _endpoint(endpoint, kind, f"endpoints[{index}]")
+        error for index, endpoint in enumerate(endpoints) for error in _endpoint(endpoint, kind, f"endpoints[{index}]")
     ]
 
 

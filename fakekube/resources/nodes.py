@@ -18,6 +18,7 @@ from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote
 from fakekube.resources import addresses, names
 from fakekube.resources.checks import label_name, positive
 from fakekube.resources.internal import as_internal
+from fakekube.resources.json_objects import object_problem
 from fakekube.resources.resource_lists import quantity_value
 from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.status import StatusStrategy, keep
@@ -134,7 +135,7 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
         try:
             found = orjson.loads(annotations[TAINTS])
         except orjson.JSONDecodeError as error:
-            errors.append(invalid(ANNOTATIONS, TAINTS, str(error)))
+            errors.append(invalid(ANNOTATIONS, TAINTS, _problem(annotations[TAINTS]) or str(error)))
         else:
             items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
             errors += _taints(items, f"{ANNOTATIONS}.{TAINTS}")
@@ -143,11 +144,15 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
     return errors
 
 
+def _problem(text: str) -> str:
+    return object_problem(text.encode())
+
+
 def _avoid_pods(text: str) -> list[FieldError]:
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, str(error))]
+        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, _problem(text) or str(error))]
     errors: list[FieldError] = []
     entries = found.get("preferAvoidPods") if isinstance(found, dict) else None
     for index, entry in enumerate(entries or ()):
@@ -213,18 +218,14 @@ def _feature_problem(feature: str) -> str:
 def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     path = "spec.podCIDRs"
     errors = [
-        error
-        for i, cidr in enumerate(cidrs)
-        for error in addresses.legacy_cidr(f"{path}[{i}]", cidr, strict=True)
+        error for i, cidr in enumerate(cidrs) for error in addresses.legacy_cidr(f"{path}[{i}]", cidr, strict=True)
     ]
     if len(cidrs) < 2:
         return errors
     networks = [addresses.parse_cidr(cidr) for cidr in cidrs]
     wrong = next((cidr for cidr, network in zip(cidrs, networks, strict=True) if network is None), None)
     if wrong is not None:
-        text = (
-            f"invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{cidrs.index(wrong)}]"
-        )
+        text = f"invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{cidrs.index(wrong)}]"
         errors.append(FieldError(FieldErrorType.INTERNAL, path, detail=text))
     families = {network.network.version for network in networks if network}
     if len(families) < 2 or len(cidrs) > 2:
