@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import ssl
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -95,8 +95,10 @@ class Authenticator:
         """The audience of tokens for this server."""
         return self._signer.issuer
 
-    def user_of(self, environment: Mapping[str, Any]) -> User:
+    def user_of(self, environment: MutableMapping[str, Any]) -> User:
         """Who makes the request of this WSGI environment.
+
+        A good token among its WebSocket subprotocols is taken out of it: what is left is what the client speaks.
 
         Raises StatusError 401.
         """
@@ -131,12 +133,12 @@ class Authenticator:
         except (BadCredentialsError, InvalidSignatureError) as problem:
             raise BadCredentialsError(f"[{_INVALID_TOKEN}, {problem}]") from None
 
-    def _first_good(self, certificate: str | None, authorization: str, environment: Mapping[str, Any]) -> User:
+    def _first_good(self, certificate: str | None, authorization: str, environment: MutableMapping[str, Any]) -> User:
         problem: BadCredentialsError | None = None
         ways: tuple[Callable[[], User | None], ...] = (
             lambda: _certificate_user(certificate) if certificate else None,
             lambda: self._token_user(_bearer_token(authorization)),
-            lambda: self._token_user(_web_socket_token(environment)),
+            lambda: self._web_socket_user(environment),
         )
         for way in ways:
             try:
@@ -152,6 +154,14 @@ class Authenticator:
 
     def _token_user(self, token: str) -> User | None:
         return self.authenticate_token(token).user if token else None
+
+    def _web_socket_user(self, environment: MutableMapping[str, Any]) -> User | None:
+        user = self._token_user(_web_socket_token(environment))
+        if user is not None:
+            protocols = [protocol.strip() for protocol in environment["HTTP_SEC_WEBSOCKET_PROTOCOL"].split(",")]
+            spoken = [protocol for protocol in protocols if not protocol.startswith(_WEB_SOCKET_PREFIX)]
+            environment["HTTP_SEC_WEBSOCKET_PROTOCOL"] = ",".join(spoken)
+        return user
 
     # ------------------------------------------------------------ service accounts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import struct
@@ -97,6 +98,14 @@ def test_a_subprotocol_is_taken_unseen(watched: str, converse: Converse) -> None
     conversation = converse(watched, {"Sec-WebSocket-Protocol": "base64.binary.k8s.io"})
     assert conversation.headers["Sec-WebSocket-Protocol"] == "base64.binary.k8s.io"
     assert conversation.message()[0] == TEXT
+
+
+def test_a_token_may_hide_among_the_subprotocols(watched: str, converse: Converse) -> None:
+    token = base64.urlsafe_b64encode(b"admin-token").decode().rstrip("=")
+    offered = f"base64url.bearer.authorization.k8s.io.{token}, binary.k8s.io"
+    conversation = converse(watched, {"Sec-WebSocket-Protocol": offered, "Authorization": ""})
+    assert conversation.status == 101
+    assert conversation.headers["Sec-WebSocket-Protocol"] == "binary.k8s.io"
 
 
 def test_without_an_origin_there_is_none(watched: str, converse: Converse) -> None:
