@@ -31,17 +31,17 @@ __all__ = ["applied", "misfit", "recorded", "scale_mapping", "updated"]
 SERVER = "kube-apiserver"
 
 
-
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
-    """The new object in its printed form, with the managedFields of a plain write; `live` is None for a create.
+    """The new object, with the managedFields of a plain write; `live` is None for a create.
 
-    What is not printed (empty maps and lists) is not owned either.
+    What is not printed (empty maps and lists) is not owned either, but validation may see it.
     """
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
     if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
-    return printed
+    new["metadata"] = printed["metadata"]
+    return new
 
 
 def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
