@@ -133,13 +133,18 @@ class Manager:
             return True
 
     def _take_events(self) -> None:
-        for name, stream in list(self._streams.items()):
-            while frames := stream.take():
-                for frame in frames:
-                    self._dispatch(name, orjson.loads(frame))
+        for name in list(self._streams):
+            self._take_from(name)
+            stream = self._streams[name]
             if stream.ended:  # timed out or fallen behind: begin anew
                 stream.source.unsubscribe(self._wake.set)
                 self._watch(name)
+                self._take_from(name)
+
+    def _take_from(self, name: str) -> None:
+        while frames := self._streams[name].take():
+            for frame in frames:
+                self._dispatch(name, orjson.loads(frame))
 
     def _dispatch(self, name: str, event: dict[str, Any]) -> None:
         event_type, obj = event["type"], event["object"]

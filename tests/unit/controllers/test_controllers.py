@@ -1,0 +1,124 @@
+"""What controllers do in a cluster: namespaces get what each has, and are emptied before they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import ApiError, Cluster
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": ANY}}]},
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    cluster.settle()
+    yield cluster
+    cluster.stop()
+
+
+def thing(kind: str, name: str, *finalizers: str, api_version: str = "v1") -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "team", "finalizers": list(finalizers)}}
+
+
+def is_there(cluster: Cluster, resource: str, name: str, namespace: str | None = None) -> bool:
+    try:
+        cluster.get(resource, name, namespace=namespace)
+    except ApiError as error:
+        assert error.code == 404
+        return False
+    return True
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-system", "team"])
+def test_every_namespace_has_its_account_and_its_authority(cluster: Cluster, namespace: str) -> None:
+    assert is_there(cluster, "serviceaccounts", "default", namespace)
+    assert cluster.get("configmaps", "kube-root-ca.crt", namespace=namespace)["data"].keys() == {"ca.crt"}
+
+
+@pytest.mark.parametrize(("resource", "name"), [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")])
+def test_what_is_deleted_comes_back(cluster: Cluster, resource: str, name: str) -> None:
+    before = cluster.get(resource, name, namespace="team")["metadata"]["uid"]
+    cluster.delete(resource, name, namespace="team")
+    cluster.settle()
+    assert cluster.get(resource, name, namespace="team")["metadata"]["uid"] != before
+
+
+def test_a_changed_authority_is_put_right(cluster: Cluster) -> None:
+    right = cluster.get("configmaps", "kube-root-ca.crt", namespace="team")["data"]
+    cluster.patch("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": "wrong"}}, namespace="team")
+    cluster.settle()
+    assert cluster.get("configmaps", "kube-root-ca.crt", namespace="team")["data"] == right
+
+
+def test_a_namespace_ends_with_all_that_is_in_it(cluster: Cluster) -> None:
+    cluster.create(DEFINITION)
+    cluster.create(thing("ConfigMap", "one"))
+    cluster.create(thing("Widget", "one", api_version="example.com/v1"))
+    cluster.delete("namespaces", "team")
+    assert cluster.get("namespaces", "team")["status"]["phase"] == "Terminating"
+    cluster.settle()
+    assert not is_there(cluster, "namespaces", "team")
+    assert cluster.list("widgets") == []
+    assert not is_there(cluster, "configmaps", "one", "team")
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "resource", "counted"),
+    [("ConfigMap", "v1", "configmaps", "configmaps."), ("Widget", "example.com/v1", "widgets", "widgets.example.com")],
+)
+def test_finalizers_hold_a_namespace(cluster: Cluster, kind: str, api_version: str, resource: str, counted: str) -> None:
+    cluster.create(DEFINITION)
+    cluster.create(thing(kind, "held", "example.com/hold", api_version=api_version))
+    cluster.delete("namespaces", "team")
+    cluster.settle()
+    conditions = {c["type"]: c for c in cluster.get("namespaces", "team")["status"]["conditions"]}
+    remaining = conditions["NamespaceContentRemaining"]
+    assert (remaining["status"], remaining["message"]) == ("True", f"Some resources are remaining: {counted} has 1 resource instances")
+    assert conditions["NamespaceFinalizersRemaining"]["message"] == (
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+    )
+    with pytest.raises(ApiError, match="because it is being terminated"):
+        cluster.create(thing("ConfigMap", "late"))
+    cluster.patch(resource, "held", {"metadata": {"finalizers": None}}, namespace="team")
+    cluster.settle()
+    assert not is_there(cluster, "namespaces", "team")
+
+
+def test_a_namespace_can_be_made_anew(cluster: Cluster) -> None:
+    cluster.delete("namespaces", "team")
+    cluster.settle()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    cluster.settle()
+    assert is_there(cluster, "serviceaccounts", "default", "team")
+
+
+def test_a_fork_has_controllers_of_its_own(cluster: Cluster) -> None:
+    twin = cluster.fork()
+    twin.delete("namespaces", "team")
+    twin.settle()
+    assert not is_there(twin, "namespaces", "team")
+    assert is_there(cluster, "serviceaccounts", "default", "team")
+    cluster.delete("serviceaccounts", "default", namespace="team")
+    cluster.settle()
+    assert is_there(cluster, "serviceaccounts", "default", "team")
+    twin.stop()
+
+
+def test_controllers_go_on_after_a_restore(cluster: Cluster) -> None:
+    snapshot = cluster.snapshot()
+    cluster.delete("namespaces", "team")
+    cluster.settle()
+    cluster.restore(snapshot)
+    cluster.delete("serviceaccounts", "default", namespace="team")
+    cluster.settle()
+    assert is_there(cluster, "serviceaccounts", "default", "team")

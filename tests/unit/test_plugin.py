@@ -1,0 +1,140 @@
+"""The pytest plugin: fixtures, and options by ini file, command line and marker; with xdist, asyncio and threads."""
+
+from __future__ import annotations
+
+import pytest
+
+CONFIG_MAP = 'dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name={name}))'
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makeini("[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\nfakekube_profile = apiserver\n")
+    return pytester
+
+
+def write(project: pytest.Pytester, code: str) -> None:
+    project.makepyfile(code.replace("CONFIG_MAP", CONFIG_MAP.format(name="name")))
+
+
+def test_fixtures(project: pytest.Pytester) -> None:
+    write(project, """
+        import urllib.request
+
+        def create(cluster, name):
+            return cluster.create(CONFIG_MAP)
+
+        def test_it_is_fresh_and_runs(fakekube):
+            create(fakekube, "a")
+            assert urllib.request.urlopen(fakekube.url + "/readyz").read() == b"ok"
+
+        def test_it_is_fresh_again(fakekube):
+            create(fakekube, "a")
+
+        def test_the_session_remembers(fakekube_session):
+            create(fakekube_session, "a")
+
+        def test_the_session_remembered(fakekube_session, fakekube):
+            assert fakekube_session.get("configmaps", "a")
+            assert not fakekube.list("configmaps", namespace="default")
+
+        def test_a_factory_makes_many(fakekube_factory):
+            one, two = fakekube_factory(), fakekube_factory(profile="cluster")
+            create(one, "a")
+            two.settle()
+            assert [item["metadata"]["name"] for item in two.list("configmaps", namespace="default")] == ["kube-root-ca.crt"]
+            assert one.url != two.url
+    """)
+    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+
+
+def test_options_grow_stronger(project: pytest.Pytester) -> None:
+    project.makefile(".yaml", start="{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
+    write(project, """
+        import os
+        from pathlib import Path
+
+        import pytest
+
+        def names(cluster):
+            cluster.settle()
+            return {item["metadata"]["name"] for item in cluster.list("configmaps", namespace="default")}
+
+        def test_the_command_line_beats_the_ini_file(fakekube):
+            assert names(fakekube) == {"kube-root-ca.crt", "loaded"}
+            assert fakekube.url.startswith("https:")
+
+        @pytest.mark.fakekube(profile="apiserver", tls=False, load=[], kubeconfig=False)
+        def test_the_marker_beats_the_command_line(fakekube):
+            assert names(fakekube) == set()
+            assert fakekube.url.startswith("http:")
+            assert os.environ.get("KUBECONFIG") is None
+
+        def test_the_environment_tells_the_cluster(fakekube):
+            assert fakekube.url in Path(os.environ["KUBECONFIG"]).read_text()
+
+        def test_the_environment_is_as_it_was():
+            assert "KUBECONFIG" not in os.environ
+    """)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KUBECONFIG", raising=False)
+        project.runpytest_inprocess(
+            "-p", "no:cacheprovider", "--fakekube-profile=cluster", "--fakekube-tls", "--fakekube-load=start.yaml", "--fakekube-kubeconfig",
+        ).assert_outcomes(passed=4)
+
+
+def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
+    write(project, """
+        import pytest
+
+        @pytest.mark.fakekube(colour="red")
+        def test_colour(fakekube): ...
+    """)
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, tls, kubeconfig, load, feature_gates by name*"])
+
+
+def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
+    project.runpytest_inprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
+    project.runpytest_inprocess("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
+
+
+def test_asyncio_and_threads(project: pytest.Pytester) -> None:
+    write(project, """
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        import pytest
+
+        def create(cluster, name):
+            return cluster.create(CONFIG_MAP)["metadata"]["resourceVersion"]
+
+        @pytest.mark.asyncio
+        async def test_asyncio(fakekube):
+            made = [asyncio.to_thread(create, fakekube, f"c{n}") for n in range(10)]
+            assert len(set(await asyncio.gather(*made))) == 10
+
+        def test_threads(fakekube):
+            with ThreadPoolExecutor(8) as pool:
+                versions = list(pool.map(lambda n: create(fakekube, f"c{n}"), range(100)))
+            assert len(set(versions)) == 100
+            assert len(fakekube.list("configmaps", namespace="default")) == 100
+    """)
+    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
+    write(project, """
+        import pytest
+
+        def create(cluster, name):
+            return cluster.create(CONFIG_MAP)
+
+        @pytest.mark.parametrize("n", range(6))
+        def test_each(n, fakekube, fakekube_session):
+            create(fakekube, "same")
+            create(fakekube_session, f"c{n}")
+            assert fakekube.url != fakekube_session.url
+    """)
+    project.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider").assert_outcomes(passed=6)
