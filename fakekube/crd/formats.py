@@ -53,7 +53,9 @@ def _uri(text: str) -> bool:
 
 
 #: One label with a hyphen nowhere but after the first character; or several, the last of letters (a, or + for symbols).
-_HOSTNAME = re.compile(r"[a-zA-Z0-9+](?:-?[a-zA-Z0-9+]{0,62})|(?:[a-zA-Z0-9+](?:[a-zA-Z0-9+-]{0,61}[a-zA-Z0-9+])?\.)+[a-zA-Z]{2,63}")
+_HOSTNAME = re.compile(
+    r"[a-zA-Z0-9+](?:-?[a-zA-Z0-9+]{0,62})|(?:[a-zA-Z0-9+](?:[a-zA-Z0-9+-]{0,61}[a-zA-Z0-9+])?\.)+[a-zA-Z]{2,63}"
+)
 
 
 def _hostname(text: str) -> bool:
@@ -140,7 +142,9 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "creditcard": _credit_card,
     "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
     "hexcolor": _matches(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
-    "rgbcolor": _matches(r"rgb\(\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*(?:,\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*){2}\)"),
+    "rgbcolor": _matches(
+        r"rgb\(\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*(?:,\s*(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])\s*){2}\)"
+    ),
     "byte": _base64,
     "date": _date,
     "duration": _duration,

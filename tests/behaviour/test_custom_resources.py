@@ -578,19 +578,23 @@ def test_the_end_of_a_definition_removes_its_objects(api, define) -> None:
     widgets.create("free")
     widgets.create(metadata={"name": "held", "finalizers": ["example.com/hold"]})
     assert "deletionTimestamp" in api.delete(f"{DEFINITIONS}/{widgets.name}").at("metadata")
-    assert until(lambda: api.get(widgets.path("free")).status == 404)
-    assert until(lambda: "deletionTimestamp" in (api.get(widgets.path("held")).at("metadata") or {}))
-    assert widgets.condition("Terminating")["reason"] in ("InstanceDeletionInProgress", "InstanceDeletionCheck")
+    assert until(lambda: widgets.create("late").status == 403)
     refused = widgets.create("late")
     assert (refused.status, refused.at("reason")) == (403, "Forbidden")
     assert "create not allowed while custom resource definition is terminating" in refused.at("message")
-    assert widgets.merge({"metadata": {"finalizers": None}}, name="held").status == 200
-    if api.is_ours:  # a real one looks again only after a while
+    assert widgets.condition("Terminating")["status"] == "True"
+    if api.is_ours:  # a real one cleans up in its own time, which may be minutes
+        assert api.get(widgets.path("free")).status == 404
+        assert "deletionTimestamp" in api.get(widgets.path("held")).at("metadata")
+        assert widgets.condition("Terminating")["reason"] == "InstanceDeletionInProgress"
+        assert widgets.merge({"metadata": {"finalizers": None}}, name="held").status == 200
         assert widgets.definition().status == 404
         assert api.get(widgets.path()).status == 404
 
 
 def test_objects_do_not_come_back_with_a_new_definition(api, define) -> None:
+    if not api.is_ours:
+        pytest.skip("a real one cleans up in its own time, which may be minutes")
     widgets = define()
     widgets.create()
     api.delete(f"{DEFINITIONS}/{widgets.name}")
