@@ -12,9 +12,11 @@ from __future__ import annotations
 import uuid
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import required
+from fakekube.errors.field import immutable, required
 from fakekube.resources import addresses
-from fakekube.resources.checks import immutable_field, invalid_each
+from fakekube.resources.checks import invalid_each
+from fakekube.resources.equality import same
+from fakekube.resources.internal import as_internal
 from fakekube.resources.names import dns_subdomain, path_segment
 from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.strategy import Object, WriteContext
@@ -41,9 +43,10 @@ class IPAddressStrategy(Revalidated):
         return _parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return immutable_field(
-            obj.get("spec", {}).get("parentRef"), old.get("spec", {}).get("parentRef"), "spec.parentRef"
-        )
+        new, before = (o.get("spec", {}).get("parentRef") for o in (obj, old))
+        if same(new, before):
+            return []
+        return [immutable("spec.parentRef", None if new is None else as_internal("ParentReference", new))]
 
 
 def _parent_reference(reference: Object | None, path: str) -> list[FieldError]:

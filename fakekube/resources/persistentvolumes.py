@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fakekube.errors import FieldError
@@ -71,8 +72,13 @@ def _glusterfs(source: Part, path: str) -> list[FieldError]:
     return errors + invalid_each(where, namespace, names.dns_label(namespace))
 
 
+def _without_hint(error: FieldError) -> FieldError:
+    """Volumes of their own say less about names than those of pods."""
+    return replace(error, detail=error.detail.removesuffix(" starting with iqn, eui, or naa"))
+
+
 def _iscsi(source: Part, path: str, name: str) -> list[FieldError]:
-    errors = volumes.iscsi(source, path)
+    errors = [_without_hint(error) for error in volumes.iscsi(source, path)]
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is not None and not names.fits(f"{name}:{portal}", 64):
         limit = "must be under 64 characters if iscsi.initiatorName is specified."

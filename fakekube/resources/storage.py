@@ -102,7 +102,7 @@ def _topologies(terms: Sequence[Object]) -> list[FieldError]:
         path = f"allowedTopologies[{index}]"
         found, wrong = topology_selector_term(term, path)
         errors += wrong
-        repeats = sum(1 for other in seen if other == found and found)
+        repeats = sum(1 for other in seen if other == found)
         errors += [duplicate(f"{path}.matchLabelExpressions", "")] * repeats
         seen.append(found)
     return errors
