@@ -15,9 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
-    from fakekube.client import UnknownResource
-    from fakekube.client import ApiError
     from fakekube.testing.manifests import ManifestError
 
 __all__ = ["ApiError", "Cluster", "ManifestError", "UnknownResource"]
