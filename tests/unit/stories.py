@@ -1,11 +1,11 @@
 """Stories: requests with the answers of a real server, and how fakekube is held to them.
 
-A file of `stories/` is one story, a line of it one request: `do` is method, path, body (and content type), then what
+A file of a folder `stories` is one story, a line of it one request: `do` is method, path, body (and content type), then what
 was answered: `code` and the `object` or the `message`, and `warnings`. What differs from server to server (uids,
 times, revisions, managedFields, what controllers add) is left out. $NS is a name that nobody else has. A `pause` lets
 a real server catch up with itself.
 
-    python tests/unit/resources/stories.py https://TOKEN@HOST:PORT FILE ...
+    python tests/unit/stories.py https://TOKEN@HOST:PORT FILE ...
 
 asks a server again and writes its answers into the files.
 """
@@ -26,7 +26,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "stories"
+from fakekube import assembly
+from fakekube.clock import Clock
+from fakekube.verbs.backend import Settings
 
 JSON = "application/json"
 AGENT = "stories/1"
@@ -48,12 +50,13 @@ Ask = Callable[[str, str, Any, str], tuple[int, list[str], bytes]]
 """(method, path, body, content type) → status, Warning headers, body."""
 
 
-def load(name: str) -> list[Step]:
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+def load(path: Path) -> list[Step]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+def beside(module: str) -> list[Path]:
+    """The stories in the folder of a test module (its __file__)."""
+    return sorted((Path(module).parent / "stories").glob("*.jsonl"))
 
 
 def fresh_name() -> str:
@@ -112,6 +115,15 @@ def steady(value: Any) -> Any:
     return value
 
 
+def differences_of_fresh_cluster(path: Path) -> list[str]:
+    """Play a story to a cluster of its own."""
+    clock = Clock()
+    machinery = assembly.build(clock=clock, settings=Settings(), profile="apiserver")
+    found = list(differences(load(path), of_application(machinery.application)))
+    clock.close()
+    return found
+
+
 def of_application(application: Any) -> Ask:
     """Ask a WSGI application."""
 
@@ -154,7 +166,7 @@ def of_server(url: str) -> Ask:
 
 def record(path: Path, ask: Ask) -> None:
     """Put the answers of a server into a story."""
-    story = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    story = load(path)
     lines: list[str] = []
     name, given = fresh_name(), _given(story)
     for step in story:
