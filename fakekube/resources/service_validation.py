@@ -100,9 +100,9 @@ def service_update(obj: Object, old: Object) -> list[FieldError]:
         if new_class != old_class:
             errors.append(invalid("spec.loadBalancerClass", new_class, SET_ONCE))
     errors += _load_balancer_class(new_spec)
-    if needs_health_check(old_spec) and needs_health_check(new_spec):
-        if new_spec.get("healthCheckNodePort", 0) != old_spec.get("healthCheckNodePort", 0):
-            errors.append(forbidden("spec.healthCheckNodePort", IMMUTABLE))
+    new_port, old_port = new_spec.get("healthCheckNodePort", 0), old_spec.get("healthCheckNodePort", 0)
+    if needs_health_check(old_spec) and needs_health_check(new_spec) and new_port != old_port:
+        errors.append(forbidden("spec.healthCheckNodePort", IMMUTABLE))
     return errors
 
 

@@ -183,7 +183,6 @@ def test_whose_token(api) -> None:
     assert "invalid bearer token" in status["error"]
 
 
-@pytest.mark.xfail(reason="serviceaccounts/token is not there yet")
 def test_a_service_account(api) -> None:
     assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
