@@ -16,6 +16,8 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, immutable, invalid, not_supported, required, too_long
 from fakekube.resources import names
+from fakekube.resources.equality import same
+from fakekube.resources.internal import printed
 
 __all__ = [
     "IntOrString",
@@ -76,8 +78,8 @@ def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError
 
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
-    """Both in stored form, so that equal values are equal trees."""
-    return [] if new == old else [immutable(path, new)]
+    """Nothing and empty are one (but see `equality`)."""
+    return [] if same(new, old) else [immutable(path, printed(new))]
 
 
 def immutable_annotation(
@@ -85,8 +87,8 @@ def immutable_annotation(
 ) -> list[FieldError]:
     """An annotation of two `metadata`s; `path` is that of the metadata."""
     value = (new.get("annotations") or {}).get(key, "")
-    same = value == (old.get("annotations") or {}).get(key, "")
-    return [] if same else [immutable(f"{path}.annotations.{key}", value)]
+    unchanged = value == (old.get("annotations") or {}).get(key, "")
+    return [] if unchanged else [immutable(f"{path}.annotations.{key}", value)]
 
 
 def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fakekube.resources.registry import Resource
     from fakekube.resources.services import Services
 
-__all__ = ["Finish", "Object", "Strategy", "WriteContext"]
+__all__ = ["Finish", "Object", "Strategy", "WriteContext", "part_as_stored"]
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
@@ -59,6 +59,18 @@ class WriteContext:
     def now(self) -> str:
         """The time of day as metav1.Time prints it."""
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def part_as_stored(context: WriteContext, obj: Object, old: Object, part: str = "spec") -> Object:
+    """A part of a changed object in the form in which it will be stored: to be compared with the old one.
+
+    An object before that may hold empty lists and maps, which are nothing, and lack what is always there.
+    """
+    new: Object = obj.get(part) or {}
+    if new == old.get(part):
+        return new
+    stored: Object = context.resource.stored(obj).get(part) or {}
+    return stored
 
 
 class Strategy:

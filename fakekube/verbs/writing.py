@@ -269,11 +269,13 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> 
 
 def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
     """Has anything changed that generation counts: all but metadata and status?"""
-    return any(
-        obj.get(name) != old.get(name)
-        for name in {**obj, **old}
-        if name not in ("metadata", "status", "apiVersion", "kind")
-    )
+    # Only in the form in which they are stored are equal values equal trees; but most differences are true ones.
+    return _differ(obj, old) and _differ(scope.resource.stored(obj), old)
+
+
+def _differ(obj: Object, old: Object) -> bool:
+    names = {**obj, **old}.keys() - {"metadata", "status", "apiVersion", "kind"}
+    return any(obj.get(name) != old.get(name) for name in names)
 
 
 def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:

@@ -191,7 +191,7 @@ def _counts(change: _Change) -> list[FieldError]:
     if (change.finish_changed or change.differs("terminating")) and change.finished and terminating > 0:
         text = "terminating>0 is invalid for finished job"
         errors.append(invalid("status.terminating", terminating, text))
-    if change.differs("ready", "active") and ready > active:
+    if change.differs("ready", "active") and "ready" in status and ready > active:
         errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
     return errors
 

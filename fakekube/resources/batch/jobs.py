@@ -19,7 +19,7 @@ from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.metadata import validate_object_meta, validate_object_meta_update
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy, restore
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.resources.workloads import templates
 
 LARGEST_INT32 = 2**31 - 1
@@ -79,7 +79,7 @@ class JobStrategy(Strategy):
         errors += _validate(obj, tolerance, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
         errors += validate_object_meta_update(obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, tolerance)
-        return errors + _validate_spec_change(spec, old)
+        return errors + _validate_spec_change(part_as_stored(context, obj, old), old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta = obj["metadata"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, immutable, invalid, not_supported, required, too_long
+from fakekube.errors.field import duplicate, forbidden, immutable, internal, invalid, not_supported, required, too_long
 from fakekube.resources import addresses, names
 from fakekube.resources.checks import invalid_each, label_name
 from fakekube.resources.internal import as_internal
@@ -148,9 +148,7 @@ def _extended_claim(status: Part, spec: Part) -> list[FieldError]:
     fields = ("initContainers", "containers")
     containers = {item.get("name", ""): item for field in fields for item in spec.get(field) or ()}
     mappings = claim.get("requestMappings") or ()
-    errors = (
-        [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
-    )
+    errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(mappings):
         errors += _request_mapping(mapping, containers, seen, f"{path}.requestMappings[{index}]", path)
@@ -188,8 +186,13 @@ def _addresses(status: Part, before: Part, field: str, struct: str) -> list[Fiel
     for index, address in enumerate(items):
         errors += addresses.legacy_ip(f"{path}[{index}]", address, strict=True, old=known)
     if len(items) > 1:
-        families = {parsed.version for parsed in map(addresses.parse_ip, items) if parsed is not None}
-        if len(families) < 2 or len(items) > 2:
+        parsed = [addresses.parse_ip(item) for item in items]
+        if None in parsed:
+            index = parsed.index(None)
+            text = f"failed to check for dual stack with error:invalid IP[{index}]: {items[index]}"
+            errors.append(internal(path, text))
+        families = {one.version for one in parsed if one is not None}
+        if None in parsed or len(families) < 2 or len(items) > 2:
             shown = [as_internal(struct, item) for item in status[field]]
             errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
     return errors

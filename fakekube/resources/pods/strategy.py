@@ -33,7 +33,7 @@ from fakekube.resources.pods.tolerance import NEW_POD, Tolerance, for_update, po
 from fakekube.resources.pods.walking import containers
 from fakekube.resources.pods.warnings import pod_warnings
 from fakekube.resources.statuses import keep_all_but, keep_metadata, restore
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 
 
 class PodStrategy(Strategy):
@@ -80,7 +80,8 @@ class PodStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         tolerance = _tolerance(old)
         errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
-        return errors + updating.validate_spec_update(obj["spec"], old["spec"], tolerance)
+        spec = part_as_stored(context, obj, old)
+        return errors + updating.validate_spec_update(spec, old["spec"], tolerance)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if old is not None:
@@ -261,7 +262,8 @@ class EphemeralContainersStrategy(Strategy):
             return [forbidden("", "static pods do not support ephemeral containers")]
         tolerance = _tolerance(old)
         errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
-        now = {container.get("name"): container for container in obj["spec"].get("ephemeralContainers") or ()}
+        spec = part_as_stored(context, obj, old)
+        now = {container.get("name"): container for container in spec.get("ephemeralContainers") or ()}
         for container in old["spec"].get("ephemeralContainers") or ():
             errors += _unchanged(container, now.get(container.get("name")))
         return errors
@@ -295,4 +297,5 @@ class ResizeStrategy(Strategy):
         refused = refusal(old)
         if refused:
             return [refused]
-        return validate_whole(obj, _tolerance(old)) + validate_resize(obj, old)
+        stored = {**obj, "spec": part_as_stored(context, obj, old)}
+        return validate_whole(obj, _tolerance(old)) + validate_resize(stored, old)

@@ -16,7 +16,7 @@ from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.statuses import StatusStrategy, restore
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.resources.workloads import templates
 from fakekube.resources.workloads.counters import StatusNumbers, number_of
 from fakekube.resources.workloads.numbers import cannot_be_handled, parse_int
@@ -58,7 +58,7 @@ class DaemonSetStrategy(Strategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         templates.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
         generation = template_generation(old)
-        if obj["spec"]["template"] != old["spec"]["template"]:
+        if part_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
             generation += 1
         obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
 
@@ -75,7 +75,7 @@ class DaemonSetStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         template = obj["spec"]["template"]
-        if old is not None and template == old["spec"]["template"]:
+        if old is not None and part_as_stored(context, obj, old)["template"] == old["spec"]["template"]:
             return []
         return template_warnings(template, "spec.template")
 

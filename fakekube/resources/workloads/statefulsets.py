@@ -27,7 +27,7 @@ from fakekube.resources.pods.annotations import pod_annotations
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.warnings import fractional_bytes
 from fakekube.resources.statuses import StatusStrategy
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.resources.workloads import templates
 from fakekube.resources.workloads.counters import StatusNumbers, number_of
 
@@ -92,7 +92,8 @@ class StatefulSetStrategy(Strategy):
         tolerance = templates.tolerance_of(before["template"])
         skip = bool(_validate_spec(before, tolerance))
         errors = _validate_spec(spec, tolerance, skip_template=skip)
-        if any(spec.get(field) != before.get(field) for field in {*spec, *before} - MUTABLE):
+        stored = part_as_stored(context, obj, old)
+        if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
         return errors
 
