@@ -1,0 +1,95 @@
+"""Which plugins see which writes, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from fakekube.admission.chain import Attributes, Chain, Operation, Plugin
+from fakekube.admission.profiles import plugins
+from fakekube.errors import StatusError, status
+from fakekube.resources import builtin
+
+RESOURCES = {(resource.group, resource.plural): resource for resource in builtin.resources()}
+PODS, NODES = ("", "pods"), ("", "nodes")
+
+
+def attributes(resource: tuple[str, str], operation: Operation = Operation.CREATE, subresource: str = "") -> Attributes:
+    unused: Any = None
+    return Attributes(RESOURCES[resource], subresource, "n", "x", operation, {"metadata": {}}, None, unused)
+
+
+class Recorder(Plugin):
+    """Writes down what it sees."""
+
+    seen: ClassVar[list[str]] = []
+
+    def admit(self, attributes: Attributes) -> None:
+        self.seen.append(f"admit {self.name}")
+
+    def validate(self, attributes: Attributes) -> None:
+        self.seen.append(f"validate {self.name}")
+
+
+class First(Recorder):
+    name = "first"
+    operations = frozenset({Operation.CREATE})
+    resources = frozenset({PODS})
+
+
+class Second(Recorder):
+    name = "second"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    subresources = frozenset({"", "status"})
+
+
+class Refusing(Second):
+    name = "refusing"
+
+    def admit(self, attributes: Attributes) -> None:
+        raise status.forbidden("", "pods", "x", "no")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_seen() -> None:
+    Recorder.seen.clear()
+
+
+@pytest.mark.parametrize(
+    ("write", "seen"),
+    [
+        (attributes(PODS), ["first", "second"]),
+        (attributes(NODES), ["second"]),
+        (attributes(PODS, Operation.UPDATE), ["second"]),
+        (attributes(PODS, Operation.UPDATE, "status"), ["second"]),
+        (attributes(PODS, Operation.UPDATE, "resize"), []),
+        (attributes(PODS, Operation.DELETE), []),
+    ],
+)
+def test_a_plugin_sees_what_it_asks_for(write: Attributes, seen: list[str]) -> None:
+    chain = Chain([First(), Second()])
+    chain.admit(write)
+    chain.validate(write)
+    assert Recorder.seen == [f"admit {name}" for name in seen] + [f"validate {name}" for name in seen]
+
+
+def test_after_a_refusal_nobody_is_asked() -> None:
+    with pytest.raises(StatusError, match="no"):
+        Chain([First(), Refusing(), Second()]).admit(attributes(PODS))
+    assert Recorder.seen == ["admit first"]
+
+
+def test_profiles() -> None:
+    bare, whole = ([plugin.name for plugin in plugins(profile)] for profile in ("apiserver", "cluster"))
+    assert [name for name in whole if name not in bare] == ["ServiceAccount"]
+    assert bare[0] == "NamespaceLifecycle"
+    assert bare[-1] == "ResourceQuota"
+    assert len(set(whole)) == len(whole)
+
+
+@pytest.mark.parametrize("plugin", plugins("cluster"), ids=lambda plugin: plugin.name)
+def test_plugins_say_what_they_look_at(plugin: Plugin) -> None:
+    assert plugin.operations
+    assert plugin.resources is None or set(plugin.resources) <= set(RESOURCES)
+    assert type(plugin).admit is not Plugin.admit or type(plugin).validate is not Plugin.validate
