@@ -108,6 +108,12 @@ class ReplicationControllerStrategy(_Replicated):
             if not meta.get("labels"):
                 meta["labels"] = dict(labels)
 
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        if old is None:
+            return super().warnings(context, obj, None)
+        template = old["spec"].get("template") or {}  # the real server takes one for the other
+        return templates.changed_template_warnings(template, obj, old, "spec.template")
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_controller(obj["spec"], templates.tolerance_of(None))
 
