@@ -34,9 +34,13 @@ SERVER = "kube-apiserver"
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     """The new object, with the managedFields of a plain write; `live` is None for a create.
 
-    What is not printed (empty maps and lists) is not owned either, but validation may see it.
+    What is not printed (empty maps and lists) is not owned either, but validation may see it. An empty list that is
+    printed always (`rules: []`) becomes null only on its way through the storage: here it is owned still.
     """
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
+    for name, value in new.items():
+        if value is not None and printed.get(name, value) is None:
+            printed[name] = value
     if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
