@@ -15,6 +15,8 @@ from typing import Any
 from fakekube.codecs.document import Document
 from fakekube.codecs.negotiation import Offer
 from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.resources import names
 from fakekube.resources.registry import GVK, Resource
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 from fakekube.resources.subresources import Subresource
@@ -80,6 +82,12 @@ class Scope:
 
     @property
     def key(self) -> str:
+        """Of the object that the path names. Raises StatusError 400 for a path that names none."""
+        if self.resource.namespaced and not self.namespace:
+            raise status.bad_request("Namespace parameter required.")
+        problems = names.path_segment(self.name)
+        if problems:
+            raise status.bad_request(f"Name parameter invalid: {go_quote(self.name)}: {';'.join(problems)}")
         return self.resource.key(self.namespace, self.name)
 
     @property
