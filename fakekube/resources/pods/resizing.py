@@ -115,7 +115,8 @@ def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
     if wanted is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
     errors = _removed(wanted, old, "spec.resources", "pod-level resource ") if old is not None else []
-    restored = _put_back(wanted, old)
+    claims = {"claims": wanted["claims"]} if wanted.get("claims") else {}
+    restored = {**claims, **_put_back(wanted, old)}
     if old is None and not any(restored.values()):
         left.pop("resources")
     else:
