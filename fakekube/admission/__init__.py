@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Attributes, Chain, Operation, Plugin
+from fakekube.admission.chain import Chain
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.profiles import plugins
 
 __all__ = ["Attributes", "Chain", "Operation", "Plugin", "chain_of"]

@@ -10,7 +10,7 @@ import base64
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors.field import go_quote
 from fakekube.resources.equality import same

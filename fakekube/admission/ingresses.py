@@ -5,8 +5,8 @@ Specified by: plugin/pkg/admission/network/defaultingressclass.
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
 from fakekube.admission.defaults import newest_default
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 
 __all__ = ["DefaultIngressClass"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.resources.pods.totals import Amounts, pod_limits, pod_requests
 from fakekube.resources.resource_lists import quantity

@@ -9,7 +9,7 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
 

@@ -5,7 +5,7 @@ Specified by: plugin/pkg/admission/nodetaint.
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 
 __all__ = ["TaintNodesByCondition"]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.pod_security_checks import NEWEST, Violation, violations
 from fakekube.errors import FieldError, status
 from fakekube.errors.field import invalid

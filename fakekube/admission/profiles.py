@@ -15,11 +15,11 @@ from fakekube.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
-from fakekube.admission.chain import Plugin
 from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
 from fakekube.admission.nodes import TaintNodesByCondition
+from fakekube.admission.plugin import Plugin
 from fakekube.admission.pod_security import PodSecurity
 from fakekube.admission.pods import (
     DefaultTolerationSeconds,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fakekube.errors import StatusError, status
 
 if TYPE_CHECKING:
-    from fakekube.admission.chain import Attributes
+    from fakekube.admission.plugin import Attributes
 
 __all__ = ["forbidden", "not_found", "shown_name"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fakekube.admission.chain import Attributes, Operation, Plugin
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.resources.pods.totals import Amounts, amounts
 from fakekube.resources.resource_lists import quantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fakekube.admission.chain import Attributes, Operation
+from fakekube.admission.plugin import Attributes, Operation
 from fakekube.resources.strategy import Object
 from fakekube.verbs.scope import Scope
 

@@ -9,7 +9,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Operation
+from fakekube.admission.plugin import Operation
 from fakekube.codecs import negotiation
 from fakekube.resources.strategy import Object
 from fakekube.verbs import admitting, answers, options, projecting, systemfields, versions, writing

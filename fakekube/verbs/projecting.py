@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from fakekube.admission.chain import Operation
+from fakekube.admission.plugin import Operation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType

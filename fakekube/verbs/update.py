@@ -5,7 +5,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 
 from __future__ import annotations
 
-from fakekube.admission.chain import Operation
+from fakekube.admission.plugin import Operation
 from fakekube.resources.strategy import Object
 from fakekube.verbs import (
     admitting,

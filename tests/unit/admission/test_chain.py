@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fakekube.admission.chain import Attributes, Chain, Operation, Plugin
+from fakekube.admission.chain import Chain
+from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.profiles import plugins
 from fakekube.errors import StatusError, status
 from fakekube.resources import builtin
