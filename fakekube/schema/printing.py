@@ -38,27 +38,34 @@ class _Omit(Enum):
     NEVER = auto()
 
 
-def normalise(type_: Type, tree: Any) -> Any:
+def normalise(type_: Type, tree: Any, *, stored: bool = True) -> Any:
     """A tree of a built-in type in its printed form. `tree` itself is not changed.
+
+    Args:
+        type_: of the tree.
+        tree: an object, or a part of one.
+        stored: as it is once it was stored; False: as it is before, when empty lists and maps of fields that
+            are always printed are not null yet.
 
     Raises:
         KeyError: there is a field that the type does not have.
     """
-    return _normaliser(type_)(tree)
+    return _normaliser(type_, stored)(tree)
 
 
-def _normaliser(type_: Type) -> Normaliser:
-    known: Normaliser | None = type_.compiled.get("normalise")
+def _normaliser(type_: Type, stored: bool) -> Normaliser:
+    name = "normalise" if stored else "normalise before storage"
+    known: Normaliser | None = type_.compiled.get(name)
     if known is None:
-        known = type_.compiled["normalise"] = _COMPILERS.get(type_.shape, _as_it_is)(type_)
+        known = type_.compiled[name] = _COMPILERS.get(type_.shape, _as_it_is)(type_, stored)
     return known
 
 
-def _as_it_is(_: Type) -> Normaliser:
+def _as_it_is(_: Type, __: bool) -> Normaliser:
     return lambda value: value
 
 
-def _struct(type_: Type) -> Normaliser:
+def _struct(type_: Type, stored: bool) -> Normaliser:
     """As in decoding, a plan is remembered for each layout: the fields in the order of the type."""
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
@@ -66,7 +73,7 @@ def _struct(type_: Type) -> Normaliser:
 
     def step(name: str) -> tuple[Any, ...]:
         field = type_.fields[name]
-        nested = _normaliser(field.type) if field.type.shape in _COMPILERS else None
+        nested = _normaliser(field.type, stored) if field.type.shape in _COMPILERS else None
         omit = _omission(field)
         return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
 
@@ -111,26 +118,26 @@ def _omission(field: Field) -> _Omit:
     return _Omit.NEVER
 
 
-def _list(type_: Type) -> Normaliser:
+def _list(type_: Type, stored: bool) -> Normaliser:
     items = type_.items
     assert items is not None
-    nested = _normaliser(items) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
+    nested = _normaliser(items, stored) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
     struct: Normaliser | None = None
 
     def normalise_list(value: Any) -> Any:
         nonlocal struct
         if not value:
-            return None
+            return None if stored else value
         if items.shape is Shape.STRUCT:
             if struct is None:
-                struct = _normaliser(items)
+                struct = _normaliser(items, stored)
             return [struct(item) if item is not None else zero(items) for item in value]
         return [nested(item) for item in value] if nested is not None else value
 
     return normalise_list
 
 
-def _map(type_: Type) -> Normaliser:
+def _map(type_: Type, stored: bool) -> Normaliser:
     items = type_.items
     assert items is not None
     empty = _EMPTY_VALUES.get(items.shape)
@@ -139,10 +146,10 @@ def _map(type_: Type) -> Normaliser:
     def normalise_map(value: Any) -> Any:
         nonlocal nested
         if not value:
-            return None
+            return None if stored else value
         if items.shape in _COMPILERS or empty is not None:
             if nested is None:
-                nested = _normaliser(items)
+                nested = _normaliser(items, stored)
             value = {key: nested(item) if item or empty is None else empty for key, item in value.items()}
         keys = list(value)
         return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
@@ -150,15 +157,15 @@ def _map(type_: Type) -> Normaliser:
     return normalise_map
 
 
-def _union(type_: Type) -> Normaliser:
+def _union(type_: Type, stored: bool) -> Normaliser:
     struct, alternative = type_.items, type_.alternative
     assert struct is not None
     assert alternative is not None
 
     def normalise_union(value: Any) -> Any:
         if type(value) is dict:
-            return _normaliser(struct)(value)
-        return _normaliser(alternative)(value) if type(value) is list else value
+            return _normaliser(struct, stored)(value)
+        return _normaliser(alternative, stored)(value) if type(value) is list else value
 
     return normalise_union
 
@@ -173,7 +180,7 @@ _OMITTED_EMPTY: Final = frozenset({
     Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER, Shape.LIST, Shape.MAP, Shape.BYTES,
 })  # fmt: skip
 
-_COMPILERS: Final[dict[Shape, Callable[[Type], Normaliser]]] = {
+_COMPILERS: Final[dict[Shape, Callable[[Type, bool], Normaliser]]] = {
     Shape.STRUCT: _struct,
     Shape.LIST: _list,
     Shape.MAP: _map,

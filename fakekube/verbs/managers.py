@@ -37,10 +37,7 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     What is not printed (empty maps and lists) is not owned either, but validation may see it. An empty list that is
     printed always (`rules: []`) becomes null only on its way through the storage: here it is owned still.
     """
-    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new)
-    for name, value in new.items():
-        if value is not None and printed.get(name, value) is None:
-            printed[name] = value
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
     if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
