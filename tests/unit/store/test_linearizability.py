@@ -213,12 +213,13 @@ def test_watchers_forks_and_compactions_see_whole_states_while_others_write() ->
         writing.set()
 
     def watch() -> None:
-        cursor: Cursor[int] = bucket.cursor(0)
-        while not (writing.is_set() and not cursor.pending):
+        cursor: Cursor[int] | None = bucket.cursor(0)
+        while not (writing.is_set() and cursor is not None and not cursor.pending):
             try:
+                cursor = cursor or bucket.cursor(store.revision)
                 events = cursor.take(7)
             except Compacted:  # slower than the window: begin anew, as a client does
-                cursor = bucket.cursor(store.revision)
+                cursor = None
                 continue
             assert [event.revision for event in events] == sorted({event.revision for event in events})
             assert not seen or not events or events[0].revision > seen[-1].revision
