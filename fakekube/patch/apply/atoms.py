@@ -107,6 +107,8 @@ class Atom(ABC):
 
     exact: bool = True
     """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
+    fits: frozenset[type] = frozenset({type(None)})
+    """Classes of values with which nothing can be wrong."""
 
     @abstractmethod
     def check(self, value: Any, place: Place, typing: Typing) -> None:
@@ -152,8 +154,10 @@ class Atom(ABC):
 
     def merge_leaf(self, live: Any, applied: Any) -> Any:
         """What is applied, or the live value if that is the same and of the same Python type."""
-        same = type(live) is type(applied) and self.compare_leaf(live, applied) is NOTHING
-        return live if same else applied
+        if live.__class__ is not applied.__class__:
+            return applied
+        equal = live == applied if self.exact else is_same(live, applied)
+        return live if equal else applied
 
 
 class Scalar(Atom):
@@ -162,6 +166,7 @@ class Scalar(Atom):
     def __init__(self, kind: str) -> None:
         """:param kind: "string", "numeric", "boolean" or "untyped"."""
         self._problem = _SCALAR_CHECKS[kind]
+        self.fits = _FITTING[kind]
         self.exact = kind != "untyped"
 
     def check(self, value: Any, place: Place, typing: Typing) -> None:
@@ -210,6 +215,15 @@ _SCALAR_CHECKS = {
 }
 
 
+_NULL: Final = type(None)
+_FITTING: Final = {
+    "string": frozenset({str, _NULL}),
+    "numeric": frozenset({int, float, _NULL}),
+    "boolean": frozenset({bool, _NULL}),
+    "untyped": frozenset({str, int, float, bool, _NULL}),
+}
+
+
 def shown(value: Any) -> str:
     """A value as %v of structured-merge-diff's wrapper prints it."""
     return f"&{{{plain(value)}}}"
@@ -221,6 +235,7 @@ class Choice(Atom):
     def __init__(self, *, exact: bool) -> None:
         """The alternatives are set afterwards, since they may lead back here."""
         self.exact = exact
+        self.fits = _FITTING["untyped"]
         self.scalar: Atom
         self.list: Atom
         self.map: Atom

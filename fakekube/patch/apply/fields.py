@@ -152,6 +152,8 @@ def union(a: Tree, b: Tree) -> Tree:
     """The members of either set."""
     if not a or a is b:
         return b
+    if a == b:  # which is faster to see than what would differ
+        return a
     result = a
     for element, node in b.items():
         known = a.get(element)
@@ -172,7 +174,9 @@ def _union_of_nodes(a: Tree, b: Tree) -> Tree:
 
 def difference(a: Tree, b: Tree) -> Tree:
     """The members of `a` that are not in `b`."""
-    if a is b:
+    if not b:
+        return a
+    if a is b or a == b:  # which is faster to see than what would be left
         return LEAF
     result = a
     for element, other in b.items():
@@ -216,6 +220,8 @@ def recursive_difference(a: Tree, b: Tree) -> Tree:
 
 def intersection(a: Tree, b: Tree) -> Tree:
     """The members of both sets."""
+    if a is b or a == b:
+        return a
     result: Tree = {}
     for element, node in a.items():
         other = b.get(element)

@@ -34,6 +34,10 @@ __all__ = ["AtomicList", "ItemList"]
 _EMPTY: list[Any] = []
 
 
+class _Repeated(list[Any]):
+    """Items of a list that have one element."""
+
+
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else _EMPTY
 
@@ -48,8 +52,10 @@ class AtomicList(Atom):
     def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
             typing.add(place, f"expected list, got {shown(value)}")
+        fits = self._item.fits
         for index, item in enumerate(_items(value)):
-            self._item.check(item, (place, f"i:{index}"), typing)
+            if item.__class__ not in fits:
+                self._item.check(item, (place, f"i:{index}"), typing)
 
     def field_set(self, value: Any) -> Tree | None:
         return LEAF
@@ -119,15 +125,21 @@ class ItemList(Atom):
             )
         return elements.key(*pairs)
 
-    def _grouped(self, value: Any) -> dict[str, list[Any]]:
-        """The items by element, in their order."""
-        groups: dict[str, list[Any]] = {}
+    def _by_element(self, value: Any) -> dict[str, Any]:
+        """The items by element, in their order; what repeats is held by `_Repeated`."""
+        found: dict[str, Any] = {}
         for index, item in enumerate(_items(value)):
             try:
-                groups.setdefault(self.element(item), []).append(item)
+                element = self.element(item)
             except TypingError as error:
                 raise TypingError(f"element {index}: {error}") from None
-        return groups
+            if element not in found:
+                found[element] = item
+            elif found[element].__class__ is _Repeated:
+                found[element].append(item)
+            else:
+                found[element] = _Repeated((found[element], item))
+        return found
 
     def check(self, value: Any, place: Place, typing: Typing) -> None:
         if value is not None and not isinstance(value, list):
@@ -142,52 +154,56 @@ class ItemList(Atom):
             if element in seen and not typing.duplicates:
                 typing.add(place, f"duplicate entries for key {elements.printed(element)}")
             seen.add(element)
-            self._item.check(item, (place, element), typing)
+            if item.__class__ not in self._item.fits:
+                self._item.check(item, (place, element), typing)
 
     def field_set(self, value: Any) -> Tree | None:
         tree: Tree = {}
-        for element, group in self._grouped(value).items():
-            below = self._item.field_set(group[0]) if len(group) == 1 else None
+        for element, item in self._by_element(value).items():
+            below = self._item.field_set(item) if item.__class__ is not _Repeated else None
             tree[element] = {SELF: LEAF, **below} if below else LEAF
         return level_in_order(tree) or None
 
     def presence(self, value: Any) -> Tree:
-        tree: Tree = {
-            element: self._item.presence(group[0]) if len(group) == 1 else LEAF
-            for element, group in self._grouped(value).items()
-        }
+        tree: Tree = {element: self._presence_of(item) for element, item in self._by_element(value).items()}
         return {SELF: LEAF, **level_in_order(tree)} if tree else LEAF
+
+    def _presence_of(self, item: Any) -> Tree:
+        return LEAF if item.__class__ is _Repeated else self._item.presence(item)
 
     def compare(self, old: Any, new: Any) -> Difference:
         if old is new or (self.exact and old == new):
             return NOTHING
-        before, after = self._grouped(old), self._grouped(new)
+        before, after = self._by_element(old), self._by_element(new)
         if not before and not after:
             return self.compare_leaf(old, new)
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
-        for element in {**before, **after}:
-            found = self._compare_groups(before.get(element, _EMPTY), after.get(element, _EMPTY))
-            for part, tree in zip(found, (removed, modified, added), strict=True):
-                if part is not None:
-                    tree[element] = part
+        for element, item in after.items():
+            if element not in before:
+                added[element] = self._presence_of(item)
+                continue
+            gone, changed, come = self._compare_items(before[element], item)
+            if gone is not None:
+                removed[element] = gone
+            if changed is not None:
+                modified[element] = changed
+            if come is not None:
+                added[element] = come
+        for element, item in before.items():
+            if element not in after:
+                removed[element] = self._presence_of(item)
         return difference_of(removed, modified, added)
 
-    def _compare_groups(self, old: list[Any], new: list[Any]) -> Difference:
+    def _compare_items(self, old: Any, new: Any) -> Difference:
         """The comparison of all items of one element: what repeats has no parts."""
-        if len(old) == len(new) == 1:
-            return self._item.compare(old[0], new[0])
-        if len(old) > 1 and len(new) > 1:
-            return NOTHING if is_same(old, new) else Difference(None, LEAF, None)
-        removed = self._group_presence(old)
-        added = self._group_presence(new)
-        return Difference(removed, None, added)
-
-    def _group_presence(self, group: list[Any]) -> Tree | None:
-        if not group:
-            return None
-        return self._item.presence(group[0]) if len(group) == 1 else LEAF
+        repeated = (old.__class__ is _Repeated) + (new.__class__ is _Repeated)
+        if repeated == 0:
+            return self._item.compare(old, new)
+        if repeated == 2:
+            return NOTHING if is_same(list(old), list(new)) else Difference(None, LEAF, None)
+        return Difference(self._presence_of(old), None, self._presence_of(new))
 
     def merge(self, live: Any, applied: Any) -> Any:
         before, items = _items(live), _items(applied)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from fakekube.patch.apply.atoms import (
     CONTAINERS,
@@ -31,12 +31,32 @@ __all__ = ["Map"]
 
 _EMPTY: dict[str, Any] = {}
 
+_ABSENT: Final = object()
+
+#: So many layouts of one struct are remembered.
+_MAX_PLANS: Final = 500
+
 #: Of entries that must not be there; checked values have none.
-_LEAF_ATOM = Scalar("untyped")
+_UNDECLARED: Final = Scalar("untyped")
+_UNDECLARED.fits = frozenset()
+
+_Step = tuple[str, str, Atom, bool]
+"""Name, element and atom of an entry, and whether it owns itself besides its parts."""
+
+
+class _Entries(dict[str, tuple[str, Atom]]):
+    """Elements and atoms of declared fields by name; those of other entries are made when they are asked for."""
+
+    def __init__(self, declared: Mapping[str, tuple[str, Atom]], other: Atom) -> None:
+        super().__init__(declared)
+        self._other = other
+
+    def __missing__(self, name: str) -> tuple[str, Atom]:
+        return field(name), self._other
 
 
 def _entries(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else _EMPTY
+    return value if value.__class__ is dict else _EMPTY
 
 
 def _node(owns_itself: bool, below: Tree | None) -> Tree | None:
@@ -67,21 +87,30 @@ class Map(Atom):
         self._other = other
         self._atomic = atomic
         self._deduced = deduced
+        self._plans: dict[tuple[str, ...], tuple[_Step, ...]] = {}
         self.exact = exact
 
     @cached_property
-    def _fields(self) -> Mapping[str, tuple[str, Atom]]:
+    def _entry(self) -> _Entries:
         """By name: the element and the atom."""
         declared = self._declare() if self._declare else {}
-        return {name: (field(name), atom) for name, atom in declared.items()}
+        return _Entries({name: (field(name), atom) for name, atom in declared.items()}, self._other or _UNDECLARED)
 
     @cached_property
     def _by_element(self) -> Mapping[str, Atom]:
-        return dict(self._fields.values())
+        return dict(self._entry.values())
 
-    def _entry(self, name: str) -> tuple[str, Atom]:
-        known = self._fields.get(name)
-        return known if known is not None else (field(name), self._other or _LEAF_ATOM)
+    def _in_order(self, value: dict[str, Any]) -> tuple[_Step, ...]:
+        """The entries of a value in canonical order; remembered for each layout, since objects look alike."""
+        layout = tuple(value)
+        known = self._plans.get(layout)
+        if known is not None:
+            return known
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        steps = tuple((name, *self._entry[name], name not in self._entry) for name in sorted(layout))
+        self._plans[layout] = steps
+        return steps
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)
@@ -92,9 +121,12 @@ class Map(Atom):
         if not isinstance(value, dict):
             typing.add(place, f"expected map, got {shown(value)}")
             return
+        entry = self._entry
         for name, item in value.items():
-            element, atom = self._entry(name)
-            if atom is _LEAF_ATOM:
+            element, atom = entry[name]
+            if item.__class__ in atom.fits:
+                continue
+            if atom is _UNDECLARED:
                 typing.add((place, element), "field not declared in schema")
                 return
             atom.check(item, (place, element), typing)
@@ -103,26 +135,22 @@ class Map(Atom):
         if self._atomic:
             return LEAF
         tree: Tree = {}
-        for name in sorted(_entries(value)):
+        for name, element, atom, owns_itself in self._in_order(_entries(value)):
             item = value[name]
-            element, atom = self._entry(name)
-            if item is not None and item.__class__ not in CONTAINERS:
+            if item.__class__ not in CONTAINERS and item is not None:
                 tree[element] = LEAF
                 continue
-            node = _node(item is None or item == _EMPTY or name not in self._fields, atom.field_set(item))
+            node = _node(owns_itself or item is None or item == _EMPTY, atom.field_set(item))
             if node is not None:
                 tree[element] = node
         return tree or None
 
     def presence(self, value: Any) -> Tree:
-        if self._atomic or not value or not isinstance(value, dict):
+        if self._atomic or not value or value.__class__ is not dict:
             return LEAF
         tree: Tree = {SELF: LEAF}
-        fields = self._fields
-        for name in sorted(value):
+        for name, element, atom, _ in self._in_order(value):
             item = value[name]
-            known = fields.get(name)
-            element, atom = known if known is not None else self._entry(name)
             tree[element] = atom.presence(item) if item.__class__ in CONTAINERS else LEAF
         return tree
 
@@ -136,10 +164,13 @@ class Map(Atom):
         modified: Tree = {}
         added: Tree = {}
         for name, item in after.items():
-            element, atom = self._entry(name)
-            if name not in before:
+            known = before.get(name, _ABSENT)
+            if known is item:
+                continue
+            element, atom = self._entry[name]
+            if known is _ABSENT:
                 added[element] = atom.presence(item)
-            elif (known := before[name]) is not item:
+            else:
                 gone, changed, come = atom.compare(known, item)
                 if gone is not None:
                     removed[element] = gone
@@ -149,7 +180,7 @@ class Map(Atom):
                     added[element] = come
         for name, item in before.items():
             if name not in after:
-                element, atom = self._entry(name)
+                element, atom = self._entry[name]
                 removed[element] = atom.presence(item)
         return difference_of(removed, modified, added)
 
@@ -161,14 +192,13 @@ class Map(Atom):
             return applied
         merged = before
         for name, item in entries.items():
-            if name in before:
-                _, atom = self._entry(name)
-                item = atom.merge(before[name], item)  # noqa: PLW2901
-                if item is before[name]:
-                    continue
+            known = before.get(name, _ABSENT)
+            new = item if known is _ABSENT else self._entry[name][1].merge(known, item)
+            if new is known:
+                continue
             if merged is before:
                 merged = dict(before)
-            merged[name] = item
+            merged[name] = new
         return merged
 
     def remove(self, value: Any, items: Tree) -> Any:
@@ -177,7 +207,7 @@ class Map(Atom):
         kept: dict[str, Any] = {}
         changed = False
         for name, item in value.items():
-            element, atom = self._entry(name)
+            element, atom = self._entry[name]
             node = items.get(element)
             if node is None:
                 kept[name] = item
@@ -192,7 +222,7 @@ class Map(Atom):
             return value
         kept: dict[str, Any] = {}
         for name, item in value.items():
-            element, atom = self._entry(name)
+            element, atom = self._entry[name]
             node = items.get(element)
             if node is None:
                 continue
