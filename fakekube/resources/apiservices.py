@@ -51,10 +51,10 @@ class APIServiceStrategy(Strategy):
             wrong = names.path_segment(value, prefix)
             return wrong or ([] if value == name else [f'must be `spec.version+"."+spec.group`: "{name}"'])
 
-        return validate_object_meta(obj["metadata"], False, name_errors) + _spec(spec)
+        return validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False) + _spec(spec)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return validate_object_meta_update(obj["metadata"], old["metadata"]) + self.validate(context, obj)
+        return validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False) + self.validate(context, obj)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]

@@ -21,7 +21,7 @@ from fakekube.resources.names import dns_subdomain, path_segment
 from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.strategy import Object, WriteContext
 
-__all__ = ["IPAddressStrategy", "of_service"]
+__all__ = ["IPAddressStrategy", "of_service", "parent_reference"]
 
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
@@ -40,7 +40,7 @@ class IPAddressStrategy(Revalidated):
         return [error.detail for error in addresses.ip("", name)]
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
+        return parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new, before = (o.get("spec", {}).get("parentRef") for o in (obj, old))
@@ -49,7 +49,8 @@ class IPAddressStrategy(Revalidated):
         return [immutable("spec.parentRef", None if new is None else as_internal("ParentReference", new))]
 
 
-def _parent_reference(reference: Object | None, path: str) -> list[FieldError]:
+def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
+    """What is wrong with who is said to have the address."""
     if reference is None:
         return [required(path)]
     errors: list[FieldError] = []

@@ -21,6 +21,7 @@ class LeaseStrategy(Strategy):
 
     create_on_update = True
     unconditional_update = False
+    standard_finalizers = False
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         _drop_election(context, obj.get("spec") or {}, {})

@@ -212,6 +212,10 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
 
 
 class _ServiceStatus(StatusStrategy):
+    """A PUT to the status of a Service that is not there creates it, but allocates nothing."""
+
+    create_on_update = True
+
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         points = obj.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
         return [

@@ -21,7 +21,7 @@ from typing import Any
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.resources import addresses
-from fakekube.resources.ipaddresses import of_service
+from fakekube.resources.ipaddresses import of_service, parent_reference
 from fakekube.resources.service_types import (
     EXTERNAL_NAME,
     NODE_PORT,
@@ -59,6 +59,10 @@ SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDual
 
 class NotAllocatedError(Exception):
     """Why a value cannot be had, in words."""
+
+
+class FullError(NotAllocatedError):
+    """There is no address left."""
 
 
 class Allocation:
@@ -234,13 +238,11 @@ class Allocation:
         wanted = ips[position]
         try:
             taken = self._take_this_ip(wanted) if wanted else self._take_any_ip(family)
+        except FullError as problem:
+            name = self._obj["metadata"].get("name", "")
+            raise status.internal(f'failed to allocate a serviceIP for Service "{name}": {problem}') from None
         except NotAllocatedError as problem:
-            if not wanted:
-                name = self._obj["metadata"].get("name", "")
-                raise status.internal(
-                    f'failed to allocate a serviceIP for Service "{name}": {problem}'
-                ) from None
-            detail = f"failed to allocate IP {wanted}: {problem}"
+            detail = f"failed to allocate IP{wanted and ' '}{wanted}: {problem}"
             raise self._invalid([invalid("spec.clusterIPs", ips, detail)]) from None
         if not self._context.dry_run:
             self._taken_ips.append(taken)
@@ -266,14 +268,17 @@ class Allocation:
             for candidate in _draw_address(network):
                 if self._hold_ip(candidate):
                     return candidate
-        raise NotAllocatedError(FULL)
+        raise FullError(FULL)
 
     def _hold_ip(self, address: str) -> bool:
         services = self._context.services
         if services.get(NETWORKING, "ipaddresses", "", address) is not None:
             return False
+        holder = of_service(self._context, address, self._obj["metadata"]["name"])
+        errors = parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
+        if errors:
+            raise NotAllocatedError(status.invalid(NETWORKING, "IPAddress", address, errors).message)
         try:
-            holder = of_service(self._context, address, self._obj["metadata"]["name"])
             services.create(NETWORKING, "ipaddresses", "", holder)
         except StatusError as error:
             if error.reason == "AlreadyExists":

@@ -46,7 +46,7 @@ class Patch:
 
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
     """The patch that a body describes."""
-    creates = content_type in _APPLIES and scope.subresource is None
+    creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
     return Patch(partial(_READERS[content_type], scope, body, options), creates)
 
 

@@ -120,11 +120,11 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
-    """BeforeCreate and the checking admission."""
-    strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    """BeforeCreate and the checking admission. What is created through a subresource is prepared as any new object."""
+    strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
     systemfields.match_namespace(meta, scope.namespace)
     if strategy.has_status:
-        obj.pop("status", None)
+        strategy.reset_status(obj)
     if strategy.generation:
         meta["generation"] = 1
     strategy.prepare_for_create(context, obj)
