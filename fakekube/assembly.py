@@ -24,10 +24,10 @@ from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
 from fakekube.schema import printing
+from fakekube.schema.timestamps import print_time
 from fakekube.store import Retention, Store
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.services import ClusterServices
-from fakekube.verbs.systemfields import timestamp
 from fakekube.verbs.writing import stamped
 
 __all__ = ["Machinery", "Prepare", "build"]
@@ -100,7 +100,7 @@ def _forget_history(store: Store[Document], version: str) -> None:
 @cache
 def _fresh(version: str) -> Store[Document]:
     store: Store[Document] = Store()
-    now = timestamp(datetime.now(UTC))
+    now = print_time(datetime.now(UTC))
     resources = {_path(r.group, r.version, r.plural): r for r in builtin.resources(version)}
     for path, objects in data.minor(version).bootstrap.items():
         resource = resources[path]

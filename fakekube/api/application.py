@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http import HTTPStatus
-from random import getrandbits
 from typing import Any, Final
 
 from fakekube import data, verbs
@@ -39,6 +38,7 @@ from fakekube.errors import StatusError
 from fakekube.resources.registry import Resource
 from fakekube.verbs.backend import Backend
 from fakekube.verbs.request import Query, Request, RequestInfo, Response, User
+from fakekube.verbs.systemfields import random_uuid
 
 __all__ = ["Application"]
 
@@ -166,13 +166,7 @@ class _Exchange:
         self.query = _NO_QUERY
         self.info: RequestInfo | None = None
         self.request_headers = Headers(environ)
-        self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or _audit_id())]
-
-
-def _audit_id() -> str:
-    """A random UUID; nobody has to be unable to guess it."""
-    digits = f"{getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[getrandbits(2)]}{digits[17:20]}-{digits[20:]}"
+        self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
 
 
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:

@@ -19,8 +19,8 @@ import orjson
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.resources.registry import Registry, Resource
+from fakekube.schema.timestamps import print_time
 from fakekube.streams import Stream
-from fakekube.verbs.systemfields import timestamp
 
 __all__ = ["Client", "UnknownResource"]
 
@@ -64,7 +64,7 @@ class Client:
 
     def now(self) -> str:
         """The time of the cluster, as objects tell it."""
-        return timestamp(self._clock.now())
+        return print_time(self._clock.now())
 
     def namespaced_resources(self) -> list[Resource]:
         """One version of every namespaced resource."""

@@ -27,6 +27,7 @@ from fakekube.errors import StatusError
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
+from fakekube.schema.timestamps import print_time
 from fakekube.store import Store
 
 __all__ = ["GROUP", "PLURAL", "Definitions"]
@@ -157,7 +158,7 @@ class Definitions:
             return
 
     def _now(self) -> str:
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return print_time(self._clock.now())
 
 
 def _stamped(obj: Mapping[str, Any], revision: int) -> Document:

@@ -87,11 +87,11 @@ class Resource:
     keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Of a custom resource: brings an accepted object of this version into the form in which it is stored."""
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def gvk(self) -> GVK:
         return GVK(self.group, self.version, self.kind)
 

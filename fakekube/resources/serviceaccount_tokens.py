@@ -14,6 +14,7 @@ from uuid import uuid4
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.resources.strategy import Object, WriteContext
+from fakekube.schema.timestamps import print_time
 
 __all__ = ["request_token"]
 
@@ -53,10 +54,10 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
     bound = _bound_object(context, name, spec.get("boundObjectRef"))
     now = context.clock.now()
     token = context.services.sign(_claims(context, account, bound, spec, now))
-    expiration = (now + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    expiration = print_time(now + timedelta(seconds=seconds))
     return {
         **request,
-        "metadata": {**meta, "creationTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ")},
+        "metadata": {**meta, "creationTimestamp": print_time(now)},
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": expiration},
     }

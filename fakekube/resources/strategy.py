@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.schema.timestamps import print_time
+
 if TYPE_CHECKING:
     from fakekube.clock import Clock
     from fakekube.errors import FieldError, StatusError
@@ -58,7 +60,7 @@ class WriteContext:
 
     def now(self) -> str:
         """The time of day as metav1.Time prints it."""
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return print_time(self.clock.now())
 
 
 def part_as_stored(context: WriteContext, obj: Object, old: Object, part: str = "spec") -> Object:

@@ -14,11 +14,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["TimeError", "parse_micro_time", "parse_time"]
+__all__ = ["TimeError", "parse_micro_time", "parse_time", "print_time"]
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _ZERO: Final = "0001-01-01T00:00:00"
+_SECONDS: Final = len(_ZERO)
+"""Up to here an ISO 8601 text tells date and time to the second."""
 
 _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
@@ -27,6 +29,11 @@ _FRACTION = re.compile(r"[.,][0-9]+")
 
 class TimeError(ValueError):
     """A text is no time; the words are Go's."""
+
+
+def print_time(moment: datetime) -> str:
+    """A moment in UTC as metav1.Time prints it, in whole seconds."""
+    return moment.isoformat()[:_SECONDS] + "Z"
 
 
 @lru_cache(maxsize=1024)
@@ -55,7 +62,7 @@ def parse_micro_time(text: str) -> str | None:
 
 def _is_date(text: str) -> bool:
     try:
-        datetime.fromisoformat(text[:19])
+        datetime.fromisoformat(text[:_SECONDS])
     except ValueError:
         return False
     return True

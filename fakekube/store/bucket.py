@@ -85,7 +85,7 @@ class Bucket(Generic[V]):
     def _page_now(self, span: tuple[str, str | None], limit: int) -> Page[V]:
         versions = self._contents.versions
         records = versions.now(span, limit)
-        remaining = versions.count(span) - len(records)
+        remaining = versions.count(span) - len(records) if limit else 0
         return Page(records, remaining > 0, remaining, self._timeline.revision)
 
     def _page_then(self, span: tuple[str, str | None], limit: int, revision: int) -> Page[V]:

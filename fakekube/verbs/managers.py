@@ -77,10 +77,13 @@ def scale_mapping(scope: Scope) -> ScaleMapping:
 
 def manager_name(scope: Scope, manager: str) -> str:
     """The field manager that a client names, or what it calls itself before the slash of its user agent."""
-    if manager:
-        return manager
+    return manager or _name_of_agent(scope.request.headers.get("user-agent", ""))
+
+
+@lru_cache(maxsize=256)
+def _name_of_agent(user_agent: str) -> str:
     name, length = "", 0
-    for character in scope.request.headers.get("user-agent", "").partition("/")[0]:
+    for character in user_agent.partition("/")[0]:
         if not character.isprintable():
             continue
         length += len(character.encode())

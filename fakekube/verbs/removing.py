@@ -22,10 +22,10 @@ from typing import Any
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object, Strategy
+from fakekube.schema.timestamps import print_time
 from fakekube.store import Conflict, Record
 from fakekube.verbs.options import DeleteOptions
 from fakekube.verbs.scope import Scope
-from fakekube.verbs.systemfields import timestamp
 from fakekube.verbs.writing import stamped
 
 __all__ = ["Removed", "remove"]
@@ -124,7 +124,7 @@ def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:
     meta = obj["metadata"]
     if scope.resource.strategy.terminates:
         if "deletionTimestamp" not in meta:
-            meta["deletionTimestamp"] = timestamp(scope.backend.clock.now())
+            meta["deletionTimestamp"] = print_time(scope.backend.clock.now())
             _set_finalizers(meta, _finalizers(meta.get("finalizers", []), options, scope.resource.strategy))
             scope.resource.strategy.terminate(obj)
             return Plan(Step.MARK, obj)
@@ -156,7 +156,7 @@ def _grace(scope: Scope, obj: Object, old: Object, options: DeleteOptions) -> tu
     period = strategy.grace_period(scope.context, old, {} if wanted is None else {"gracePeriodSeconds": wanted})
     if period is None:
         return False, False
-    meta["deletionTimestamp"] = timestamp(now + _duration(period))
+    meta["deletionTimestamp"] = print_time(now + _duration(period))
     meta["deletionGracePeriodSeconds"] = period
     _count(meta)
     return True, False
@@ -173,7 +173,7 @@ def _shorten(meta: dict[str, Any], wanted: int | None, now: datetime) -> tuple[b
     due = datetime.fromisoformat(meta["deletionTimestamp"]) + _duration(wanted - current)
     if due < now:
         due, wanted = now, 1 if wanted else 0
-    meta["deletionTimestamp"] = timestamp(due)
+    meta["deletionTimestamp"] = print_time(due)
     meta["deletionGracePeriodSeconds"] = wanted
     return True, False
 
@@ -186,7 +186,7 @@ def _duration(seconds: int) -> timedelta:
 
 def _mark(meta: dict[str, Any], now: datetime) -> None:
     """Deletion without grace that finalizers hold up."""
-    stamp = timestamp(now)
+    stamp = print_time(now)
     if "deletionTimestamp" not in meta:
         _count(meta)
         meta["deletionTimestamp"] = stamp

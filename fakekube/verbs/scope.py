@@ -49,11 +49,11 @@ class Scope:
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
 
-    @cached_property
+    @property
     def offer(self) -> Offer:
         """The representations that this endpoint reads and writes."""
         return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom)
@@ -95,7 +95,7 @@ class Scope:
         """Of the keys of the collection."""
         return f"{self.namespace}/" if self.resource.namespaced and self.namespace else ""
 
-    @cached_property
+    @property
     def strategy(self) -> Strategy:
         """Of the writes through this endpoint."""
         if self.subresource is not None and self.subresource.strategy is not None:
@@ -107,7 +107,7 @@ class Scope:
         """Of the bodies of this endpoint."""
         return self.subresource.gvk if self.subresource is not None else self.resource.gvk
 
-    @cached_property
+    @property
     def type(self) -> Type:
         """Of the bodies of this endpoint."""
         if self.subresource is not None and self.subresource.gvk != self.resource.gvk:

@@ -8,17 +8,18 @@ EnsureObjectNamespaceMatchesRequestNamespace), names/generate.go, and the metada
 
 from __future__ import annotations
 
+import os
 import random
-import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from fakekube.errors import status
+from fakekube.schema.timestamps import print_time
 
 __all__ = [
     "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace",
-    "needs_generated_name", "timestamp", "wipe",
+    "needs_generated_name", "random_uuid", "wipe",
 ]
 
 #: No vowels and no look-alikes, so that no words arise (k8s.io/apimachinery/pkg/util/rand).
@@ -29,9 +30,11 @@ _PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 _WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def timestamp(moment: datetime) -> str:
-    """A moment as metav1.Time prints it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def random_uuid() -> str:
+    """A UUID of version 4 (RFC 9562), as text."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def wipe(metadata: dict[str, Any]) -> None:
@@ -42,8 +45,8 @@ def wipe(metadata: dict[str, Any]) -> None:
 
 def fill(metadata: dict[str, Any], now: datetime) -> None:
     """Give a new object its identity."""
-    metadata["uid"] = str(uuid.uuid4())
-    metadata["creationTimestamp"] = timestamp(now)
+    metadata["uid"] = random_uuid()
+    metadata["creationTimestamp"] = print_time(now)
 
 
 def needs_generated_name(metadata: Mapping[str, Any]) -> bool:

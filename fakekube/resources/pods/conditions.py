@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from fakekube.schema.timestamps import print_time
+
 Condition = dict[str, Any]
 
 
@@ -16,7 +18,7 @@ def set_condition(
     conditions: Sequence[Condition], wanted: Mapping[str, Any], now: datetime
 ) -> list[Condition]:
     """The conditions with this one among them; the time of its last transition stays if its status does."""
-    fresh = {**wanted, "lastProbeTime": None, "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    fresh = {**wanted, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
     result = list(conditions)
     for index, condition in enumerate(result):
         if condition.get("type") == wanted["type"]:

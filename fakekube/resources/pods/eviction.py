@@ -14,6 +14,7 @@ from fakekube.resources.pods.binding import SUCCESS
 from fakekube.resources.pods.conditions import is_ready, set_condition
 from fakekube.resources.services import Recorded
 from fakekube.resources.strategy import Object, WriteContext
+from fakekube.schema.timestamps import print_time
 from fakekube.selectors import SelectorError, from_label_selector
 
 POLICY = "policy"
@@ -199,7 +200,7 @@ def _why_not(name: str, state: dict[str, Any]) -> str:
 def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
     state = dict(budget["status"])
     state["disruptionsAllowed"] -= 1
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = print_time(now)
     state["disruptedPods"] = {**(state.get("disruptedPods") or {}), pod_name: stamp}
     if not state["disruptionsAllowed"]:
         state["conditions"] = _not_allowed(state, stamp)

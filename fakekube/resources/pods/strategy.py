@@ -152,7 +152,7 @@ def _gated(context: WriteContext) -> dict[str, Any]:
         "type": "PodScheduled",
         "status": "False",
         "lastProbeTime": None,
-        "lastTransitionTime": context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": context.now(),
         "reason": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     }
