@@ -54,7 +54,8 @@ class APIServiceStrategy(Strategy):
         return validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False) + _spec(spec)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False) + self.validate(context, obj)
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+        return errors + self.validate(context, obj)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]

@@ -117,6 +117,10 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Set the defaults that depend on other fields; constants are already there."""
 
+    def reset_status(self, obj: Object) -> None:
+        """Drop the status that a client gives a new object; only asked if `has_status`."""
+        obj.pop("status", None)
+
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         """Reset what a client may not set. The frame has dropped status and set the generation where the flags say so."""
 
