@@ -31,7 +31,8 @@ def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _sendable(text: str) -> bool:
-    return text.isprintable() or not any(unicodedata.category(character) == "Cc" for character in text)
+    """Without control characters, and without bytes that are not UTF-8 (surrogates: see `schema.strings`)."""
+    return text.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def _cut(texts: list[str]) -> list[str]:

@@ -32,8 +32,8 @@ from fakekube.codecs.cbor_items import (
     wrong_content,
 )  # fmt: skip
 from fakekube.codecs.errors import ContentError, DecodeError
-from fakekube.codecs.json import utf8
 from fakekube.errors.field import go_quote
+from fakekube.schema.strings import text_of
 
 __all__ = ["Reader", "quick"]
 
@@ -213,7 +213,7 @@ class Reader:
         data, at = self._chunks(at)
         if self._later:
             return _LATER[self._later[-1]](data), at
-        return utf8(data), at
+        return text_of(data), at
 
     def _text(self, at: int) -> tuple[str, int]:
         data, end = self._chunks(at)

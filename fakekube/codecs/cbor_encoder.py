@@ -19,6 +19,7 @@ from typing import Any, Final
 from fakekube.codecs.cbor_items import INT64_MAXIMUM, head
 from fakekube.codecs.errors import EncodeError
 from fakekube.schema.model import Shape, Type
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["encoded", "with_bytes"]
 
@@ -44,7 +45,7 @@ def encoded(value: Any) -> bytes:
 def _write(value: Any, emit: Callable[[bytes], None]) -> None:
     kind = value.__class__
     if kind is str:
-        data = value.encode()
+        data = value.encode("utf-8", "surrogateescape")
         length = len(data)
         emit(_STRING_HEADS[length] if length < 256 else head(2, length))
         emit(data)
@@ -75,7 +76,7 @@ def _write(value: Any, emit: Callable[[bytes], None]) -> None:
 
 
 def _key(key: str) -> bytes:
-    data = key.encode()
+    data = bytes_of(key)
     encoded = head(2, len(data)) + data
     if len(_keys) < _KEYS_KEPT:
         _keys[key] = encoded

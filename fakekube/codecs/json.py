@@ -220,8 +220,8 @@ def _scalar(value: Any) -> bytes:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         if isinstance(value, str):  # surrogates, which are no characters
-            return orjson.dumps(_SURROGATE("\ufffd", value))
+            return b'"%b"' % b"\\ufffd".join(orjson.dumps(text)[1:-1] for text in _SURROGATES(value))
         raise EncodeError(f"json: {error}") from None
 
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]").sub
+_SURROGATES: Final = re.compile("[\ud800-\udfff]").split

@@ -21,6 +21,7 @@ from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.codecs.protobuf_fields import Layout, is_wrapped, layout
 from fakekube.schema.model import Field, Shape, Type
+from fakekube.schema.strings import text_of
 
 __all__ = ["Member", "Table", "read_struct", "scan"]
 
@@ -226,7 +227,7 @@ def _set_text(field: Field) -> Callable[[dict[str, Any], Any], None]:
 
     def store(into: dict[str, Any], content: bytes) -> None:
         if content or shows_zero:
-            into[name] = content.decode("utf-8", "fakekube.go")
+            into[name] = content.decode("utf-8", "surrogateescape")
         else:
             into.pop(name, None)
 
@@ -280,7 +281,7 @@ def _entered(name: str, go_name: str, items: Type) -> Callable[[dict[str, Any], 
             number = tag >> 3 & 0x1FFFFFFF
             if number == 1:
                 begin, at = _delimited(content, at, end)
-                key = json.utf8(content[begin:at])
+                key = text_of(content[begin:at])
             elif number == 2 and wire == 2:
                 begin, at = _delimited(content, at, end)
                 value = read(content[begin:at])
@@ -378,13 +379,13 @@ def _micro_time(data: bytes) -> str | None:
 
 
 def _quantity(data: bytes) -> str:
-    return json.utf8(_quantity_parts(data).get("String_", b"0"))
+    return text_of(_quantity_parts(data).get("String_", b"0"))
 
 
 def _int_or_string(data: bytes) -> int | str:
     found = _int_or_string_parts(data)
     if found.get("Type", 0) == 1:
-        return json.utf8(found.get("StrVal", b""))
+        return text_of(found.get("StrVal", b""))
     return _signed32(found.get("IntVal", 0))
 
 
@@ -400,7 +401,7 @@ def _wrapped(data: bytes) -> list[str]:
     return items
 
 
-_WRAPPED: Final = Table({1: Member(2, "Items", _appended("items", json.utf8))})
+_WRAPPED: Final = Table({1: Member(2, "Items", _appended("items", text_of))})
 
 
 def _union(type_: Type, data: bytes) -> Any:
@@ -426,7 +427,7 @@ def _union_table(type_: Type) -> Table:
 
 
 _READERS: Final[dict[Shape, tuple[int, Read]]] = {
-    Shape.STRING: (2, json.utf8),
+    Shape.STRING: (2, text_of),
     Shape.BYTES: (2, lambda data: base64.b64encode(data).decode()),
     Shape.BOOLEAN: (0, bool),
     Shape.NUMBER: (1, _number),

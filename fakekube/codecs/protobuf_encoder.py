@@ -21,6 +21,7 @@ from fakekube.codecs import json
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf_fields import Layout, is_wrapped, layout, varint
 from fakekube.schema.model import Field, Shape, Type
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["content_of"]
 
@@ -183,7 +184,7 @@ def _field(field: Field) -> Write:
 
 def _string(tag: bytes) -> Write:
     def write(value: str) -> bytes:
-        data = value.encode()
+        data = value.encode("utf-8", "surrogateescape")
         length = len(data)
         return tag + (_LENGTHS[length] if length < 0x400 else varint(length)) + data
 
@@ -247,7 +248,7 @@ def _scalar(type_: Type) -> tuple[int, Write]:
     if type_.shape is Shape.NUMBER:
         return 1, struct.Struct("<d").pack
     if type_.shape is Shape.STRING:
-        return 2, str.encode
+        return 2, bytes_of
     if type_.shape is Shape.BYTES:
         return 2, base64.b64decode
     return 2, _compile(type_)
@@ -290,7 +291,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
-        return b"\x08\1\x10\0\x1a" + _delimited(value.encode())
+        return b"\x08\1\x10\0\x1a" + _delimited(bytes_of(value))
     return b"\x08\0\x10" + varint(value) + b"\x1a\0"
 
 

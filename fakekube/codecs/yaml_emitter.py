@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from fakekube.codecs import json, yaml_scalars
 from fakekube.codecs.errors import EncodeError
+from fakekube.schema.strings import bytes_of, readable
 
 __all__ = ["emit"]
 
@@ -133,7 +134,7 @@ class _Emitter:
     # ------------------------------------------------------------ scalars
 
     def _scalar(self, value: Any, *, is_key: bool) -> None:
-        text = value if isinstance(value, str) else _scalar_text(value)
+        text = readable(value) if isinstance(value, str) else _scalar_text(value)
         style = _style(text, is_key) if isinstance(value, str) else _Style.PLAIN
         before = self._indent
         self._indent = _INDENT if before < 0 else before + _INDENT
@@ -255,7 +256,7 @@ def _style(text: str, is_key: bool) -> _Style:
 
 
 def _is_simple(key: str) -> bool:
-    return len(key.encode()) <= _SIMPLE_KEY and _BREAK(key) is None
+    return len(bytes_of(key)) <= _SIMPLE_KEY and _BREAK(key) is None
 
 
 def _scalar_text(value: Any) -> str:

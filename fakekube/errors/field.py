@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-import orjson
+from fakekube.schema.strings import byte_of, json_text
 
 __all__ = [
     "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_quote", "immutable", "internal", "invalid",
@@ -75,8 +75,9 @@ def _go_escape(character: str) -> str:
         return known
     if character.isprintable():
         return character
-    code = ord(character)
-    if code < 0x80:
+    byte = byte_of(character)
+    code = ord(character) if byte is None else byte
+    if code < 0x80 or byte is not None:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -92,7 +93,7 @@ def _printed(value: Any) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return repr(value)
-    text = orjson.dumps(value).decode()
+    text = json_text(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from fakekube.schema.strings import json_text
+
 __all__ = [
     "Literal", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",
 ]
@@ -44,14 +46,14 @@ def literal_text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    text = orjson.dumps(value).decode()
+    text = json_text(value)
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
 
 
 def go_json(value: Any) -> str:
     """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped.
     """
-    text = orjson.dumps(_with_whole_numbers(value), option=orjson.OPT_SORT_KEYS).decode()
+    text = json_text(_with_whole_numbers(value), sort_keys=True)
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
 
 

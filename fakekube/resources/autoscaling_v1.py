@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fakekube.resources.autoscaling_defaults import DEFAULT_CPU_UTILIZATION, default_behavior
+from fakekube.resources.autoscaling_defaults import DEFAULT_CPU_UTILIZATION
 from fakekube.resources.strategy import Object
+from fakekube.schema.strings import json_text
 
 __all__ = ["default_target", "drop_annotations", "from_storage", "to_storage"]
 
@@ -29,6 +30,8 @@ _TRAVELLING = frozenset(
         "autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
     }
 )  # fmt: skip
+
+_AFTER_ANNOTATIONS = frozenset({"ownerReferences", "finalizers", "managedFields"})
 
 ZERO = "0"
 
@@ -136,10 +139,16 @@ def from_storage(obj: Object) -> Object:
     }
     told = {key: _go_json(value) for key, value in travelling.items() if value}
     if told:
-        meta = obj["metadata"]
-        annotations = {**(meta.get("annotations") or {}), **told}
-        shown["metadata"] = {**meta, "annotations": dict(sorted(annotations.items()))}
+        shown["metadata"] = _with_annotations(obj["metadata"], told)
     return shown
+
+
+def _with_annotations(meta: Object, told: Mapping[str, str]) -> Object:
+    """The metadata with more annotations, in its order."""
+    annotations = dict(sorted({**(meta.get("annotations") or {}), **told}.items()))
+    after = {name: value for name, value in meta.items() if name in _AFTER_ANNOTATIONS}
+    before = {name: value for name, value in meta.items() if name not in after}
+    return {**before, "annotations": annotations, **after}
 
 
 def _is_cpu_target(metric: Object) -> bool:
@@ -209,7 +218,7 @@ def _internal_rules(rules: Object | None) -> Object | None:
 
 def _go_json(value: Any) -> str:
     """Compact JSON with the escapes of Go's encoder."""
-    text = orjson.dumps(value).decode()
+    text = json_text(value)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -238,7 +247,7 @@ def to_storage(obj: Object) -> Object:
     spec["metrics"] = metrics
     behavior = _travelled(annotations, BEHAVIOR, _v2_behavior)
     if behavior:
-        spec["behavior"] = default_behavior(behavior)
+        spec["behavior"] = behavior
     current = [] if used is None else [_cpu({"current": {"averageUtilization": used}})]
     told = _travelled(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
     status["currentMetrics"] = current if told is None else told

@@ -14,6 +14,7 @@ from fakekube.resources import names
 from fakekube.resources.checks import invalid_each
 from fakekube.resources.metadata import validate_object_meta
 from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "sealed", "size_of_base64"]
 
@@ -32,7 +33,7 @@ class ConfigMapStrategy(Strategy):
             if key in binary:
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         errors += data_keys(binary, "binaryData")
-        size = sum(len(text.encode()) for text in data.values()) + sum(map(size_of_base64, binary.values()))
+        size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
         return [*errors, too_long("[]", LARGEST_DATA)] if size > LARGEST_DATA else errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:

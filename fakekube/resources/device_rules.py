@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each, label_name
 from fakekube.resources.pods.volumes import csi_driver_name as driver_name
 from fakekube.resources.strategy import Object
+from fakekube.schema.strings import json_text
 
 __all__ = [
     "MAX_ITEMS",
@@ -186,7 +185,7 @@ def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> li
     """Any JSON object."""
     if value is None:
         return [required(path)]
-    if longest is not None and len(orjson.dumps(value)) > longest:
+    if longest is not None and len(json_text(value).encode()) > longest:
         return [too_long(path, longest)]
     return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
 

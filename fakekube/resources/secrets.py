@@ -17,6 +17,7 @@ from fakekube.resources.json_objects import object_problem
 from fakekube.resources.key_pairs import key_pair_problem
 from fakekube.resources.metadata import validate_object_meta
 from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["SecretStrategy"]
 
@@ -41,7 +42,7 @@ class SecretStrategy(Strategy):
     def default(self, obj: Object) -> None:
         texts = obj.pop("stringData", None)
         if texts:
-            written = {key: b64encode(text.encode()).decode() for key, text in texts.items()}
+            written = {key: b64encode(bytes_of(text)).decode() for key, text in texts.items()}
             obj["data"] = {**(obj.get("data") or {}), **written}
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:

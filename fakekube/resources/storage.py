@@ -14,7 +14,7 @@ from fakekube.errors.field import duplicate, forbidden, immutable, invalid, requ
 from fakekube.resources import names
 from fakekube.resources.checks import immutable_field, invalid_each, label_name, non_negative, one_of
 from fakekube.resources.equality import same
-from fakekube.resources.internal import as_internal
+from fakekube.resources.internal import as_internal, printed
 from fakekube.resources.metadata import validate_object_meta
 from fakekube.resources.node_labels import DEPRECATED, node_label_selector_warnings
 from fakekube.resources.persistentvolumes import validate_volume_spec
@@ -24,6 +24,7 @@ from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.selectors import label_selector, topology_selector_term
 from fakekube.resources.status import StatusStrategy
 from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.schema.strings import bytes_of
 
 __all__ = [
     "VOLUME_ATTACHMENT_STATUS",
@@ -92,7 +93,7 @@ def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
 
 
 def _size(mapping: Mapping[str, str]) -> int:
-    return sum(len(key.encode()) + len(value.encode()) for key, value in mapping.items())
+    return sum(len(bytes_of(key)) + len(bytes_of(value)) for key, value in mapping.items())
 
 
 def _topologies(terms: Sequence[Object]) -> list[FieldError]:
@@ -301,8 +302,12 @@ class CSIStorageCapacityStrategy(Revalidated):
         return _storage_capacity(obj, tolerant=bool(label_selector(old.get("nodeTopology"), "")))
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        changed = [field for field in ("nodeTopology", "storageClassName") if not same(obj.get(field), old.get(field))]
-        return [immutable(field, obj.get(field)) for field in changed]
+        topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
+        errors: list[FieldError] = []
+        if (topology is None) != (before is None) or not same(topology, before):
+            errors.append(immutable("nodeTopology", printed(topology)))
+        name = obj.get("storageClassName", "")
+        return errors + immutable_field(name, old.get("storageClassName", ""), "storageClassName")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return node_label_selector_warnings(obj.get("nodeTopology"), "nodeTopology")
@@ -394,6 +399,7 @@ def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
 
 
 class _AttachmentStatus(StatusStrategy):
+    unconditional_update = False
     checks_metadata_update = False
     checks_metadata_again = True
 

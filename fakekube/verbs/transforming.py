@@ -48,7 +48,7 @@ def object_response(
             raise StatusError(500, "", "content is not a list")
         raise _not_acceptable(scope, "the requested object is not a list")
     form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
-    document = partial.partial_document(shown, chosen.target.api_version)
+    document = _metadata_only(scope, chosen.target.api_version, stored, shown)
     return _response(chosen, code, form.object(form.part(document, kind), kind))
 
 
@@ -65,8 +65,14 @@ def list_response(
     if not shown and chosen.format != "protobuf":
         return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
     form, kind = formats.format_of(chosen), partial.kind(api_version)
-    parts = [form.part(partial.partial_document(document, api_version), kind) for document in shown]
+    pairs = zip(listing.documents, shown, strict=True)
+    parts = [form.part(_metadata_only(scope, api_version, *pair), kind) for pair in pairs]
     return _response(chosen, 200, form.list(parts, partial.list_kind(api_version), metadata))
+
+
+def _metadata_only(scope: Scope, api_version: str, stored: Document, shown: Document) -> Document:
+    resource = scope.resource
+    return partial.partial_document(shown if resource.custom else stored, api_version, (resource.group, resource.plural))
 
 
 def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
@@ -149,22 +155,21 @@ class _Rows:
         problem = table.include_object_error(self._include)
         if problem:
             raise status.bad_request(problem)
-        resource = scope.resource
-        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=resource.custom)
+        self._scope = scope
+        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=scope.resource.custom)
         self._api_version = api_version
         self._is_compact = is_compact
-        self._custom = resource.custom
 
     def row(self, stored: Document, shown: Document) -> Row:
-        return Row((shown if self._custom else stored).object, self._shown(shown))
+        return Row((shown if self._scope.resource.custom else stored).object, self._shown(stored, shown))
 
-    def _shown(self, document: Document) -> Any:
-        annotations = document.object["metadata"].get("annotations") or {}
+    def _shown(self, stored: Document, shown: Document) -> Any:
+        annotations = shown.object["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
             return None
         if self._include == "Object":
-            return self._kind.whole(document.object)
-        metadata = partial.partial_document(document, self._api_version)
+            return self._kind.whole(shown.object)
+        metadata = _metadata_only(self._scope, self._api_version, stored, shown)
         return orjson.Fragment(metadata.json) if self._is_compact else metadata.object
 
 
@@ -189,7 +194,7 @@ class EventTransform:
 
     def __call__(self, stored: Document, shown: Document) -> Document:
         if not self._is_table:
-            return partial.partial_document(shown, self._api_version)
+            return _metadata_only(self._scope, self._api_version, stored, shown)
         headers, self._headers = self._headers, False
         now = self._scope.backend.clock.now()
         row = self._rows.row(stored, shown)

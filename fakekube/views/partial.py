@@ -1,5 +1,8 @@
 """Metadata only: PartialObjectMetadata and lists of it.
 
+Of built-in kinds it is the metadata of the internal version, whatever version was asked for. So annotations that
+stand for a field of the internal version, and those that a conversion to an old version adds, are not in it.
+
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1 (types.go),
 k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 """
@@ -7,7 +10,7 @@ k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from fakekube.codecs.document import Document, Object
 from fakekube.codecs.formats import Kind
@@ -18,21 +21,32 @@ __all__ = ["kind", "list_kind", "partial", "partial_document"]
 
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
+#: By (group, plural): the annotation that is a field in the internal version.
+_FIELDS_IN_ANNOTATIONS: Final = {
+    ("apps", "daemonsets"): "deprecated.daemonset.template.generation",
+    ("apps", "deployments"): "deprecated.deployment.rollback.to",
+}
 
-def partial(obj: Object, api_version: str) -> Object:
+
+def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", "")) -> Object:
     """The metadata of an object, in the order of ObjectMeta.
 
     Args:
-        obj: any object, with or without kind and apiVersion.
+        obj: any object in its storage version, with or without kind and apiVersion.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
+        resource: group and plural of what it is.
     """
-    metadata: dict[str, Any] = printing.normalise(type_of(f"{_META}ObjectMeta"), obj.get("metadata") or {})
+    metadata: dict[str, Any] = obj.get("metadata") or {}
+    field, annotations = _FIELDS_IN_ANNOTATIONS.get(resource), metadata.get("annotations")
+    if annotations and field in annotations:
+        metadata = {**metadata, "annotations": {name: annotations[name] for name in annotations if name != field}}
+    metadata = printing.normalise(type_of(f"{_META}ObjectMeta"), metadata)
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
-def partial_document(document: Document, api_version: str) -> Document:
+def partial_document(document: Document, api_version: str, resource: tuple[str, str] = ("", "")) -> Document:
     """The same for a stored object; made once."""
-    return document.encoded(("partial", api_version), lambda obj: Document(partial(obj, api_version)))
+    return document.encoded(("partial", api_version), lambda obj: Document(partial(obj, api_version, resource)))
 
 
 @cache

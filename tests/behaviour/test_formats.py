@@ -130,6 +130,20 @@ def test_text_that_is_no_unicode(api) -> None:
     assert api.post(api.path("configmaps"), body).at("data", "k") == "\ufffd\ufffd"
 
 
+def test_bytes_that_are_no_unicode(api) -> None:
+    """Protobuf brings them, and gets them back; JSON has no way to show them."""
+    content = field(1, field(1, b"raw")) + field(2, field(1, b"k") + field(2, b"a\xff\xc3<"))
+    made = api.post(api.path("configmaps"), document("v1", "ConfigMap", content), content_type=PROTOBUF)
+    assert (made.status, made.at("data", "k")) == (201, "a\ufffd\ufffd<")
+    assert made.body.endswith(b'"data":{"k":"a\\ufffd\\ufffd\\u003c"}}\n')
+    assert b"\x12\x09\n\x01k\x12\x04a\xff\xc3<" in api.get(api.path("configmaps", "raw"), headers={"Accept": PROTOBUF}).body
+    assert yaml.safe_load(api.get(api.path("configmaps", "raw"), headers={"Accept": YAML}).body)["data"] == {"k": "a\ufffd\ufffd<"}
+    refused = api.post(api.path("configmaps"), document("v1", "ConfigMap", field(1, field(1, b"\xffa"))), content_type=PROTOBUF)
+    assert refused.status == 422
+    assert refused.at("message").startswith(r'ConfigMap "\xffa" is invalid: metadata.name: Invalid value: "\xffa": ')
+    assert refused.at("details", "name") == "\ufffda"
+
+
 # ---------------------------------------------------------------- YAML
 
 MANIFEST = """

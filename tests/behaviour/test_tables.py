@@ -178,6 +178,23 @@ def test_watching_metadata(api, pod: str) -> None:
     assert reply.body.startswith(b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",')
 
 
+def test_metadata_is_that_of_the_internal_version(api) -> None:
+    """What an annotation says in apps/v1, or in an old version, is a field there."""
+    pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "d", "annotations": {"x": "y"}}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pods}}
+    path = api.path("daemonsets", group="apps/v1")
+    assert api.post(path, body).at("metadata", "annotations") == {"deprecated.daemonset.template.generation": "1", "x": "y"}
+    for view, place in ((METADATA_LIST, ("items", 0)), (TABLE, ("rows", 0, "object"))):
+        assert api.get(path, headers=view).at(*place, "metadata", "annotations") == {"x": "y"}
+    assert api.get(f"{path}/d", headers=METADATA).at("metadata", "annotations") == {"x": "y"}
+    scaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"},
+              "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}}
+    assert api.post(api.path("horizontalpodautoscalers", group="autoscaling/v2"), scaler).status == 201
+    old = api.path("horizontalpodautoscalers", "h", group="autoscaling/v1")
+    assert "annotations" in api.get(old).at("metadata")
+    assert "annotations" not in api.get(old, headers=METADATA).at("metadata")
+
+
 def test_writes_answer_in_any_shape(api) -> None:
     made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, headers=METADATA)
     assert (made.status, made.at("kind"), made.at("metadata", "name")) == (201, "PartialObjectMetadata", "x")

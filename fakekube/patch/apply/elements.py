@@ -25,6 +25,7 @@ import orjson
 
 from fakekube.errors.field import go_quote
 from fakekube.patch.go_format import plain
+from fakekube.schema.strings import json_text
 
 __all__ = [
     "SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value",
@@ -79,7 +80,7 @@ _known_key = lru_cache(maxsize=8192, typed=True)(_key)
 def _json(item: Any) -> str:
     """JSON as the real server writes it into elements."""
     if isinstance(item, str):
-        text = orjson.dumps(item).decode()
+        text = json_text(item)
         if "\\" in text:
             text = _BACKSPACE_OR_FEED.sub(lambda m: m[1] + _ESCAPES["\b" if m[2] == "b" else "\f"], text)
         return _ESCAPED.sub(lambda m: _ESCAPES[m[0]], text)
@@ -91,7 +92,7 @@ def _json(item: Any) -> str:
         return "{" + ",".join(f"{_json(name)}:{_json(item[name])}" for name in sorted(item)) + "}"
     if isinstance(item, list):
         return f"[{','.join(map(_json, item))}]"
-    return orjson.dumps(item).decode()
+    return json_text(item)
 
 
 @lru_cache(maxsize=8192)

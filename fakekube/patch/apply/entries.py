@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from fakekube.errors.field import go_quote
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
+from fakekube.schema.strings import json_text
 
 __all__ = [
     "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "decode", "encode",
@@ -60,7 +59,7 @@ class Manager:
             "apiVersion": self.api_version,
             "subresource": self.subresource,
         }
-        return orjson.dumps({key: value for key, value in parts.items() if value}).decode()
+        return json_text({key: value for key, value in parts.items() if value})
 
     @property
     def printed(self) -> str:
@@ -147,7 +146,7 @@ def decode(entries: Any) -> Managed:
 
 
 def _decode_fields(fields: Any) -> FieldSet:
-    known = _trees.get(orjson.dumps(fields))
+    known = _trees.get(json_text(fields))
     if known is not None:
         return FieldSet(known)
     try:
@@ -195,14 +194,14 @@ def _sorted_tree(tree: Tree) -> Tree:
 
 #: Trees that this module has written: by their JSON, the tree in canonical order. What is found here need not
 #: be checked when it comes back, and objects of one make share their trees.
-_trees: dict[bytes, Tree] = {}
+_trees: dict[str, Tree] = {}
 _MAX_TREES: Final = 4096
 
 
 def _shared(written: Tree, tree: Tree) -> Tree:
     """The tree to be written; one that was written before stands for its equals if it is in canonical order.
     """
-    text = orjson.dumps(written)
+    text = json_text(written)
     known = _trees.get(text)
     if known is None:
         if len(_trees) >= _MAX_TREES:

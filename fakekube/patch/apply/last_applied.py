@@ -18,6 +18,7 @@ from fakekube.patch.apply.atoms import TypingError
 from fakekube.patch.apply.fields import FieldSet
 from fakekube.patch.apply.updater import Typed
 from fakekube.patch.literals import go_json
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["KUBECTL", "annotation", "fields_taken_over", "with_annotation"]
 
@@ -65,7 +66,7 @@ def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, A
         return obj
     text = _configuration(applied)
     annotations = {**obj["metadata"]["annotations"], _ANNOTATION: text}
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
+    if sum(len(bytes_of(key)) + len(bytes_of(value)) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
         del annotations[_ANNOTATION]
     if annotations == obj["metadata"]["annotations"]:
         return obj

@@ -32,7 +32,7 @@ READ: list[tuple[str, Any]] = [
     ("a1416120", {"a": -1}),
     ("a141611b7fffffffffffffff", {"a": 2**63 - 1}),
     ("a141613b7fffffffffffffff", {"a": -(2**63)}),
-    ("a1416141ff", {"a": "\ufffd"}),
+    ("a1416141ff", {"a": "\udcff"}),
     ("a14161f93e00", {"a": 1.5}),
     ("a14161f6", {"a": None}),
     ("a14161c06161", {"a": "a"}),

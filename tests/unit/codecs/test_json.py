@@ -213,7 +213,7 @@ def test_characters_that_go_escapes(value: Any, text: bytes) -> None:
 
 
 def test_surrogates_are_no_characters() -> None:
-    assert json.dumps({"a\udcff": ["\ud800", 1.0]}) == '{"a\ufffd":["\ufffd",1]}'.encode()
+    assert json.dumps({"a\udcff": ["\ud800", 1.0]}) == rb'{"a\ufffd":["\ufffd",1]}'
 
 
 def test_what_json_does_not_know() -> None:

@@ -197,7 +197,7 @@ LENIENT: list[tuple[bytes, dict[str, Any]]] = [
     (b"\x8a\0\2\n\0", {"metadata": {}}),  # a tag in more bytes than it needs
     (field(2, b"\n\1a"), {"metadata": {}, "data": {"a": ""}}),  # an entry without a value
     (field(2, b"\x12\1v"), {"metadata": {}, "data": {"": "v"}}),
-    (field(1, b"\n\1\xff"), {"metadata": {"name": "\ufffd"}}),
+    (field(1, b"\n\1\xff"), {"metadata": {"name": "\udcff"}}),
 ]
 
 
