@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, required, too_many
 from fakekube.resources import names
-from fakekube.resources.checks import invalid_each, label_name, one_of, required_one_of
+from fakekube.resources.checks import invalid_each, label_name, one_of
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 
@@ -48,6 +48,7 @@ class AdmissionStrategy(Strategy):
     generation = True
     checks_metadata_update = False
     checks_metadata_again = True
+    standard_finalizers = False
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if not obj["metadata"].get("name", "").endswith(RESERVED_SUFFIX):
@@ -137,7 +138,8 @@ def match_conditions(conditions: Sequence[Object], path: str) -> list[FieldError
 
 def match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
     """MatchResources of a policy or of a binding."""
-    errors = required_one_of(match.get("matchPolicy", ""), f"{path}.matchPolicy", MATCH_POLICIES)
+    policy, where = match.get("matchPolicy"), f"{path}.matchPolicy"
+    errors = [required(where)] if policy is None else one_of(policy, where, MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
         errors += label_selector(match[field], f"{path}.{field}") if field in match else [required(f"{path}.{field}")]
     for field in ("resourceRules", "excludeResourceRules"):

@@ -143,8 +143,10 @@ def at_most_one_hundred_percent(value: IntOrString, path: str) -> list[FieldErro
 
 def fully_qualified_name(value: str, path: str, segments: int = 3) -> list[FieldError]:
     """A subdomain of at least so many segments."""
-    if not value:
-        return [required(path)]
+    return _domain(value, path, segments) if value else [required(path)]
+
+
+def _domain(value: str, path: str, segments: int) -> list[FieldError]:
     details = names.dns_subdomain(value)
     if details:
         return [invalid(path, value, ",".join(details))]
@@ -157,7 +159,7 @@ def fully_qualified_name(value: str, path: str, segments: int = 3) -> list[Field
 def fully_qualified_domain(value: str, path: str) -> list[FieldError]:
     """A domain of at least two labels; a dot may end it (IsFullyQualifiedDomainName)."""
     domain = value.removesuffix(".")
-    errors = fully_qualified_name(domain, path, segments=2) if value else [required(path)]
+    errors = _domain(domain, path, segments=2) if value else [required(path)]
     if errors:
         return errors
     for label in domain.split("."):

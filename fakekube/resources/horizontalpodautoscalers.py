@@ -47,6 +47,11 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
     def default(self, obj: Object) -> None:
         default_target(obj)
 
+    def canonicalize(self, obj: Object) -> None:
+        behavior = obj["spec"].get("behavior")
+        if behavior is not None:  # v1 leaves it to v2, which is what is stored
+            obj["spec"]["behavior"] = default_behavior(behavior)
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _spec(obj["spec"], Tolerance(fewest=0 if context.services.enabled(SCALE_TO_ZERO_GATE) else 1))
 

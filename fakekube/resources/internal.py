@@ -68,7 +68,7 @@ def _members(struct: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
     lowered = {name.lower(): member for name, member in value.items()}
     for field in _fields(struct):
         if field.struct == "ObjectMeta":
-            yield from value.get("metadata", {}).items()
+            yield from printed(value.get("metadata") or {}).items()
         elif field.kind == "+":
             yield from _members(field.struct, value)
         else:

@@ -12,6 +12,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
 from fakekube.resources import addresses, names
 from fakekube.resources.checks import invalid_each, port
+from fakekube.resources.equality import holds_empty
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 
@@ -33,6 +34,10 @@ class NetworkPolicyStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("policyTypes"):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if holds_empty(context.resource.storage_type.fields["spec"].type, obj["spec"]):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _spec(obj.get("spec") or {}, tolerant=False, old_cidrs=())

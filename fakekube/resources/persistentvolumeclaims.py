@@ -240,7 +240,8 @@ def validate_template_metadata(meta: Mapping[str, Any], path: str) -> list[Field
     """Annotations and labels, and nothing else (ValidateTemplateObjectMeta)."""
     errors = validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
     errors += validate_labels(meta.get("labels") or {}, f"{path}.labels")
-    unwanted = [shown for field, shown in _NOT_IN_TEMPLATES.items() if meta.get(field)]
+    told = {field: value for field, value in meta.items() if value not in (None, "") and (field, value) != ("generation", 0)}
+    unwanted = [shown for field, shown in _NOT_IN_TEMPLATES.items() if field in told]
     return errors + [forbidden(f"{path}.{shown}", "cannot be set") for shown in unwanted]
 
 

@@ -214,7 +214,7 @@ def validate_volume_spec(
         errors.append(required(f"{path}.accessModes"))
     errors += access_modes(modes, f"{path}.accessModes")
     if not inline:
-        errors += _capacity(spec.get("capacity") or {}, f"{path}.capacity")
+        errors += _capacity(spec.get("capacity"), f"{path}.capacity")
     errors += _reclaim_policy(
         spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy", inline
     )
@@ -224,22 +224,23 @@ def validate_volume_spec(
     errors += _sources(spec, name, path)
     errors += _recycled_root(spec, path)
     errors += _class_and_mode(spec, path, inline)
-    return errors + _attributes_class(spec, path)
+    return errors if inline else errors + _attributes_class(spec, path)
 
 
 def _inline_rules(spec: Object, path: str) -> list[FieldError]:
-    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field in ("claimRef", "capacity") if spec.get(field)]
+    unwanted = {"claimRef": "claimRef" in spec, "capacity": bool(spec.get("capacity"))}
+    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, told in unwanted.items() if told]
     if spec.get("csi") is None:
         errors.append(required(f"{path}.csi", f"has to be specified {INLINE}"))
     return errors
 
 
-def _capacity(capacity: Mapping[str, str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _capacity(capacity: Mapping[str, str] | None, path: str) -> list[FieldError]:
     if not capacity:
-        errors.append(required(path))
+        return [required(path), not_supported(path, capacity, ("storage",))]
+    errors: list[FieldError] = []
     if "storage" not in capacity or len(capacity) > 1:
-        errors.append(not_supported(path, capacity or None, ("storage",)))
+        errors.append(not_supported(path, capacity, ("storage",)))
     for name, amount in capacity.items():
         errors += basic_resource(amount, f"{path}[{name}]") + positive_quantity(amount, f"{path}[{name}]")
     return errors

@@ -105,6 +105,9 @@ class DeviceClassStrategy(Revalidated):
     generation = True
     delete_returns_object = True
 
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name)  # the name that was generated is judged, not its prefix
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _class(obj.get("spec") or {}, None)
 

@@ -30,7 +30,7 @@ from fakekube.resources.equality import same
 from fakekube.resources.internal import as_internal
 from fakekube.resources.resource_lists import quantity
 from fakekube.resources.selectors import node_selector
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.schema.quantity import Quantity
 
 __all__ = ["ResourceSliceStrategy"]
@@ -71,8 +71,10 @@ class ResourceSliceStrategy(Strategy):
         self._date_taints(context, obj)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _drop_alpha(obj, old)
         self._date_taints(context, obj)
+        if part_as_stored(context, obj, old) != old.get("spec"):  # what is dropped now has been counted
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        _drop_alpha(obj, old)
 
     @staticmethod
     def _date_taints(context: WriteContext, obj: Object) -> None:
@@ -191,9 +193,9 @@ def _node_choice(part: Object, path: str, empty: str, *, one_term: bool = False)
     if "nodeSelector" in part:
         said.append("`nodeSelector`")
         errors += node_selector(part["nodeSelector"], f"{path}.nodeSelector")
-        terms = part["nodeSelector"].get("nodeSelectorTerms") or ()
-        if one_term and len(terms) != 1:
-            shown = [as_internal("NodeSelectorTerm", term) for term in terms] or None
+        terms = part["nodeSelector"].get("nodeSelectorTerms")
+        if one_term and len(terms or ()) != 1:
+            shown = None if terms is None else [as_internal("NodeSelectorTerm", term) for term in terms]
             text = "must have exactly one node selector term"
             errors.append(invalid(f"{path}.nodeSelector.nodeSelectorTerms", shown, text))
     if part.get("allNodes"):

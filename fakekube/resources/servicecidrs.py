@@ -33,7 +33,7 @@ class ServiceCIDRStrategy(Strategy):
         if len(before) == 1 and len(new) == 2:
             errors = [immutable(f"{PATH}[0]", new[0])] if new[0] != before[0] else []
             return errors + _networks(new)
-        return [immutable(PATH, new or None)]
+        return [immutable(PATH, (obj.get("spec") or {}).get("cidrs"))]
 
     def reset_fields(self, version: str) -> list[tuple[str, ...]]:
         return [("status",)]

@@ -25,6 +25,7 @@ from fakekube.resources.admission_rules import (
     rule_errors,
 )
 from fakekube.resources.checks import fully_qualified_name, invalid_each, one_of
+from fakekube.resources.equality import holds_empty
 from fakekube.resources.selectors import has_invalid_label_value, label_selector
 from fakekube.resources.strategy import Object, WriteContext
 from fakekube.resources.webhooks import service_errors, url_errors
@@ -52,6 +53,10 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
     """Webhooks that may refuse."""
 
     mutating: ClassVar[bool] = False
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if holds_empty(context.resource.storage_type.fields["webhooks"].type, obj.get("webhooks")):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return self._hooks(obj.get("webhooks") or (), _Tolerance())

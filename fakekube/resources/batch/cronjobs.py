@@ -13,6 +13,7 @@ from fakekube.errors.field import invalid, not_supported, required
 from fakekube.resources.batch.job_specs import job_spec_warnings, validate_job_spec
 from fakekube.resources.batch.schedules import schedule_problem, time_zone_problem
 from fakekube.resources.checks import all_non_negative, required_one_of
+from fakekube.resources.internal import printed
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.statuses import StatusStrategy
 from fakekube.resources.strategy import Object, Strategy, WriteContext
@@ -124,7 +125,7 @@ def _job_template(spec: Object, path: str, tolerance: Tolerance) -> list[FieldEr
     """ValidateJobTemplateSpec."""
     errors = validate_job_spec(spec, path, tolerance)
     if "selector" in spec:
-        errors.append(invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
+        errors.append(invalid(f"{path}.selector", printed(spec["selector"]), "`selector` will be auto-generated"))
     if spec.get("manualSelector"):
         errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
     return errors

@@ -79,7 +79,7 @@ class JobStrategy(Strategy):
         errors += _validate(obj, tolerance, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
         errors += validate_object_meta_update(obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, tolerance)
-        return errors + _validate_spec_change(part_as_stored(context, obj, old), old)
+        return errors + _validate_spec_change(spec, part_as_stored(context, obj, old), old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta = obj["metadata"]
@@ -178,12 +178,12 @@ def _validate_spec(spec: Object, tolerance: Tolerance) -> list[FieldError]:
     return errors
 
 
-def _validate_spec_change(spec: Object, old: Object) -> list[FieldError]:
-    """What of a job's spec may change (ValidateJobSpecUpdate)."""
+def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[FieldError]:
+    """What of a job's spec may change (ValidateJobSpecUpdate). `told` is the spec as it was sent: what messages show."""
     before = old["spec"]
     errors = _completions_change(spec, before)
     errors += immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
-    errors += _template_change(spec["template"], old)
+    errors += _template_change(told["template"], spec["template"], old)
     errors += immutable_field(spec.get("completionMode"), before.get("completionMode"), "spec.completionMode")
     for field, struct in (
         ("podFailurePolicy", "PodFailurePolicy"),
@@ -192,7 +192,7 @@ def _validate_spec_change(spec: Object, old: Object) -> list[FieldError]:
         ("successPolicy", "SuccessPolicy"),
     ):
         if spec.get(field) != before.get(field):
-            value = spec.get(field)
+            value = told.get(field)
             shown = as_internal(struct, value) if struct and value is not None else value
             errors.append(immutable(f"spec.{field}", shown))
     return errors
@@ -220,7 +220,7 @@ def _is_pausing(job: Object) -> bool:
     return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
 
 
-def _template_change(template: Object, old: Object) -> list[FieldError]:
+def _template_change(told: Object, template: Object, old: Object) -> list[FieldError]:
     """validatePodTemplateUpdate."""
     before = old["spec"]["template"]
     pausing = _is_pausing(old)
@@ -229,14 +229,14 @@ def _template_change(template: Object, old: Object) -> list[FieldError]:
     if not pausing:
         if template == before:
             return []
-        return [immutable("spec.template", as_internal("PodTemplateSpec", template))]
+        return [immutable("spec.template", as_internal("PodTemplateSpec", told))]
     pod, old_pod = (
         template.get("spec") or {},
         _with_resources(before.get("spec") or {}, template.get("spec") or {}),
     )
     if pod == old_pod:
         return []
-    return [immutable("spec.template.spec", as_internal("PodSpec", pod))]
+    return [immutable("spec.template.spec", as_internal("PodSpec", told.get("spec") or {}))]
 
 
 def _with_directives(before: Object, template: Object) -> Object:

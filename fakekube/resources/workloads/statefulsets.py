@@ -73,8 +73,7 @@ class StatefulSetStrategy(Strategy):
         if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
             strategy["rollingUpdate"].setdefault("partition", 0)
         for claim in spec.get("volumeClaimTemplates") or ():
-            claim.setdefault("apiVersion", "v1")
-            claim.setdefault("kind", "PersistentVolumeClaim")
+            claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # whatever a client says
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         _drop_max_unavailable(obj, None)
