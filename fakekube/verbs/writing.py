@@ -38,8 +38,8 @@ NAME_ATTEMPTS = 8
 #: Stands in the place of the revision until the store has assigned one.
 UNSTAMPED = "0"
 
-Build = Callable[[Object | None], Object]
-"""(stored object or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
+Build = Callable[[Document | None], Object]
+"""(stored document or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
 
 Check = Callable[[Object, Object | None], None]
 """(new object, stored object or None): validating admission; raises StatusError."""
@@ -147,7 +147,7 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
 
 def _refuse_revision(obj: Object) -> None:
     text = obj["metadata"].get("resourceVersion", "")
-    if revision_of(text):
+    if text.isascii() and text.isdigit() and 0 < int(text) < 2**64:
         raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
 
 
@@ -199,7 +199,7 @@ def update(
 
 def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
     old = record.value.object
-    obj = build(old)
+    obj = build(record.value)
     meta = obj["metadata"]
     revision = revision_of(meta.get("resourceVersion", ""))
     if revision == 0 and not scope.strategy.unconditional_update:
@@ -221,7 +221,7 @@ def _update_once(scope: Scope, record: Record[Document], build: Build, check: Ch
 
 def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
     old = record.value.object
-    final = _prepared_for_update(scope, obj, old, check)
+    final = _prepared_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
     if same_object(final, old):
@@ -231,9 +231,10 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     return Written(scope.bucket.commit(scope.key, record.revision, partial(stamped, final)).value)
 
 
-def _prepared_for_update(scope: Scope, obj: Object, stored: Object, check: Check) -> Object:
+def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
     """BeforeUpdate and the checking admission; the object in the form in which it is stored."""
-    old = versions.from_storage(scope.resource, stored) if scope.resource.custom else stored
+    stored = document.object
+    old = versions.shown(scope.resource, document).object if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
     systemfields.match_namespace(meta, scope.namespace)
     _keep(meta, old["metadata"], "generation")
