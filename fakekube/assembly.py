@@ -29,6 +29,7 @@ from fakekube.store import Retention, Store
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.writing import stamped
+from fakekube.webhooks import Caller
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -63,7 +64,7 @@ def build(
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
-    Definitions(store, registry, services, clock)
+    Definitions(store, registry, services, clock, Caller(services))
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access))
 

@@ -12,6 +12,8 @@ from hashlib import sha256
 from typing import Any
 
 from fakekube.crd import conditions, objects, scale
+from fakekube.crd.authorities import trusts_soundly
+from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.crd.structural import schema_type
 from fakekube.resources.precedence import preference
@@ -19,6 +21,7 @@ from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
 from fakekube.resources.selectable import path as field_reader
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Subresource
+from fakekube.resources.webhook_calls import Call
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
 
@@ -31,12 +34,13 @@ _SCALE = GVK("autoscaling", "v1", "Scale")
 Entry = Mapping[str, Any]
 
 
-def resources_of(definition: Object) -> list[Resource]:
-    """The served versions of a definition."""
+def resources_of(definition: Object, call: Call) -> list[Resource]:
+    """The served versions of a definition; `call` reaches the webhook that converts between them."""
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
-    return [_resource(definition, entry, made, storage) for entry in versions if entry.get("served")]
+    convert = converter(definition, call)
+    return [_resource(definition, entry, made, storage, convert) for entry in versions if entry.get("served")]
 
 
 def _version(definition: Object, entry: Entry) -> Version:
@@ -50,7 +54,9 @@ def _version(definition: Object, entry: Entry) -> Version:
     )
 
 
-def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], storage: str) -> Resource:
+def _resource(
+    definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert
+) -> Resource:
     spec, names = definition["spec"], definition["spec"]["names"]
     version, group, plural = made[entry["name"]], spec["group"], names["plural"]
     strategy = CustomResourceStrategy(version)
@@ -66,7 +72,9 @@ def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], sto
         storage_version_hash=_storage_version_hash(made[storage].gvk),
         deprecation=_deprecation(version.gvk, entry, spec["versions"]), storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
-        from_storage=partial(_shown, version, made), keep=partial(_kept, version, made[storage]),
+        from_storage=partial(_shown, version, made, convert), keep=partial(_kept, made[storage], convert), convert=convert,
+        unservable="" if trusts_soundly(spec) else "error resolving resource",
+        converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
 
 
@@ -107,22 +115,36 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
     return f"{gvk.api_version} {gvk.kind} is deprecated{use}"
 
 
-def _kept(version: Version, storage: Version, obj: Object) -> Object:
-    """An object of a version as it is stored."""
-    if version is not storage:
-        obj, _ = objects.prune(storage.type, {**obj, "apiVersion": storage.gvk.api_version})
+def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
+    """An object of a version as it is stored. Raises StatusError 500 if it cannot be converted."""
+    if obj.get("apiVersion") != storage.gvk.api_version:
+        obj, _ = objects.prune(storage.type, _converted(convert, obj, storage.gvk.api_version))
+        objects.drop_nulls(storage.type, obj)
     kept: Object = objects.sorted_tree(obj)
     return kept
 
 
-def _shown(version: Version, made: Mapping[str, Version], obj: Object) -> Object:
-    """A stored object as a version shows it; the version in which it is stored says what is known and defaulted."""
+def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj: Object) -> Object:
+    """A stored object as a version shows it; the version in which it is stored says what is known and defaulted.
+
+    Raises StatusError 500 if it cannot be converted.
+    """
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
     shown, _ = objects.prune(stored.type, obj)
     objects.drop_nulls(stored.type, shown)
     objects.default(stored.type, shown)
-    if stored is not version:
-        shown, _ = objects.prune(version.type, {**shown, "apiVersion": version.gvk.api_version})
+    if obj.get("apiVersion") != version.gvk.api_version:
+        shown, _ = objects.prune(version.type, _converted(convert, shown, version.gvk.api_version))
         objects.drop_nulls(version.type, shown)
     result: Object = objects.sorted_tree(shown)
     return result
+
+
+def _converted(convert: Convert, obj: Object, api_version: str) -> Object:
+    """An object on its way from or to the storage, where it has no revision."""
+    metadata = obj["metadata"]
+    if "resourceVersion" not in metadata:
+        return convert(obj, api_version)
+    revision = metadata["resourceVersion"]
+    found = convert({**obj, "metadata": {n: v for n, v in metadata.items() if n != "resourceVersion"}}, api_version)
+    return {**found, "metadata": {**found["metadata"], "resourceVersion": revision}}

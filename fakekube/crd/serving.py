@@ -27,6 +27,7 @@ from fakekube.errors import StatusError
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
+from fakekube.resources.webhook_calls import Call
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Store
 
@@ -39,8 +40,8 @@ PLURAL = "customresourcedefinitions"
 class Definitions:
     """The definitions of one cluster, kept served. `close` is not needed: it lives as long as the store."""
 
-    def __init__(self, store: Store[Document], registry: Registry, services: Services, clock: Clock) -> None:
-        self._store, self._registry, self._services, self._clock = store, registry, services, clock
+    def __init__(self, store: Store[Document], registry: Registry, services: Services, clock: Clock, call: Call) -> None:
+        self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
         """Name → the definition as it was last seen, and what is served for it."""
@@ -83,7 +84,7 @@ class Definitions:
 
     def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
         name = obj["metadata"]["name"]
-        self._serve(name, obj, resources_of(obj) if conditions.is_served(obj) else [])
+        self._serve(name, obj, resources_of(obj, self._call) if conditions.is_served(obj) else [])
         change = conditions.next_state(obj, all_definitions, self._now())
         if change is not None:
             self._write(name, obj, change)

@@ -86,6 +86,12 @@ class Resource:
     from_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Of a custom resource: brings an accepted object of this version into the form in which it is stored."""
+    convert: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
+    """Of a custom resource: an object in the version of that name, where it is not read from or written to the storage."""
+    converts_by_call: bool = False
+    """A webhook converts to and from the other versions: it takes time and may fail, and its answer may change."""
+    unservable: str = ""
+    """Why every request is answered with an internal error; such a resource is not in discovery either."""
 
     @cached_property
     def api_version(self) -> str:

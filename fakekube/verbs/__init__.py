@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fakekube.errors import StatusError
+from fakekube.errors import StatusError, status
 from fakekube.verbs import connect, create, delete, get, list, patch, update
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.request import Request, Response
@@ -31,6 +31,8 @@ def handle(request: Request, backend: Backend) -> Response:
     resource = backend.registry.get(info.group, info.version, info.resource)
     if resource is None:  # it went while the request was on its way
         raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+    if resource.unservable:
+        raise status.internal(resource.unservable)
     if resource.deprecation:
         request.warnings.append(resource.deprecation)
     subresource = resource.subresources[info.subresource] if info.subresource else None

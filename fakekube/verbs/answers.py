@@ -21,7 +21,7 @@ from fakekube.resources.strategy import Object
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.store import Event, Record
-from fakekube.verbs import transforming
+from fakekube.verbs import transforming, versions
 from fakekube.verbs.reading import Listing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
@@ -56,21 +56,12 @@ def list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 
 
-def served(resource: Resource, document: Document) -> Document:
-    """A stored document as this version of the resource shows it; made once."""
-    if resource.from_storage is None:
-        return document
-    convert = resource.from_storage
-    found: Document = document.encoded(("served", resource), lambda obj: Document(convert(obj)))
-    return found
-
-
 # ---------------------------------------------------------------- whole answers
 
 
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """An answer that is one object of the scope's resource."""
-    shown = served(scope.resource, document)
+    shown = versions.shown(scope.resource, document)
     if chosen.target is not None:
         return transforming.object_response(scope, chosen, code, document, shown)
     form, kind = formats.format_of(chosen), kind_of(scope.resource)
@@ -82,7 +73,7 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response
     resource = scope.resource
     documents = listing.documents
     if resource.from_storage is not None:
-        documents = [served(resource, document) for document in documents]
+        documents = [versions.shown(resource, document) for document in documents]
     if chosen.target is not None:
         return transforming.list_response(scope, chosen, listing, documents, list_metadata(listing))
     form, kind = formats.format_of(chosen), kind_of(resource)
@@ -178,7 +169,7 @@ class EventEncoder:
     def _write(self, event_type: str, document: Document, *, convert: bool = True) -> bytes:
         if not self._encodes:
             raise UnencodableError
-        shown = served(self._resource, document) if convert else document
+        shown = versions.shown(self._resource, document) if convert else document
         if self._transform is not None:
             shown = self._transform(document, shown)
         return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)

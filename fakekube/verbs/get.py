@@ -6,7 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
 from __future__ import annotations
 
 from fakekube.errors import status
-from fakekube.verbs import answers, projecting, reading
+from fakekube.verbs import answers, projecting, reading, versions
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
@@ -19,7 +19,10 @@ def handle(scope: Scope) -> Response:
     subresource = scope.subresource
     if subresource is not None and subresource.strategy is None and subresource.projection is None:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "get")
-    record = reading.get(scope, scope.request.query.get("resourceVersion") or "")
+    resource_version = scope.request.query.get("resourceVersion") or ""
+    document = reading.get(scope, resource_version).value
+    if not resource_version:  # else it is the watch cache that answers, in which it stands converted
+        document = versions.fresh(scope.resource, document)
     if subresource is not None and subresource.projection is not None:
-        return projecting.show(scope, representation, 200, record.value)
-    return answers.object_response(scope, representation, 200, record.value)
+        return projecting.show(scope, representation, 200, document)
+    return answers.object_response(scope, representation, 200, document)

@@ -132,6 +132,6 @@ def _other_version(
         return None
     if source is target:
         return obj, target.type
-    if target.custom:
-        return {**obj, "apiVersion": other}, target.type
+    if target.convert is not None:
+        return target.convert(obj, other), target.type
     return versions.from_storage(target, versions.to_storage(source, obj)), target.type

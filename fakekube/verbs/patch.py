@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fakekube.admission.plugin import Operation
 from fakekube.codecs import negotiation
+from fakekube.codecs.document import Document
 from fakekube.resources.strategy import Object
 from fakekube.verbs import admitting, answers, options, projecting, systemfields, versions, writing
 from fakekube.verbs.patching import Patch, patch_for
@@ -35,11 +36,12 @@ def handle(scope: Scope) -> Response:
 
 
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
-    def build(old: Object | None) -> Object:
+    def build(stored: Document | None) -> Object:
+        old = None if stored is None else stored.object
         if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
             raise scope.not_found()
         scope.request.warnings[:] = warnings_before
-        live = None if old is None else versions.from_storage(scope.resource, old)
+        live = None if stored is None else versions.shown(scope.resource, stored).object
         obj = versions.to_storage(scope.resource, patch(live))
         admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
         systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)

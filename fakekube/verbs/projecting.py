@@ -30,7 +30,12 @@ def kind_of(subresource: Subresource) -> Kind:
 
 def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """The projection of a stored object."""
-    return answers.plain_response(scope, chosen, code, shown(scope, document.object), kind_of(_subresource(scope)))
+    return answers.plain_response(scope, chosen, code, shown(scope, _seen(scope, document).object), kind_of(_subresource(scope)))
+
+
+def _seen(scope: Scope, document: Document) -> Document:
+    """The paths into a custom resource are those of the version that is asked for."""
+    return versions.shown(scope.resource, document) if scope.resource.custom else document
 
 
 def shown(scope: Scope, obj: Object) -> Object:
@@ -49,9 +54,9 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
     """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included."""
     projection, mapping = _projection(scope), managers.scale_mapping(scope)
 
-    def build(old: Object | None) -> Object:
-        assert old is not None
-        old = versions.from_storage(scope.resource, old)
+    def build(stored: Document | None) -> Object:
+        assert stored is not None
+        old = versions.shown(scope.resource, stored).object
         before = _shown_for_update(scope, old)
         entries = mapping.to_scale(old["metadata"].get("managedFields"))
         if entries:

@@ -24,6 +24,7 @@ from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object, Strategy
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Conflict, Record
+from fakekube.verbs import versions
 from fakekube.verbs.options import DeleteOptions
 from fakekube.verbs.scope import Scope
 from fakekube.verbs.writing import stamped
@@ -79,6 +80,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)
+        versions.shown(scope.resource, versions.fresh(scope.resource, record.value))  # it must be readable
         old = record.value.object
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)

@@ -6,6 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 from __future__ import annotations
 
 from fakekube.admission.plugin import Operation
+from fakekube.codecs.document import Document
 from fakekube.resources.strategy import Object
 from fakekube.verbs import (
     admitting,
@@ -43,8 +44,9 @@ def handle(scope: Scope) -> Response:
 
     attempts: list[Object] = [body]
 
-    def build(old: Object | None) -> Object:
-        live = None if old is None else versions.from_storage(scope.resource, old)
+    def build(stored: Document | None) -> Object:
+        old = None if stored is None else stored.object
+        live = None if stored is None else versions.shown(scope.resource, stored).object
         # The write path owns and changes what it gets: a second attempt starts from what the client sent.
         fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
         systemfields.match_namespace(fresh["metadata"], scope.namespace)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fakekube.codecs.document import Document
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
 
-__all__ = ["copied", "from_storage", "to_storage"]
+__all__ = ["copied", "fresh", "from_storage", "shown", "to_storage"]
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
@@ -22,6 +23,20 @@ def to_storage(resource: Resource, obj: Object) -> Object:
 def from_storage(resource: Resource, obj: Object) -> Object:
     """A stored object as this version shows it."""
     return resource.from_storage(obj) if resource.from_storage else obj
+
+
+def shown(resource: Resource, document: Document) -> Document:
+    """A stored document as this version shows it, made once. Raises StatusError 500 if a webhook does not convert it."""
+    if resource.from_storage is None:
+        return document
+    convert = resource.from_storage
+    found: Document = document.encoded(("shown", resource), lambda obj: Document(convert(obj)))
+    return found
+
+
+def fresh(resource: Resource, document: Document) -> Document:
+    """The stored document, to be shown as if it never had been: who reads one object asks the webhook anew."""
+    return Document(document.object) if resource.converts_by_call else document
 
 
 def copied(value: Any) -> Any:

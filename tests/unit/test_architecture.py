@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "fakekube"
 
 #: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture.
-ROW = ("cli", "cluster", "testing", "controllers", "client", "assembly", "server", "api", "auth", "verbs", "crd", "views", "codecs",
+ROW = ("cli", "cluster", "testing", "controllers", "client", "assembly", "server", "api", "auth", "verbs", "webhooks", "crd", "views", "codecs",
        "patch", "admission", "resources", "cel", "store")
 
 #: What any room may import, itself importing nothing of the row.

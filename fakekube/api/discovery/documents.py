@@ -37,7 +37,7 @@ class Documents:
 
     def current(self) -> Snapshot:
         """The documents of what is served now; the same object as long as nothing changes."""
-        served = tuple(self._registry)
+        served = tuple(resource for resource in self._registry if not resource.unservable)
         if served != self._snapshot.served:
             self._snapshot = Snapshot(served, self._group_order)
         return self._snapshot

@@ -1,0 +1,199 @@
+"""Objects of one version of a definition in another: by their apiVersion alone, or by a webhook.
+
+A webhook gets one object a call: every version has a storage (and watch cache) of its own in the real server, which
+decodes object by object. It may change whatever it likes but the metadata, of which only labels and annotations are its
+business; the rest is restored.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion (converter.go, webhook_converter.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from fakekube.codecs import json
+from fakekube.errors import status
+from fakekube.errors.field import aggregate, go_quote
+from fakekube.patch.go_format import go_type
+from fakekube.resources.metadata import validate_annotations, validate_labels
+from fakekube.resources.strategy import Object
+from fakekube.resources.webhook_calls import Call, CallError
+
+__all__ = ["Convert", "converter"]
+
+Convert = Callable[[Object, str], Object]
+"""(object, apiVersion that is wanted) → the object in that version, which may share parts. Raises StatusError 500."""
+
+GROUP = "apiextensions.k8s.io"
+
+#: What ConversionReview this server speaks.
+REVIEW_VERSIONS = ("v1", "v1beta1")
+
+_CHECKED = ("name", "namespace", "uid")
+_FREE = {"labels": (validate_labels, "metadata.labels"), "annotations": (validate_annotations, "metadata.annotation")}
+
+
+def converter(definition: Object, call: Call) -> Convert:
+    """How the objects of a definition are converted; `call` is needed if a webhook does it."""
+    spec = definition["spec"]
+    versions = {f"{spec['group']}/{version['name']}" for version in spec["versions"]}
+    conversion = spec.get("conversion") or {}
+    convert = _renamed
+    if conversion.get("strategy") == "Webhook":
+        convert = _Webhook(conversion["webhook"], call).convert
+
+    def checked(obj: Object, wanted: str) -> Object:
+        found = obj.get("apiVersion", "")
+        for api_version, what in ((wanted, "to"), (found, "from")):
+            if api_version not in versions:
+                raise _failure(f"request to convert CR {what} an invalid group/version: {api_version}")
+        return obj if found == wanted else convert(obj, wanted)
+
+    return checked
+
+
+def _failure(problem: str) -> status.StatusError:
+    return status.generic(500, "", problem)
+
+
+def _renamed(obj: Object, wanted: str) -> Object:
+    return {**obj, "apiVersion": wanted}
+
+
+class _Webhook:
+    """A conversion webhook, and what it is told."""
+
+    def __init__(self, webhook: Mapping[str, Any], call: Call) -> None:
+        self._client_config, self._call = webhook["clientConfig"], call
+        understood = (name for name in webhook["conversionReviewVersions"] if name in REVIEW_VERSIONS)
+        self._api_version = f"{GROUP}/{next(understood)}"
+
+    def convert(self, obj: Object, wanted: str) -> Object:
+        """See `Convert`."""
+        if obj.keys() == {"apiVersion", "kind"}:
+            return _renamed(obj, wanted)
+        group, _, version = obj["apiVersion"].rpartition("/")
+        about = f"conversion webhook for {group}/{version}, Kind={obj['kind']}"
+        found = self._converted(obj, wanted, about)
+        _check_type(obj, found, wanted, about)
+        try:
+            _check_identity(obj, found)
+        except _MisfitError as misfit:
+            raise _failure(f"{about} returned invalid object: {misfit}") from None
+        try:
+            return {**found, "metadata": _metadata(obj, found)}
+        except _MisfitError as misfit:
+            raise _failure(f"{about} returned invalid metadata: {misfit}") from None
+
+    def _converted(self, obj: Object, wanted: str, about: str) -> Object:
+        uid = str(uuid4())
+        review = {
+            "kind": "ConversionReview", "apiVersion": self._api_version,
+            "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": [obj]},
+            "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
+        }
+        try:
+            converted = _converted_objects(self._call(self._client_config, review), uid, self._api_version)
+        except (CallError, _MisfitError) as problem:
+            raise _failure(f"{about} failed: {problem}") from None
+        if len(converted) != 1:
+            raise _failure(f"{about} returned {len(converted)} objects, expected 1")
+        return _object_in(converted[0])
+
+
+class _MisfitError(Exception):
+    """A webhook's answer is not what was asked for; says why in the real server's words."""
+
+
+def _converted_objects(review: Object, uid: str, api_version: str) -> list[Any]:
+    """What a review has come to; the first version of the review does not look as closely."""
+    strict = api_version.endswith("/v1")
+    if strict:
+        found = f"{_group_version(review.get('apiVersion', ''))}, Kind={review.get('kind', '')}"
+        wanted = f"{api_version}, Kind=ConversionReview"
+        if found != wanted:
+            raise _MisfitError(f"expected webhook response of {wanted}, got {found}")
+    response = review.get("response")
+    if response is None:
+        raise _MisfitError("no response provided")
+    if strict and response.get("uid", "") != uid:
+        raise _MisfitError(f"expected response.uid={go_quote(uid)}, got {go_quote(response.get('uid', ''))}")
+    result = response.get("result") or {}
+    if result.get("status") != "Success":
+        raise _MisfitError(result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'")
+    return response.get("convertedObjects") or []
+
+
+def _group_version(api_version: str) -> str:
+    """As Go prints it in a GroupVersionKind."""
+    return api_version if "/" in api_version else f"/{api_version}"
+
+
+def _object_in(value: Any) -> Object:
+    """A converted object. Raises StatusError 500 for what is none."""
+    if value is None:
+        raise _failure("unexpected end of JSON input")
+    if not isinstance(value, dict):
+        names = {str: "string", list: "array", bool: "bool"}
+        found = names.get(type(value), "number")
+        raise _failure(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    if not kind or not isinstance(kind, str) or (isinstance(api_version, str) and api_version.count("/") > 1):
+        raise _failure(f"Object 'Kind' is missing in '{json.dumps(value).decode()}'")
+    return value
+
+
+def _check_type(obj: Object, found: Object, wanted: str, about: str) -> None:
+    """Raises StatusError 500 if it is not the kind and version that was asked for."""
+    api_version = found.get("apiVersion")
+    api_version = api_version if isinstance(api_version, str) else ""
+    for what, expected, received in (("groupVersion", wanted, api_version), ("kind", obj["kind"], found["kind"])):
+        if expected != received:
+            said = f"invalid {what} (expected {expected}, received {received})"
+            raise _failure(f"{about} returned invalid object at index 0: {said}")
+
+
+def _check_identity(obj: Object, found: Object) -> None:
+    """Raises _MisfitError if it is another object."""
+    for name in _CHECKED:
+        expected, received = _text(obj, name), _text(found, name)
+        if expected != received:
+            raise _MisfitError(f"must have the same {'UID' if name == 'uid' else name}: {expected} != {received}")
+
+
+def _text(obj: Object, name: str) -> str:
+    metadata = obj.get("metadata")
+    value = metadata.get(name) if isinstance(metadata, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _metadata(obj: Object, found: Object) -> Object:
+    """The metadata as it was, with the labels and annotations that the webhook gives. Raises _MisfitError."""
+    if "metadata" not in found:
+        raise _MisfitError("missing metadata in converted object")
+    given = found["metadata"]
+    if not isinstance(given, dict):
+        raise _MisfitError(f"invalid metadata of type {go_type(given)} in converted object")
+    metadata = dict(obj.get("metadata") or {})
+    for name, (validate, path) in _FREE.items():
+        texts = given.get(name)
+        if texts is None:
+            metadata.pop(name, None)
+            continue
+        _check_texts(name, texts)
+        errors = validate(texts, path) if texts != metadata.get(name) else []
+        if errors:
+            raise _MisfitError(aggregate(errors))
+        metadata[name] = texts
+    return metadata
+
+
+def _check_texts(name: str, texts: Any) -> None:
+    if not isinstance(texts, dict):
+        raise _MisfitError(f"invalid metadata.{name} of type {go_type(texts)} in converted object")
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise _MisfitError(f"metadata.{name}[{key}] must be a string, but is {go_type(text)} in converted object")
+

@@ -1,0 +1,205 @@
+"""Calls a webhook as kube-apiserver's REST client does, and reads the review that it answers with.
+
+Specified by: k8s.io/apiserver/pkg/util/webhook/client.go; k8s.io/client-go/rest/request.go (transformResponse, Into);
+k8s.io/apimachinery/pkg/api/errors (NewGenericServerResponse).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fakekube.codecs import json, yaml
+from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.errors.field import go_quote
+from fakekube.resources.services import Services
+from fakekube.resources.webhook_calls import CallError, CallTimeoutError
+from fakekube.resources.webhooks import SERVICE_PORT
+from fakekube.schema import decode as schema_decode
+from fakekube.schema.builtin import builtins
+from fakekube.webhooks.services import resolve
+from fakekube.webhooks.transport import Answer, Endpoint, post
+
+__all__ = ["Caller"]
+
+Object = dict[str, Any]
+
+#: How long the client waits whatever a webhook is allowed (seconds).
+_CLIENT_TIMEOUT = 30.0
+
+#: How much of an answer is told in a message (bytes).
+_TOLD = 2048
+
+#: What the client makes of a status code; what is not here is told with the text of the answer.
+_MESSAGES = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+_HEAD = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+
+#: The scheme of the client has the name of the line of Go that makes it.
+_SCHEME = "pkg/runtime/scheme.go:111"
+
+#: What such a scheme knows of the core group, beside the versions of the review.
+_META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
+
+
+class Caller:
+    """Calls webhooks for one cluster; see `resources.webhook_calls.Call`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
+        """See `resources.webhook_calls.Call`."""
+        allowed = min(timeout, _CLIENT_TIMEOUT)
+        endpoint = self._endpoint(client_config, timeout)
+        try:
+            answer = post(endpoint, json.dumps(review) + b"\n", allowed)
+        except CallTimeoutError as error:
+            if timeout < _CLIENT_TIMEOUT or "Client.Timeout" in str(error):
+                raise
+            raise CallTimeoutError(f"{error} (Client.Timeout exceeded while awaiting headers)") from None
+        return _review_in(answer, review["apiVersion"], review["kind"])
+
+    def _endpoint(self, client_config: Mapping[str, Any], timeout: float) -> Endpoint:
+        bundle = b64decode(client_config.get("caBundle") or "")
+        authorities = bundle if bundle.strip() else b""
+        query = f"?timeout={timeout:g}s"
+        service = client_config.get("service")
+        if service is None:
+            parts = urlsplit(client_config["url"])
+            return Endpoint(f"{parts.scheme}://{parts.netloc}{_clean(parts.path)}{query}", None, authorities)
+        namespace, name, port = service["namespace"], service["name"], service.get("port") or SERVICE_PORT
+        url = f"https://{name}.{namespace}.svc:{port}{_clean(service.get('path') or '')}{query}"
+        try:
+            return Endpoint(url, resolve(self._services, namespace, name, port), authorities)
+        except CallError as error:
+            raise CallError(f"Post {go_quote(url)}: {error}") from None
+
+
+def _clean(path: str) -> str:
+    cleaned = posixpath.normpath(f"/{path}")
+    return re.sub(r"^/+", "/", cleaned)
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def _review_in(answer: Answer, api_version: str, kind: str) -> Object:
+    """The review in an answer. Raises CallError."""
+    media_type = _media_type(answer)
+    if not 200 <= answer.status <= 206:
+        raise CallError(_told_status(answer, media_type) or _message(answer, media_type))
+    if not answer.body:
+        content_type = answer.headers.get("content-type") or "application/json"
+        raise CallError(f"0-length response with status code: {answer.status} and content type: {content_type}")
+    return _decoded(answer.body, api_version, kind)
+
+
+def _media_type(answer: Answer) -> str:
+    content_type = answer.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not content_type:
+        return ""
+    if not media_type or media_type.startswith("/"):
+        raise CallError("Internal error occurred: mime: no media type")
+    return media_type
+
+
+def _message(answer: Answer, media_type: str) -> str:
+    """What the client says of a status code that is none of success."""
+    status, text = answer.status, "unknown"
+    if not media_type or media_type.startswith("text/"):
+        text = answer.body[:_TOLD].decode(errors="replace").strip()
+    if status in _MESSAGES:
+        return _MESSAGES[status]
+    if status in (403, 415):
+        return text
+    if status == 406:
+        unable = "the server was unable to respond with a content type that the client supports"
+        return unable if text in ("", "unknown") else text
+    if status >= 500:
+        return f"an error on the server ({go_quote(text)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
+
+
+def _told_status(answer: Answer, media_type: str) -> str:
+    """The message of a Status that tells of a failure; its version may be missing."""
+    if not answer.body:
+        return ""
+    try:
+        value = _parsed(answer.body)
+    except CallError:
+        return ""
+    if not isinstance(value, dict) or value.get("kind") != "Status" or value.get("apiVersion") not in (None, "", "v1"):
+        return ""
+    return str(value.get("message", "")) if value.get("status") == "Failure" else ""
+
+
+def _parsed(body: bytes) -> Any:
+    """JSON, or else YAML, whatever the answer says that it is. Raises CallError."""
+    try:
+        value, _ = json.loads(body)
+    except CodecError as error:
+        if body.lstrip()[:1] in (b"{", b"["):
+            raise CallError(f"couldn't get version/kind; json parse error: {error}") from None
+        try:
+            value, _ = yaml.loads(body)
+        except CodecError as problem:
+            raise CallError(f"couldn't get version/kind; json parse error: {problem}") from None
+    return value
+
+
+def _decoded(body: bytes, api_version: str, kind: str) -> Object:
+    """The review in a body, by the type of the kind that was asked for; it says itself what it is. Raises CallError."""
+    value = _parsed(body)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        names = {str: "string", list: "array", bool: "bool"}
+        found = names.get(type(value), "number")
+        said = f"json: cannot unmarshal {found} into Go value of type {_HEAD}"
+        raise CallError(f"couldn't get version/kind; json parse error: {said}")
+    _check_kind(value, api_version, kind)
+    group, _, version = api_version.rpartition("/")
+    type_ = builtins().kind_type(group, version, kind)
+    assert type_ is not None
+    try:
+        decoded: Object = schema_decode.decode(type_, value)
+    except schema_decode.DecodeError as error:
+        raise CallError(str(error)) from None
+    return decoded
+
+
+def _check_kind(value: Object, api_version: str, kind: str) -> None:
+    """What claims to be something else cannot become what was asked for; what claims nothing is taken for it."""
+    claimed, claimed_version = value.get("kind") or kind, value.get("apiVersion") or api_version
+    if (claimed, claimed_version) == (kind, api_version):
+        return
+    group = api_version.rpartition("/")[0]
+    claimed_group, _, short = str(claimed_version).rpartition("/")
+    known = short in ("v1", "v1beta1") and (
+        (claimed_group == group and claimed in (kind, *_KINDS_BESIDE.get(group, ())))
+        or (not claimed_group and claimed in _META_KINDS)
+    )
+    if known:
+        wanted = api_version.rpartition("/")[2]
+        raise CallError(f"converting ({short}.{claimed}) to ({wanted}.{kind}): unknown conversion")
+    place = f"version {go_quote(claimed_version)} in scheme {go_quote(_SCHEME)}"
+    raise CallError(f"no kind {go_quote(claimed)} is registered for {place}")
+
+
+_KINDS_BESIDE = {"apiextensions.k8s.io": ("CustomResourceDefinition", "CustomResourceDefinitionList")}

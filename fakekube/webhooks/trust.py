@@ -1,0 +1,172 @@
+"""Whom a call trusts: TLS as Go's crypto/tls verifies it, and its words when it does not.
+
+OpenSSL builds and checks the chain; the name is checked here, by Go's rules. Only when something is wrong is the
+certificate fetched once more without verification, to say what it is.
+
+Specified by: crypto/x509 (Certificate.Verify, VerifyHostname) and crypto/tls of Go; k8s.io/client-go/transport.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import ssl
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+__all__ = ["UntrustedError", "connected"]
+
+_FAILED = "tls: failed to verify certificate: x509: "
+_NO_TLS = "tls: first record does not look like a TLS handshake"
+_HTTP = "http: server gave HTTP response to HTTPS client"
+
+
+class UntrustedError(Exception):
+    """No TLS connection; says why in Go's words."""
+
+
+def connected(plain: socket.socket, name: str, authorities: bytes) -> ssl.SSLSocket:
+    """A TLS connection over a socket that is connected, which it takes over. Its timeout is the socket's.
+
+    Args:
+        name: of the server, a DNS name or an IP address.
+        authorities: PEM; empty for those of the system.
+
+    Raises:
+        UntrustedError: the server's certificate is not to be trusted, or it does not speak TLS.
+        OSError: the connection broke, or took too long.
+    """
+    peer = plain.getpeername()
+    try:
+        secure = _context(authorities).wrap_socket(plain, server_hostname=name)
+    except ssl.SSLCertVerificationError:
+        raise UntrustedError(_explained(peer, plain.gettimeout(), name, authorities)) from None
+    except ssl.SSLEOFError:
+        raise ConnectionAbortedError from None
+    except ssl.SSLError as error:
+        raise UntrustedError(_without_tls(peer, plain.gettimeout(), error)) from None
+    problem = _wrong_name(_leaf(secure), name)
+    if problem:
+        secure.close()
+        raise UntrustedError(_FAILED + problem)
+    return secure
+
+
+@lru_cache(maxsize=64)
+def _context(authorities: bytes, *, verifies: bool = True) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not verifies:
+        context.verify_mode = ssl.CERT_NONE
+    elif authorities:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # Go takes whatever stands in a bundle for an authority
+        context.load_verify_locations(cadata=authorities.decode("ascii", errors="replace"))
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _leaf(secure: ssl.SSLSocket) -> x509.Certificate:
+    der = secure.getpeercert(binary_form=True)
+    assert der is not None
+    return x509.load_der_x509_certificate(der)
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def _explained(peer: tuple[str, int], timeout: float | None, name: str, authorities: bytes) -> str:
+    """What Go says of the certificate that a server shows: its dates first, then its names, then who has issued it."""
+    with socket.create_connection(peer[:2], timeout) as plain, _context(b"", verifies=False).wrap_socket(
+        plain, server_hostname=name
+    ) as secure:
+        leaf = _leaf(secure)
+    return _FAILED + (_wrong_time(leaf) or _wrong_name(leaf, name) or _unknown_issuer(leaf, authorities))
+
+
+def _wrong_time(leaf: x509.Certificate) -> str:
+    now, begins, ends = datetime.now(UTC), leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    said = f"certificate has expired or is not yet valid: current time {_time(now)} is "
+    if now < begins:
+        return f"{said}before {_time(begins)}"
+    return f"{said}after {_time(ends)}" if now > ends else ""
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _wrong_name(leaf: x509.Certificate, name: str) -> str:
+    """Go looks at the alternative names only; the common name is just worth a hint."""
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        names = None
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return _wrong_dns_name(leaf, names, name)
+    addresses = names.get_values_for_type(x509.IPAddress) if names else []
+    if address in addresses:
+        return ""
+    if not addresses:
+        return f"cannot validate certificate for {name} because it doesn't contain any IP SANs"
+    return f"certificate is valid for {', '.join(map(str, addresses))}, not {name}"
+
+
+def _wrong_dns_name(leaf: x509.Certificate, names: x509.SubjectAlternativeName | None, name: str) -> str:
+    valid = names.get_values_for_type(x509.DNSName) if names else []
+    if any(_matches(pattern, name) for pattern in valid):
+        return ""
+    common = leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if names is None and common and _matches(str(common[0].value), name):
+        return "certificate relies on legacy Common Name field, use SANs instead"
+    if not valid:
+        return f"certificate is not valid for any names, but wanted to match {name}"
+    return f"certificate is valid for {', '.join(valid)}, not {name}"
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """A star stands for the whole first label."""
+    wanted, labels = pattern.lower().split("."), name.lower().rstrip(".").split(".")
+    if len(wanted) != len(labels):
+        return False
+    return wanted[1:] == labels[1:] and (wanted[0] == labels[0] or (wanted[0] == "*" and len(labels) > 1))
+
+
+def _unknown_issuer(leaf: x509.Certificate, authorities: bytes) -> str:
+    """An authority that has the issuer's name but not its key is told of."""
+    said = "certificate signed by unknown authority"
+    for authority in x509.load_pem_x509_certificates(authorities) if authorities else ():
+        if authority.subject != leaf.issuer:
+            continue
+        try:
+            leaf.verify_directly_issued_by(authority)
+        except (InvalidSignature, ValueError, TypeError):
+            is_rsa = isinstance(authority.public_key(), rsa.RSAPublicKey)
+            hint = "crypto/rsa: verification error" if is_rsa else "x509: ECDSA verification failure"
+            common = authority.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            name = str(common[0].value) if common else f"serial:{authority.serial_number}"
+            return f'{said} (possibly because of "{hint}" while trying to verify candidate authority certificate "{name}")'
+    return said
+
+
+def _without_tls(peer: tuple[str, int], timeout: float | None, error: ssl.SSLError) -> str:
+    """A server that does not speak TLS, or not as we do."""
+    if error.reason and "ALERT" in error.reason:
+        alert = error.reason.rpartition("ALERT_")[2].replace("_", " ").lower()
+        return f"remote error: tls: {alert}"
+    sent = ssl.MemoryBIO()
+    hello = _context(b"", verifies=False).wrap_bio(ssl.MemoryBIO(), sent)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    with socket.create_connection(peer[:2], timeout) as plain:
+        plain.sendall(sent.read())
+        return _HTTP if plain.recv(5) == b"HTTP/" else _NO_TLS
