@@ -11,9 +11,9 @@ capmanagers.go, conflict.go).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fakekube.errors.field import go_quote
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
@@ -36,8 +36,7 @@ class EntryError(ValueError):
     """Entries that nobody could have written but by hand."""
 
 
-@dataclass(slots=True, frozen=True)
-class Manager:
+class Manager(NamedTuple):
     """Who owns fields. `api_version` is empty for appliers, who are the same in every version."""
 
     name: str
@@ -70,15 +69,14 @@ class Manager:
         return f"{text} using {self.api_version}" if self.operation == UPDATE else text
 
 
-@dataclass(slots=True, frozen=True)
-class Owned:
+class Owned(NamedTuple):
     """What a manager owns, and the version in which the paths are to be read."""
 
     fields: FieldSet
     api_version: str
 
     def with_fields(self, fields: FieldSet) -> Owned:
-        return self if fields is self.fields else replace(self, fields=fields)
+        return self if fields is self.fields else Owned(fields, self.api_version)
 
 
 @dataclass(slots=True)
@@ -90,6 +88,8 @@ class Managed:
 
     def capped(self) -> Managed:
         """The same with no more than ten update managers: the oldest of a version are joined."""
+        if len(self.owners) <= MAX_UPDATE_MANAGERS:
+            return self
         updaters = [manager for manager in self.owners if manager.operation == UPDATE]
         if len(updaters) <= MAX_UPDATE_MANAGERS:
             return self
@@ -146,9 +146,9 @@ def decode(entries: Any) -> Managed:
 
 
 def _decode_fields(fields: Any) -> FieldSet:
-    known = _trees.get(json_text(fields))
-    if known is not None:
-        return FieldSet(known)
+    shared = _by_identity.get(id(fields)) or _by_text.get(json_text(fields))
+    if shared is not None:
+        return shared.fields
     try:
         return FieldSet.from_json(fields)
     except FieldSetError as error:
@@ -164,23 +164,22 @@ def encode(managed: Managed, *, sorted_keys: bool = False) -> list[dict[str, Any
         _encode(manager, owned, managed.times.get(manager), sorted_keys)
         for manager, owned in managed.owners.items()
     ]
-    entries.sort(key=_entry_order)
+    if len(entries) > 1:
+        entries.sort(key=_entry_order)
     return entries
 
 
 def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool) -> dict[str, Any]:
-    tree = owned.fields.tree
-    entry: dict[str, Any] = {
-        "manager": manager.name,
-        "operation": manager.operation,
-        "apiVersion": owned.api_version,
-        "time": time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": _shared(_sorted_tree(tree) if sorted_keys else tree, tree),
-        "subresource": manager.subresource,
-    }
-    names = sorted(entry) if sorted_keys else entry
-    return {name: entry[name] for name in names if entry[name] or name == "fieldsV1"}
+    entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
+    entry["operation"] = manager.operation
+    entry["apiVersion"] = owned.api_version
+    if time:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = _written(owned.fields, sorted_keys)
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return {name: entry[name] for name in sorted(entry)} if sorted_keys else entry
 
 
 def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -192,24 +191,35 @@ def _sorted_tree(tree: Tree) -> Tree:
     return {element: _sorted_tree(tree[element]) for element in sorted(tree)}
 
 
-#: Trees that this module has written: by their JSON, the tree in canonical order. What is found here need not
-#: be checked when it comes back, and objects of one make share their trees.
-_trees: dict[str, Tree] = {}
-_MAX_TREES: Final = 4096
+class _Shared(NamedTuple):
+    """A set that this module has written: objects of one make share it, and it need not be read again."""
+
+    written: Tree
+    fields: FieldSet
 
 
-def _shared(written: Tree, tree: Tree) -> Tree:
-    """The tree to be written; one that was written before stands for its equals if it is in canonical order.
-    """
+#: By the identity of the tree that was written (which lives as long as it is in here), and by its JSON.
+_by_identity: dict[int, _Shared] = {}
+_by_text: dict[str, _Shared] = {}
+_MAX_SHARED: Final = 4096
+
+
+def _written(fields: FieldSet, sorted_keys: bool) -> Tree:
+    """The tree to be written; one that was written before stands for its equals."""
+    shared = _by_identity.get(id(fields.tree))
+    if shared is not None and not sorted_keys:
+        return shared.written
+    written = _sorted_tree(fields.tree) if sorted_keys else fields.tree
     text = json_text(written)
-    known = _trees.get(text)
-    if known is None:
-        if len(_trees) >= _MAX_TREES:
-            del _trees[next(iter(_trees))]
-        _trees[text] = known = tree
-    return known if written is tree else written
+    shared = _by_text.get(text)
+    if shared is None:
+        if len(_by_text) >= _MAX_SHARED:
+            _by_text.clear()
+            _by_identity.clear()
+        shared = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
+    return shared.written
 
 
 def format_time(now: datetime) -> str:
     """A UTC time as entries have it."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{now.replace(tzinfo=None).isoformat(timespec='seconds')}Z"

@@ -18,7 +18,7 @@ from typing import Any, Final
 from fakekube.patch.apply.elements import SELF, ElementError, Path, canonical, order
 
 __all__ = [
-    "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member",
+    "EMPTY", "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member",
     "joined", "level_in_order", "ordered", "union",
 ]
 
@@ -61,17 +61,26 @@ class FieldSet:
         return cls(ordered(tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
+        if not self.tree or not other.tree:
+            return self if self.tree else other
         return FieldSet(union(self.tree, other.tree))
 
     def __and__(self, other: FieldSet) -> FieldSet:
+        if not self.tree or not other.tree:
+            return EMPTY
         return FieldSet(intersection(self.tree, other.tree))
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        return FieldSet(difference(self.tree, other.tree))
+        if not self.tree or not other.tree:
+            return self
+        return self._with(difference(self.tree, other.tree))
 
     def without(self, other: FieldSet) -> FieldSet:
         """The difference in which a member of `other` takes away all that is below it, too."""
-        return FieldSet(recursive_difference(self.tree, other.tree))
+        return self._with(recursive_difference(self.tree, other.tree))
+
+    def _with(self, tree: Tree) -> FieldSet:
+        return self if tree is self.tree else FieldSet(tree)
 
     def leaves(self) -> FieldSet:
         """The members without children."""
@@ -109,6 +118,9 @@ class FieldSet:
 
     def __repr__(self) -> str:
         return f"FieldSet({self.tree!r})"
+
+
+EMPTY: Final = FieldSet()
 
 
 def _insert(tree: Tree, path: Path) -> None:

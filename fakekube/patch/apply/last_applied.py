@@ -57,7 +57,7 @@ def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
         difference = configuration.check().compare(live)
     except TypingError:
         return None
-    return configuration.field_set() - difference.modified - difference.added - difference.removed
+    return configuration.field_set() - difference.changed - difference.removed
 
 
 def with_annotation(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:

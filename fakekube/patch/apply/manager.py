@@ -195,8 +195,8 @@ class FieldManager:
         except EntryError as error:
             raise uninterpreted(f"failed to decode managed fields: {error}") from None
         base = live if live is not None else self._empty
-        if not managed.owners:
-            managed = self._before_first_apply(base, managed, now)
+        if live is not None and not managed.owners:
+            managed = self._before_first_apply(live, managed, now)
         result, managed = self._applied(base, applied, managed, manager=manager, force=force, now=now)
         if manager == last_applied.KUBECTL:
             result = last_applied.with_annotation(result, applied)

@@ -17,13 +17,12 @@ Specified by: sigs.k8s.io/structured-merge-diff/merge (update.go), whose order o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fakekube.patch.apply.atoms import Atom, Typing, TypingError, is_same
 from fakekube.patch.apply.elements import Path
 from fakekube.patch.apply.entries import Manager, Owned
-from fakekube.patch.apply.fields import LEAF, FieldSet, Tree
+from fakekube.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree
 
 __all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
 
@@ -54,8 +53,7 @@ class Conflicts(Exception):
         return Conflicts({manager: fields for manager, fields in left.items() if fields})
 
 
-@dataclass(slots=True, frozen=True)
-class Typed:
+class Typed(NamedTuple):
     """An object, the version it is in, and the atom of its kind."""
 
     value: Any
@@ -88,31 +86,25 @@ class Typed:
         return self._with(self.atom.extract(self.value, fields.tree))
 
     def compare(self, new: Typed) -> Comparison:
-        found = self.atom.compare(self.value, new.value)
-        return Comparison(*(FieldSet(tree or LEAF) for tree in found))
+        removed, modified, added = (FieldSet(tree) if tree else EMPTY for tree in self.atom.compare(self.value, new.value))
+        return Comparison(removed, modified | added)
 
     def _with(self, value: Any) -> Typed:
-        return self if value is self.value else replace(self, value=value)
+        return self if value is self.value else Typed(value, self.api_version, self.atom)
 
 
 Convert = Callable[[Typed, str], Typed]
 """An object in another version. Raises UnknownVersion, or TypingError if it does not fit its type there."""
 
 
-@dataclass(slots=True, frozen=True)
-class Comparison:
-    """What a change has removed, modified and added."""
+class Comparison(NamedTuple):
+    """What a change has removed, and what it has modified or added."""
 
     removed: FieldSet
-    modified: FieldSet
-    added: FieldSet
-
-    @property
-    def changed(self) -> FieldSet:
-        return self.modified | self.added
+    changed: FieldSet
 
     def filtered(self, keep: Filter | None) -> Comparison:
-        return self if keep is None else Comparison(keep(self.removed), keep(self.modified), keep(self.added))
+        return self if keep is None else Comparison(keep(self.removed), keep(self.changed))
 
 
 class Updater:
@@ -128,14 +120,12 @@ class Updater:
     def update(self, live: Typed, new: Typed, owners: Owners, manager: Manager) -> dict[Manager, Owned]:
         """The owners after `manager` has changed the object from `live` to `new`."""
         owners = self._reconciled(live, owners)
-        result, comparison = self._transferred(live, new, owners, manager, force=True)
-        known = result.get(manager)
+        comparison = self._compared(live, new)
+        result = self._transferred(live, new, owners, manager, comparison, force=True)
         fields = comparison.changed
+        known = result.pop(manager, None)
         if known is not None:
-            fields = known.fields - comparison.removed | fields
-        keep = self._filters.get(new.api_version)
-        fields = keep(fields) if keep is not None else fields
-        result.pop(manager, None)
+            fields = self._filtered(known.fields - comparison.removed | fields, new.api_version)
         if fields:
             result[manager] = Owned(fields, new.api_version)
         return result
@@ -150,9 +140,7 @@ class Updater:
         owners = self._reconciled(live, owners)
         merged = live.merge(applied)
         last = owners.get(manager)
-        fields = applied.field_set()
-        keep = self._filters.get(applied.api_version)
-        fields = keep(fields) if keep is not None else fields
+        fields = self._filtered(applied.field_set(), applied.api_version)
         owners = {**owners, manager: Owned(fields, applied.api_version)}
         try:
             new = self._pruned(merged, owners, manager, last)
@@ -160,43 +148,49 @@ class Updater:
             raise TypingError(f"failed to prune fields: {error}") from None
         if new is not merged and is_same(live.value, new.value):
             new = live
-        result, _ = self._transferred(live, new, owners, manager, force=force)
-        return new, result
+        if new is live or owners.keys() == {manager}:  # nobody loses anything
+            return new, {owner: owned for owner, owned in owners.items() if owned.fields}
+        return new, self._transferred(live, new, owners, manager, self._compared(live, new), force=force)
 
     def _transferred(
-        self, live: Typed, new: Typed, owners: Owners, manager: Manager, *, force: bool
-    ) -> tuple[dict[Manager, Owned], Comparison]:
-        """The owners without what others lose by the change."""
-        comparisons = {new.api_version: live.compare(new).filtered(self._filters.get(new.api_version))}
+        self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
+    ) -> dict[Manager, Owned]:
+        """The owners without what others lose by the change; `comparison` is what it looks like in its version."""
+        comparisons: dict[str, Comparison | None] = {new.api_version: comparison}
         result: dict[Manager, Owned] = {}
         conflicts: dict[Manager, FieldSet] = {}
         for owner, owned in owners.items():
             if owner == manager:
                 result[owner] = owned
                 continue
-            comparison = self._comparison_in(owned.api_version, live, new, comparisons)
-            if comparison is None:
+            if owned.api_version not in comparisons:
+                comparisons[owned.api_version] = self._compared_in(owned.api_version, live, new)
+            seen = comparisons[owned.api_version]
+            if seen is None:
                 continue
-            taken = owned.fields & comparison.changed
+            taken = owned.fields & seen.changed
             if taken:
                 conflicts[owner] = taken
-            result[owner] = owned.with_fields(owned.fields - taken - comparison.removed)
+            result[owner] = owned.with_fields(owned.fields - taken - seen.removed)
         if conflicts and not force:
             raise Conflicts(conflicts)
-        return {owner: owned for owner, owned in result.items() if owned.fields}, comparisons[new.api_version]
+        return {owner: owned for owner, owned in result.items() if owned.fields}
 
-    def _comparison_in(
-        self, version: str, live: Typed, new: Typed, comparisons: dict[str, Comparison]
-    ) -> Comparison | None:
+    def _filtered(self, fields: FieldSet, version: str) -> FieldSet:
+        keep = self._filters.get(version)
+        return fields if keep is None else keep(fields)
+
+    def _compared(self, live: Typed, new: Typed) -> Comparison:
+        return live.compare(new).filtered(self._filters.get(new.api_version))
+
+    def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
         """The change as it looks in another version; None if there is no such version."""
-        if version not in comparisons:
-            try:
-                before = self._converted(live, version, "failed to convert old object")
-                after = self._converted(new, version, "failed to convert new object")
-            except UnknownVersion:
-                return None
-            comparisons[version] = before.compare(after).filtered(self._filters.get(version))
-        return comparisons[version]
+        try:
+            before = self._converted(live, version, "failed to convert old object")
+            after = self._converted(new, version, "failed to convert new object")
+        except UnknownVersion:
+            return None
+        return self._compared(before, after)
 
     def _at(self, version: str, typed: Typed) -> Typed:
         return typed if typed.api_version == version else self._convert(typed, version)
