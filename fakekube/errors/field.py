@@ -93,6 +93,11 @@ def _printed(value: Any) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return repr(value)
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    """As JSON: so are enumerations told, whose types are no plain strings to Go."""
     text = json_text(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -111,7 +116,8 @@ class FieldError:
         """The message without the path: what the cause of a Status says."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            text = f"{text}: {_printed(self.value)}"
+            printed = _json if self.type is FieldErrorType.NOT_SUPPORTED else _printed
+            text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     @property

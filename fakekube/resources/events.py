@@ -22,17 +22,24 @@ from fakekube.resources.strategy import Object, Strategy, WriteContext
 
 __all__ = ["EventStrategy", "from_storage", "to_storage"]
 
-#: events.k8s.io name → core name.
-_RENAMED = {
-    "regarding": "involvedObject",
-    "note": "message",
+#: events.k8s.io name → core name, in the order in which the new group prints them.
+_STORED_NAMES = {
+    "metadata": "metadata",
+    "eventTime": "eventTime",
+    "series": "series",
     "reportingController": "reportingComponent",
+    "reportingInstance": "reportingInstance",
+    "action": "action",
+    "reason": "reason",
+    "regarding": "involvedObject",
+    "related": "related",
+    "note": "message",
+    "type": "type",
     "deprecatedSource": "source",
     "deprecatedFirstTimestamp": "firstTimestamp",
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_RENAMED_BACK = {stored: served for served, stored in _RENAMED.items()}
 
 TEXT_LIMIT = 128
 NOTE_LIMIT = 1024
@@ -40,12 +47,12 @@ NOTE_LIMIT = 1024
 
 def to_storage(obj: Object) -> Object:
     """An event of events.k8s.io/v1 in the shape of core/v1."""
-    return {_RENAMED.get(name, name): value for name, value in obj.items()}
+    return {_STORED_NAMES[name]: value for name, value in obj.items()}
 
 
 def from_storage(obj: Object) -> Object:
     """A stored event as events.k8s.io/v1 shows it, which leaves out what is empty."""
-    return {_RENAMED_BACK.get(name, name): value for name, value in obj.items() if value != ""}
+    return {served: obj[name] for served, name in _STORED_NAMES.items() if obj.get(name, "") != ""}
 
 
 class EventStrategy(Strategy):

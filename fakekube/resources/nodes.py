@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote, invalid, required
+from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote, internal, invalid, required
 from fakekube.resources import addresses, names
 from fakekube.resources.checks import label_name, positive
 from fakekube.resources.internal import as_internal
@@ -24,6 +24,7 @@ from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.status import StatusStrategy, keep
 from fakekube.resources.strategy import Object, WriteContext
 from fakekube.resources.tolerations import taint_effect
+from fakekube.schema.strings import bytes_of
 
 __all__ = ["STATUS", "NodeStrategy"]
 
@@ -44,7 +45,7 @@ class NodeStrategy(Revalidated):
     def default(self, obj: Object) -> None:
         _match_pod_cidrs(obj.get("spec") or {})
         status = obj.get("status") or {}
-        if "capacity" in status and status.get("allocatable") is None:
+        if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
@@ -145,7 +146,7 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
 
 
 def _problem(text: str) -> str:
-    return object_problem(text.encode())
+    return object_problem(bytes_of(text))
 
 
 def _avoid_pods(text: str) -> list[FieldError]:
@@ -223,12 +224,12 @@ def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     if len(cidrs) < 2:
         return errors
     networks = [addresses.parse_cidr(cidr) for cidr in cidrs]
-    wrong = next((cidr for cidr, network in zip(cidrs, networks, strict=True) if network is None), None)
-    if wrong is not None:
-        text = f"invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{cidrs.index(wrong)}]"
-        errors.append(FieldError(FieldErrorType.INTERNAL, path, detail=text))
+    if None in networks:
+        index = networks.index(None)
+        problem = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {cidrs[index]})"
+        errors.append(internal(path, f"invalid PodCIDRs. failed to check with dual stack with error:{problem}"))
     families = {network.network.version for network in networks if network}
-    if len(families) < 2 or len(cidrs) > 2:
+    if None in networks or len(families) < 2 or len(cidrs) > 2:
         errors.append(invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
     return errors
 

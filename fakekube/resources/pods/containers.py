@@ -119,7 +119,7 @@ def ephemeral_containers(
         seen.add(name)
         if target and target not in other_names:
             errors.append(not_found(f"{where}.targetContainerName", target))
-        wrong = [field for field in NOT_EPHEMERAL if item.get(field) not in (None, "")]
+        wrong = [field for field in NOT_EPHEMERAL if item.get(field) is not None]
         if not item.get("resources") and "resources" in wrong:
             wrong.remove("resources")  # the only one that is no pointer and no list
         wrong += [

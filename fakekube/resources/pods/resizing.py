@@ -9,7 +9,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
 from fakekube.resources.pods.annotations import MIRROR
 from fakekube.resources.pods.quality import quality_of_service
-from fakekube.resources.pods.walking import is_sidecar
+from fakekube.resources.pods.walking import NOWHERE, is_sidecar
 
 Part = dict[str, Any]
 
@@ -54,9 +54,9 @@ def _move(target: Part, source: Part, field: str) -> None:
 def refusal(old: Part) -> FieldError | None:
     """Why this pod cannot be resized whatever the change is."""
     if MIRROR in (old["metadata"].get("annotations") or {}):
-        return forbidden("", "static pods cannot be resized")
+        return forbidden(NOWHERE, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
-        return forbidden("", "windows pods cannot be resized")
+        return forbidden(NOWHERE, "windows pods cannot be resized")
     return None
 
 

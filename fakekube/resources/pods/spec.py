@@ -18,7 +18,7 @@ from fakekube.resources.pods.mounts import file_key_volumes
 from fakekube.resources.pods.pod_resources import pod_resources
 from fakekube.resources.pods.tolerance import Tolerance
 from fakekube.resources.pods.volumes import volumes
-from fakekube.resources.pods.walking import containers_with_paths
+from fakekube.resources.pods.walking import NOWHERE, containers_with_paths
 from fakekube.resources.resource_lists import container_resource_name, requirements
 from fakekube.resources.tolerations import tolerations
 
@@ -174,7 +174,7 @@ def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> li
     mirrored = MIRROR in ((meta or {}).get("annotations") or {})
     for index, claim in enumerate(claims):
         if mirrored:
-            errors.append(forbidden("", "static pods do not support resource claims"))
+            errors.append(forbidden(NOWHERE, "static pods do not support resource claims"))
         else:
             errors += _resource_claim(claim, seen, f"{path}[{index}]")
     return errors

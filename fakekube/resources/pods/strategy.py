@@ -30,7 +30,7 @@ from fakekube.resources.pods.resizing import keep_all_but_resources, refusal, va
 from fakekube.resources.pods.security import apparmor_profile
 from fakekube.resources.pods.spec import validate_pod_spec
 from fakekube.resources.pods.tolerance import NEW_POD, Tolerance, for_update, pod_affinity_terms
-from fakekube.resources.pods.walking import containers
+from fakekube.resources.pods.walking import NOWHERE, containers
 from fakekube.resources.pods.warnings import pod_warnings
 from fakekube.resources.statuses import keep_all_but, keep_metadata, restore
 from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
@@ -53,10 +53,13 @@ class PodStrategy(Strategy):
         settle_addresses(obj.get("status") or {})
         drop_old_annotations(obj["metadata"])
 
+    def reset_status(self, obj: Object) -> None:
+        """A quality of service that is told is believed."""
+        quality = (obj.get("status") or {}).get("qosClass") or quality_of_service(obj["spec"])
+        obj["status"] = {"phase": "Pending", "qosClass": quality}
+
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        spec, meta = obj["spec"], obj["metadata"]
-        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
-        obj["status"] = status
+        spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
         drop_disabled_fields(spec, None)
         if spec.get("schedulingGates"):
             status["conditions"] = [_gated(context)]
@@ -80,8 +83,9 @@ class PodStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         tolerance = _tolerance(old)
         errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
-        spec = part_as_stored(context, obj, old)
-        return errors + updating.validate_spec_update(spec, old["spec"], tolerance)
+        return errors + updating.validate_spec_update(
+            obj["spec"], old["spec"], tolerance, lambda spec: part_as_stored(context, {**obj, "spec": spec}, old)
+        )
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if old is not None:
@@ -259,24 +263,29 @@ class EphemeralContainersStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         if MIRROR in (old["metadata"].get("annotations") or {}):
-            return [forbidden("", "static pods do not support ephemeral containers")]
+            return [forbidden(NOWHERE, "static pods do not support ephemeral containers")]
         tolerance = _tolerance(old)
         errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
-        spec = part_as_stored(context, obj, old)
-        now = {container.get("name"): container for container in spec.get("ephemeralContainers") or ()}
-        for container in old["spec"].get("ephemeralContainers") or ():
-            errors += _unchanged(container, now.get(container.get("name")))
+        before = old["spec"].get("ephemeralContainers") or ()
+        if not before:
+            return errors
+        stored = {item.get("name"): item for item in part_as_stored(context, obj, old).get("ephemeralContainers") or ()}
+        sent = {item.get("name"): item for item in obj["spec"].get("ephemeralContainers") or ()}
+        for container in before:
+            name = container.get("name")
+            errors += _unchanged(container, stored.get(name), sent.get(name))
         return errors
 
 
-def _unchanged(old: dict[str, Any], new: dict[str, Any] | None) -> list[FieldError]:
+def _unchanged(old: Object, stored: Object | None, sent: Object | None) -> list[FieldError]:
+    """An ephemeral container that was there is still there, and as it was; `sent` is shown, `stored` is compared."""
     path, name = "spec.ephemeralContainers", old.get("name", "")
-    if new is None:
+    if stored is None or sent is None:
         return [forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')]
-    if new == old:
+    if stored == old:
         return []
     text = f'existing ephemeral containers "{name}" may not be changed'
-    return [forbidden(path, f"{text}\n{diff('EphemeralContainer', old, new)}")]
+    return [forbidden(path, f"{text}\n{diff('EphemeralContainer', old, sent)}")]
 
 
 class ResizeStrategy(Strategy):

@@ -7,7 +7,7 @@ as a diff of the internal forms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
@@ -31,8 +31,13 @@ UPDATABLE = (
 )
 
 
-def validate_spec_update(new: Spec, old: Spec, tolerance: Tolerance) -> list[FieldError]:
-    """What is wrong with the change of a pod's spec, which is valid by itself."""
+def validate_spec_update(
+    new: Spec, old: Spec, tolerance: Tolerance, stored: Callable[[Spec], Spec]
+) -> list[FieldError]:
+    """What is wrong with the change of a pod's spec, which is valid by itself.
+
+    `stored` gives a spec in the form in which it is kept: so it is compared, but shown as it was sent.
+    """
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
         wrong, stop = _images(new.get(field) or (), old.get(field) or (), f"spec.{field}")
@@ -56,7 +61,7 @@ def validate_spec_update(new: Spec, old: Spec, tolerance: Tolerance) -> list[Fie
         _put_back(munged, old, "terminationGracePeriodSeconds")
     if old.get("schedulingGates"):
         errors += _narrowed(munged, old)
-    if munged != old:
+    if munged != old and stored(munged) != old:
         text = f"pod updates may not change fields other than {','.join(UPDATABLE)}"
         errors.append(forbidden("spec", f"{text}\n{diff('PodSpec', old, munged)}"))
     return errors

@@ -7,6 +7,9 @@ from typing import Any
 
 Container = dict[str, Any]
 
+#: The path of what is wrong with a pod as a whole.
+NOWHERE = "[]"
+
 #: The lists of containers in the order of checks that name paths, and in the order of the other ones.
 WITH_PATHS = ("initContainers", "containers", "ephemeralContainers")
 
