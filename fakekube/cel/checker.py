@@ -15,7 +15,18 @@ from fakekube.cel.libraries.formatting import formatted
 from fakekube.cel.libraries.regex import compiled
 from fakekube.cel.libraries.standard import parse_duration, parse_timestamp
 from fakekube.cel.signatures import SIGNATURES
-from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+from fakekube.cel.syntax import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    dotted,
+)
 from fakekube.cel.types import BOOL, DYN, INT, Type, fits, join, list_of, map_of, optional_of, substituted
 from fakekube.cel.values import TYPE_NAMES, kind_of
 
@@ -27,9 +38,13 @@ _PRINTED: Final = {
 _TYPES: Final = {name: Type("type", (Type(_PRINTED.get(name, name)),)) for name in TYPE_NAMES.values()}
 
 
-def check(source: str, node: Node, variables: Mapping[str, Type]) -> Type:
+Messages = Callable[[str], Type | None]
+"""Name of a type of messages → the type, if there is one."""
+
+
+def check(source: str, node: Node, variables: Mapping[str, Type], messages: Messages = lambda name: None) -> Type:
     """The type of an expression. Raises CompileError."""
-    checker = _Checker(variables)
+    checker = _Checker(variables, messages)
     found = checker.type_of(node)
     issues = checker.issues or checker.literal_issues()
     if issues:
@@ -38,8 +53,9 @@ def check(source: str, node: Node, variables: Mapping[str, Type]) -> Type:
 
 
 class _Checker:
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    def __init__(self, variables: Mapping[str, Type], messages: Messages) -> None:
         self.issues: list[Issue] = []
+        self._messages = messages
         self._variables = dict(variables)
         self._literals: list[tuple[int, list[tuple[int, Type]]]] = []
         """Elements of literals, whose types must be the same: (position, type)."""
@@ -63,9 +79,9 @@ class _Checker:
         return found or self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
 
     def select(self, node: Select) -> Type:
-        qualified = _dotted(node)
-        if qualified in _TYPES:
-            return _TYPES[qualified]
+        qualified = dotted(node)
+        if known := _TYPES.get(qualified) or self._variables.get(qualified):
+            return known
         operand = self.type_of(node.operand)
         optional = node.optional
         if operand.name == "optional_type":
@@ -76,8 +92,8 @@ class _Checker:
         return optional_of(found) if optional and found.name != "optional_type" else found
 
     def _field(self, node: Select, operand: Type) -> Type:
-        if operand == DYN:
-            return DYN
+        if operand.is_unknown:
+            return operand
         if operand.name == "map":
             return operand.parameters[1]
         if operand.fields is None:
@@ -124,6 +140,20 @@ class _Checker:
         self._note(values)
         return map_of(join([found for _, found in keys]), join([found for _, found in values]))
 
+    def message(self, node: MessageLiteral) -> Type:
+        made = self._messages(node.name)
+        values = [self.type_of(part) for _, _, part in node.fields]
+        if made is None:
+            return self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
+        for (position, name, _), found in zip(node.fields, values, strict=True):
+            wanted = made.fields.get(name) if made.fields is not None else None
+            if wanted is None:
+                self.issues.append(Issue(position, f"undefined field '{name}'"))
+            elif not fits(wanted, found, {}):
+                said = f"expected type of field '{name}' is '{wanted}' but provided type is '{found}'"
+                self.issues.append(Issue(position, said))
+        return made
+
     def _element(self, node: Node, optional: bool) -> tuple[int, Type]:
         found = self.type_of(node)
         if optional and found.name == "optional_type":
@@ -151,14 +181,14 @@ class _Checker:
         if node.macro in ("optMap", "optFlatMap"):
             if container.name == "optional_type":
                 return container.parameters
-            if container != DYN:
+            if not container.is_unknown:
                 self._complain(node, _no_overload("hasValue", True, [container]))
             return (DYN,)
         if container.name == "list":
             return container.parameters if len(node.variables) == 1 else (INT, *container.parameters)
         if container.name == "map":
             return container.parameters[: len(node.variables)]
-        if container != DYN:
+        if not container.is_unknown:
             said = "cannot be range of a comprehension (must be list, map, or dynamic)"
             self._complain(node.target, f"expression of type '{container}' {said}")
         return (DYN, DYN)
@@ -166,7 +196,7 @@ class _Checker:
     def _check_condition(self, node: Loop, container: Type, bodies: list[Type]) -> None:
         """What is asked of each element is true or false."""
         condition = bodies[0]
-        if condition in (BOOL, DYN) or (node.macro not in _CONDITIONAL and len(bodies) == 1):
+        if condition == BOOL or condition.is_unknown or (node.macro not in _CONDITIONAL and len(bodies) == 1):
             return
         if node.macro in ("all", "exists"):
             self._expect_bool(node.bodies[0], condition)
@@ -175,7 +205,7 @@ class _Checker:
             self._complain(node, _no_overload("_?_:_", False, [condition, made, made]))
 
     def _expect_bool(self, node: Node, found: Type) -> None:
-        if found not in (BOOL, DYN):
+        if found != BOOL and not found.is_unknown:
             self._complain(node, f"expected type 'bool' but found '{found}'")
 
     # ------------------------------------------------------------ what only sound expressions are asked
@@ -196,12 +226,6 @@ class _Checker:
 def _no_overload(name: str, member: bool, given: list[Type]) -> str:
     shown = ", ".join(map(str, given[1:] if member else given))
     return f"found no matching overload for '{name}' applied to '{f'{given[0]}.' if member else ''}({shown})'"
-
-
-def _dotted(node: Node) -> str:
-    if isinstance(node, Identifier):
-        return node.name
-    return f"{_dotted(node.operand)}.{node.field}" if isinstance(node, Select) and not node.test else ""
 
 
 _LITERAL_CHECKS: Final[dict[str, Callable[[str], object]]] = {
@@ -265,5 +289,5 @@ _LOOP_RESULTS: Final[dict[str, Callable[[Type, Type], Type]]] = {
 
 _METHODS: Final[dict[type, Callable[[_Checker, Any], Type]]] = {
     Literal: _Checker.literal, Identifier: _Checker.identifier, Select: _Checker.select, Call: _Checker.call,
-    ListLiteral: _Checker.list_literal, MapLiteral: _Checker.map_literal, Loop: _Checker.loop,
+    ListLiteral: _Checker.list_literal, MapLiteral: _Checker.map_literal, MessageLiteral: _Checker.message, Loop: _Checker.loop,
 }

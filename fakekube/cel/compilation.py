@@ -15,10 +15,10 @@ from fakekube.cel.errors import CompileError, EvaluationError
 from fakekube.cel.evaluation import evaluator
 from fakekube.cel.libraries.regex import compiled
 from fakekube.cel.parser import parse
-from fakekube.cel.syntax import Call, ListLiteral, Literal, Loop, MapLiteral, Node, Select, references
+from fakekube.cel.syntax import Call, ListLiteral, Literal, Loop, MapLiteral, MessageLiteral, Node, Select, references
 from fakekube.cel.types import BOOL, STRING, Type, optional_of
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "fold", "judge"]
 
 _CONVERSIONS: Final = frozenset({
     "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint",
@@ -64,16 +64,16 @@ def _compiled(
     if found != wanted:
         return misfit, None
     try:
-        _fold(tree)
+        fold(tree)
     except EvaluationError as error:
         return f"{prefix or 'program '}instantiation failed: {error}", None
     return "", tree
 
 
-def _fold(node: Node) -> None:
+def fold(node: Node) -> None:
     """Compute what is constant, as the planner of the real server does. Raises EvaluationError."""
     for part in _parts(node):
-        _fold(part)
+        fold(part)
     if isinstance(node, Call) and node.arguments and isinstance(node.arguments[0], Literal):
         constant = node.arguments[0]
         if node.function in _CONVERSIONS and node.target is None and len(node.arguments) == 1:
@@ -93,5 +93,8 @@ def _parts(node: Node) -> Iterator[Node]:
         case MapLiteral():
             for entry in node.entries:
                 yield from entry
+        case MessageLiteral():
+            for _, _, value in node.fields:
+                yield value
         case Loop():
             yield from (node.target, *node.bodies)

@@ -14,7 +14,18 @@ from typing import Any
 from fakekube.cel.arithmetic import OPERATORS, index, negated, optional_index
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.functions import call
-from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+from fakekube.cel.syntax import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    dotted,
+)
 from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Mapping, Optional, equal, kind_of, shown
 
 __all__ = ["Evaluator", "evaluator"]
@@ -51,7 +62,7 @@ def _identifier(node: Identifier) -> Evaluator:
 
 def _select(node: Select) -> Evaluator:
     name = node.field
-    qualified = _dotted(node)
+    qualified = dotted(node)
     if qualified in _TYPES:
         value = _TYPES[qualified]
         return lambda variables: value
@@ -75,12 +86,6 @@ def _select(node: Select) -> Evaluator:
 
 def _no_field(container: Any) -> Any:
     raise no_such_overload()
-
-
-def _dotted(node: Node) -> str:
-    if isinstance(node, Identifier):
-        return node.name
-    return f"{_dotted(node.operand)}.{node.field}" if isinstance(node, Select) and not node.test else ""
 
 
 def _has(container: Any, name: str) -> bool:
@@ -176,6 +181,13 @@ def _unwrapped(value: Any) -> Any:
     if value.__class__ is not Optional:
         raise EvaluationError(f"cannot initialize optional list element from non-optional value {shown(value)}")
     return value.content
+
+
+def _message(node: MessageLiteral) -> Evaluator:
+    def make(variables: Variables) -> Any:
+        raise EvaluationError(f"unknown type: '{node.name}'")  # only the compiler knows messages
+
+    return make
 
 
 def _map(node: MapLiteral) -> Evaluator:
@@ -315,5 +327,5 @@ def _optional_loop(macro: str, target: Evaluator, name: str, body: Evaluator) ->
 
 _MAKERS: dict[type, Callable[[Any], Evaluator]] = {
     Literal: _literal, Identifier: _identifier, Select: _select, Call: _call, ListLiteral: _list, MapLiteral: _map,
-    Loop: _loop,
+    Loop: _loop, MessageLiteral: _message,
 }

@@ -12,7 +12,18 @@ from typing import Final, NoReturn
 
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.lexer import RESERVED, Token, tokenize
-from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select
+from fakekube.cel.syntax import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    dotted,
+)
 
 __all__ = ["parse"]
 
@@ -175,6 +186,8 @@ class _Parser:
                 index = self._expression()
                 self._expect("]")
                 node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
+            elif self._next.kind == "{" and (name := dotted(node)):
+                node = self._message(name)
             else:
                 return node
 
@@ -294,6 +307,21 @@ class _Parser:
                 self._expect("}")
                 break
         return MapLiteral(opening.position, tuple(entries), frozenset(optional))
+
+    def _message(self, name: str) -> Node:
+        opening = self._take()
+        fields: list[tuple[int, str, Node]] = []
+        optional = set()
+        while not self._taken("}"):
+            if self._taken("?"):
+                optional.add(len(fields))
+            field = self._expect("name").text
+            colon = self._expect(":")
+            fields.append((colon.position, field, self._expression()))
+            if not self._taken(","):
+                self._expect("}")
+                break
+        return MessageLiteral(opening.position, name, tuple(fields), frozenset(optional))
 
 
 _NO_VARIABLE = {

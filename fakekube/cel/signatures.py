@@ -40,6 +40,9 @@ _TIMES: Final = ("getHours", "getMinutes", "getSeconds", "getMilliseconds")
 _QUANTITY, _SEMVER, _URL, _IP, _CIDR, _FORMAT = (
     "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat",
 )
+_AUTHORIZER, _PATH_CHECK, _GROUP_CHECK, _RESOURCE_CHECK, _DECISION = (
+    f"kubernetes.authorization.{name}" for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+)
 
 _FUNCTIONS: Final[dict[str, str]] = {
     "_==_": "A A bool", "_!=_": "A A bool",
@@ -117,6 +120,14 @@ _METHODS: Final[dict[str, str]] = {
     "asApproximateFloat": f"{_QUANTITY} double", "asInteger": f"{_QUANTITY} int", "isInteger": f"{_QUANTITY} bool",
     **dict.fromkeys(("add", "sub"), f"{_QUANTITY} {_QUANTITY} {_QUANTITY} | {_QUANTITY} int {_QUANTITY}"),
     **dict.fromkeys(("major", "minor", "patch"), f"{_SEMVER} int"),
+    "path": f"{_AUTHORIZER} string {_PATH_CHECK}", "group": f"{_AUTHORIZER} string {_GROUP_CHECK}",
+    "serviceAccount": f"{_AUTHORIZER} string string {_AUTHORIZER}",
+    "resource": f"{_GROUP_CHECK} string {_RESOURCE_CHECK}",
+    **dict.fromkeys(
+        ("subresource", "namespace", "name", "fieldSelector", "labelSelector"), f"{_RESOURCE_CHECK} string {_RESOURCE_CHECK}"
+    ),
+    "check": f"{_PATH_CHECK} string {_DECISION} | {_RESOURCE_CHECK} string {_DECISION}",
+    **dict.fromkeys(("errored", "allowed"), f"{_DECISION} bool"), **dict.fromkeys(("error", "reason"), f"{_DECISION} string"),
     "validate": f"{_FORMAT} string optional_type(list(string))",
 }
 

@@ -12,7 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Call", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "Node", "Select", "references"]
+__all__ = [
+    "Call", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "MessageLiteral", "Node", "Select", "dotted",
+    "references",
+]
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,6 +76,15 @@ class MapLiteral(Node):
 
 
 @dataclass(slots=True, frozen=True)
+class MessageLiteral(Node):
+    """`Name{field: a, ?other: b}`; `fields` are (position, name, value)."""
+
+    name: str
+    fields: tuple[tuple[int, str, Node], ...]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, frozen=True)
 class Loop(Node):
     """A macro with variables of its own: `all`, `exists`, `exists_one`, `map`, `filter`, `transformList`, `optMap` …"""
 
@@ -81,6 +93,15 @@ class Loop(Node):
     variables: tuple[str, ...]
     bodies: tuple[Node, ...]
     """The arguments after the variables: [condition,] expression."""
+
+
+def dotted(node: Node) -> str:
+    """`a.b.c`, if the expression is such a name; else nothing, or no name."""
+    if isinstance(node, Identifier):
+        return node.name
+    if isinstance(node, Select) and not node.test and (before := dotted(node.operand)):
+        return f"{before}.{node.field}"
+    return ""
 
 
 def references(node: Node, name: str) -> bool:
@@ -97,6 +118,8 @@ def references(node: Node, name: str) -> bool:
             return any(references(part, name) for part in node.elements)
         case MapLiteral():
             return any(references(part, name) for entry in node.entries for part in entry)
+        case MessageLiteral():
+            return any(references(part, name) for _, _, part in node.fields)
         case Loop():
             hidden = name in node.variables
             return references(node.target, name) or (not hidden and any(references(body, name) for body in node.bodies))

@@ -15,7 +15,7 @@ from fakekube.cel.names import escape
 from fakekube.cel.views import with_object_meta
 
 __all__ = [
-    "BOOL", "DYN", "INT", "STRING", "Type", "fits", "join", "list_of", "map_of", "optional_of", "read", "schema_type",
+    "ANY", "BOOL", "DYN", "INT", "STRING", "Type", "fits", "join", "list_of", "map_of", "optional_of", "read", "schema_type",
     "substituted",
 ]
 
@@ -35,11 +35,17 @@ class Type:
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
     @property
+    def is_unknown(self) -> bool:
+        """Will only the value tell?"""
+        return self.name in ("dyn", "any")
+
+    @property
     def is_variable(self) -> bool:
         return self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
 
 
 DYN: Final = Type("dyn")
+ANY: Final = Type("any")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
 STRING: Final = Type("string")
@@ -84,15 +90,15 @@ def fits(wanted: Type, given: Type, bindings: Bindings) -> bool:
     """Can a value of `given` stand where `wanted` is asked for? Binds the variables of `wanted`."""
     if wanted.is_variable:
         bound = bindings.get(wanted.name)
-        if bound is None or bound == DYN:
+        if bound is None or bound.is_unknown:
             bindings[wanted.name] = given
             return True
         if not fits(bound, given, bindings):
             return False
-        if given == DYN:
-            bindings[wanted.name] = DYN
+        if given.is_unknown:
+            bindings[wanted.name] = given
         return True
-    if DYN in (wanted, given):
+    if wanted.is_unknown or given.is_unknown:
         return True
     if given.name == "null" and (wanted.name in _NULL_FITS or wanted.fields is not None):
         return True
@@ -106,7 +112,7 @@ def join(types: list[Type]) -> Type:
     joined: Type | None = None
     for each in types:
         if joined is None or fits(joined, each, {}):
-            joined = each if joined is None else joined if each != DYN else DYN
+            joined = each if joined is None else joined if not each.is_unknown else DYN
         else:
             return DYN
     return joined or DYN

@@ -1,7 +1,5 @@
 """Which requests an admission webhook or policy is about: rules, match conditions, match resources.
 
-The expressions themselves are not compiled here.
-
 Specified by: pkg/apis/admissionregistration/validation/validation.go,
 pkg/apis/admissionregistration/v1/defaults.go."""
 
@@ -10,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from fakekube.cel.environments import admission
+from fakekube.cel.types import BOOL
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, required, too_many
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each, label_name, one_of
+from fakekube.resources.expressions import expression
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.strategy import Object, Strategy, WriteContext
 
@@ -118,13 +119,16 @@ def _resources(values: Sequence[str], path: str) -> list[FieldError]:
     return errors
 
 
-def match_conditions(conditions: Sequence[Object], path: str) -> list[FieldError]:
-    """Expressions that all must be true for a request."""
+def match_conditions(conditions: Sequence[Object], path: str, *, params: bool = False) -> list[FieldError]:
+    """Expressions that all must be true for a request. `params`: they may name the parameters of a policy."""
+    environment = admission(params=params)
     errors = [too_many(path, len(conditions), MATCH_CONDITIONS)] if len(conditions) > MATCH_CONDITIONS else []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
-        where, name = f"{path}[{index}]", condition.get("name", "")
-        if blank(condition.get("expression", "")):
+        where, name, source = f"{path}[{index}]", condition.get("name", ""), condition.get("expression", "").strip()
+        if source:
+            errors += expression(environment, source, f"{where}.expression", BOOL)
+        else:
             errors.append(required(f"{where}.expression"))
         if not name:
             errors.append(required(f"{where}.name"))

@@ -1,6 +1,6 @@
 """Validating and mutating admission policies, and the bindings that put them to work.
 
-The structure is checked here; the expressions are not compiled.
+The variables of a policy are known to the expressions after them, each with the type of its own expression.
 
 Specified by: pkg/apis/admissionregistration/{validation,v1/defaults.go},
 pkg/registry/admissionregistration/{validating,mutating}admissionpolicy{,binding}.
@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.cel.types import BOOL, STRING
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required
 from fakekube.resources import names
@@ -25,6 +28,7 @@ from fakekube.resources.admission_rules import (
 )
 from fakekube.resources.checks import conditions, invalid_each, label_name, one_of, required_one_of
 from fakekube.resources.equality import same
+from fakekube.resources.expressions import expression
 from fakekube.resources.internal import as_internal
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.status import StatusStrategy
@@ -41,6 +45,7 @@ __all__ = [
 REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 ACTIONS = ("Audit", "Deny", "Warn")
 PATCH_TYPES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+PATCH_RESULTS = {"ApplyConfiguration": OBJECT, "JSONPatch": JSON_PATCH}
 NOT_FOUND_ACTIONS = ("Deny", "Allow")
 AUDIT_ANNOTATIONS = 20
 VALUE_EXPRESSION_LENGTH = 5 * 1024
@@ -101,14 +106,15 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
         spec = obj.get("spec") or {}
         errors = _head(spec)
         if conditions_too:
-            errors += match_conditions(spec.get("matchConditions") or (), "spec.matchConditions")
-        errors += _variables(spec)
+            errors += _conditions(spec)
+        wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=bool(spec.get("variables"))))
+        errors += wrong
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             return [*errors, required("spec.validations", BOTH_EMPTY), required("spec.auditAnnotations", BOTH_EMPTY)]
         for index, validation in enumerate(validations):
-            errors += _validation(validation, f"spec.validations[{index}]")
-        return errors + _audit_annotations(annotations, obj["metadata"].get("name", ""))
+            errors += _validation(validation, f"spec.validations[{index}]", known)
+        return errors + _audit_annotations(annotations, obj["metadata"].get("name", ""), known)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
@@ -123,13 +129,14 @@ class MutatingPolicyStrategy(_PolicyStrategy):
         if "matchConstraints" in spec:
             errors += mutating_operations(spec["matchConstraints"], "spec.matchConstraints")
         if conditions_too:
-            errors += match_conditions(spec.get("matchConditions") or (), "spec.matchConditions")
-        errors += _variables(spec)
+            errors += _conditions(spec)
+        wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=True, patches=True))
+        errors += wrong
         mutations = spec.get("mutations") or ()
         if not mutations:
             errors.append(required("spec.mutations", "mutations must contain at least one item"))
         for index, mutation in enumerate(mutations):
-            errors += _mutation(mutation, f"spec.mutations[{index}]")
+            errors += _mutation(mutation, f"spec.mutations[{index}]", known)
         reinvocation = spec.get("reinvocationPolicy", "")
         return errors + required_one_of(reinvocation, "spec.reinvocationPolicy", REINVOCATION_POLICIES)
 
@@ -192,7 +199,12 @@ def _api_version(value: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _variables(spec: Object) -> list[FieldError]:
+def _conditions(spec: Object) -> list[FieldError]:
+    return match_conditions(spec.get("matchConditions") or (), "spec.matchConditions", params="paramKind" in spec)
+
+
+def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Environment]:
+    """What is wrong with the variables, and what is known to the expressions after them."""
     errors: list[FieldError] = []
     for index, variable in enumerate(spec.get("variables") or ()):
         path, name = f"spec.variables[{index}]", variable.get("name", "")
@@ -200,26 +212,36 @@ def _variables(spec: Object) -> list[FieldError]:
             errors.append(required(f"{path}.name", "name is not specified"))
         elif not _identifier_matches(name) or name in RESERVED_WORDS:
             errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
-        if blank(variable.get("expression", "")):
+        source = variable.get("expression", "")
+        if blank(source):
             errors.append(required(f"{path}.expression", "expression is not specified"))
-    return errors
+            continue
+        try:
+            known = known.with_variable(name, replace(known, makes_patches=False).compiled(source))
+        except ExpressionError as error:
+            known = known.with_variable(name, None)
+            errors.append(invalid(f"{path}.expression", source, str(error)))
+    return errors, known
 
 
-def _validation(validation: Object, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if blank(validation.get("expression", "")):
-        errors.append(required(f"{path}.expression", "expression is not specified"))
-    for field in ("messageExpression", "message"):
-        text = validation.get(field, "")
-        if text and blank(text):
-            errors.append(invalid(f"{path}.{field}", text, "must be non-empty if specified"))
-    message = validation.get("message", "")
-    if not blank(message) and re.search(r"[\n\r]", message.strip()):
+def _validation(validation: Object, path: str, known: Environment) -> list[FieldError]:
+    source, message, told = (validation.get(field, "") for field in ("expression", "message", "messageExpression"))
+    if blank(source):
+        errors = [required(f"{path}.expression", "expression is not specified")]
+    else:
+        errors = expression(known, source, f"{path}.expression", BOOL)
+    if not blank(told):
+        errors += expression(known.without_authorizer(), told, f"{path}.messageExpression", STRING)
+    elif told:
+        errors.append(invalid(f"{path}.messageExpression", told, "must be non-empty if specified"))
+    if message and blank(message):
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif re.search(r"[\n\r]", message.strip()):
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     return errors + (one_of(validation["reason"], f"{path}.reason", REASONS) if "reason" in validation else [])
 
 
-def _audit_annotations(annotations: Sequence[Object], policy: str) -> list[FieldError]:
+def _audit_annotations(annotations: Sequence[Object], policy: str, known: Environment) -> list[FieldError]:
     path = "spec.auditAnnotations"
     errors: list[FieldError] = []
     if len(annotations) > AUDIT_ANNOTATIONS:
@@ -232,22 +254,22 @@ def _audit_annotations(annotations: Sequence[Object], policy: str) -> list[Field
             errors += label_name(f"{policy}/{key}", f"{where}.key")
         else:
             errors.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
-        errors += _value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression")
+        errors += _value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression", known)
         if key in seen:
             errors.append(duplicate(f"{where}.key", key))
         seen.add(key)
     return errors
 
 
-def _value_expression(text: str, path: str) -> list[FieldError]:
+def _value_expression(text: str, path: str, known: Environment) -> list[FieldError]:
     if blank(text):
         return [required(path, "valueExpression is not specified")]
     if len(text.strip().encode()) > VALUE_EXPRESSION_LENGTH:
         return [required(path, f"must not exceed {VALUE_EXPRESSION_LENGTH} bytes in length")]
-    return []
+    return expression(known, text.strip(), path, STRING, NULL, shown=text)
 
 
-def _mutation(mutation: Object, path: str) -> list[FieldError]:
+def _mutation(mutation: Object, path: str, known: Environment) -> list[FieldError]:
     kind = mutation.get("patchType", "")
     errors = required_one_of(kind, f"{path}.patchType", PATCH_TYPES)
     if errors:
@@ -256,7 +278,9 @@ def _mutation(mutation: Object, path: str) -> list[FieldError]:
     unwanted = next(field for field in PATCH_TYPES.values() if field != wanted)
     if wanted not in mutation:
         errors.append(required(f"{path}.{wanted}", f"must be specified when patchType is {kind}"))
-    elif blank(mutation[wanted].get("expression", "")):
+    elif source := mutation[wanted].get("expression", "").strip():
+        errors += expression(known, source, f"{path}.{wanted}.expression", PATCH_RESULTS[kind])
+    else:
         errors.append(required(f"{path}.{wanted}.expression"))
     if unwanted in mutation:
         text = f"must not be specified when patchType is {kind}"

@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fakekube.cel.environments import ExpressionError, devices
+from fakekube.cel.types import ANY, BOOL
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each, label_name
+from fakekube.resources.expressions import type_name
 from fakekube.resources.pods.volumes import csi_driver_name as driver_name
 from fakekube.resources.strategy import Object
 from fakekube.schema.strings import json_text
@@ -161,15 +164,22 @@ def _identifier(value: str, path: str) -> list[FieldError]:
 
 
 def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
-    """Expressions that devices must satisfy; they are not compiled here."""
+    """Expressions that devices must satisfy."""
     return each(items, path, _selector)
 
 
 def _selector(item: Object, path: str) -> list[FieldError]:
     if "cel" not in item:
         return [required(f"{path}.cel")]
-    fits = names.fits(item["cel"].get("expression", ""), EXPRESSION_LENGTH)
-    return [] if fits else [too_long(f"{path}.cel.expression", EXPRESSION_LENGTH)]
+    source, where = item["cel"].get("expression", ""), f"{path}.cel.expression"
+    if not names.fits(source, EXPRESSION_LENGTH):
+        return [too_long(where, EXPRESSION_LENGTH)]
+    try:
+        found = devices().compiled(source)
+    except ExpressionError as error:
+        return [invalid(where, source, str(error))]
+    told = f"must evaluate to bool or the unknown type, not {type_name(found)}"
+    return [] if found in (BOOL, ANY) else [invalid(where, source, told)]
 
 
 def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:

@@ -1,0 +1,147 @@
+"""What expressions may name where they stand: the variables of admission, and of the choice of devices.
+
+`Environment.compiled` is what the compiler says of an expression there. A policy's variables are types of the policy:
+`with_variable` makes the environment of those that follow.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,composition}.go, pkg/cel/mutation,
+k8s.io/dynamic-resource-allocation/cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from fakekube.cel.checker import check
+from fakekube.cel.compilation import fold
+from fakekube.cel.errors import CompileError, EvaluationError
+from fakekube.cel.parser import parse
+from fakekube.cel.types import DYN, STRING, Type, list_of, read
+
+__all__ = ["JSON_PATCH", "NULL", "OBJECT", "Environment", "ExpressionError", "admission", "devices"]
+
+NULL: Final = Type("null")
+
+#: Name of an object's type → its fields, each with its type; `#Name` is another of these.
+_OBJECTS: Final[Mapping[str, str]] = {
+    "GroupVersionKind": "group string, version string, kind string",
+    "GroupVersionResource": "group string, version string, resource string",
+    "UserInfo": "username string, uid string, groups list(string), extra map(string,list(string))",
+    "AdmissionRequest": "kind #GroupVersionKind, resource #GroupVersionResource, subResource string, "
+    "requestKind #GroupVersionKind, requestResource #GroupVersionResource, requestSubResource string, name string, "
+    "namespace string, operation string, userInfo #UserInfo, dryRun bool, options dyn",
+    "NamespaceSpec": "finalizers list(string)",
+    "NamespaceCondition": "status string, type string, lastTransitionTime timestamp, message string, reason string",
+    "NamespaceStatus": "conditions list(#NamespaceCondition), phase string",
+    "NamespaceMetadata": "name string, generateName string, namespace string, labels map(string,string), "
+    "annotations map(string,string), UID string, creationTimestamp timestamp, deletionGracePeriodSeconds int, "
+    "deletionTimestamp timestamp, generation int, resourceVersion string, finalizers list(string)",
+    "Namespace": "metadata #NamespaceMetadata, spec #NamespaceSpec, status #NamespaceStatus",
+    "DRADevice": "driver string, attributes map(string,map(string,any)), allowMultipleAllocations bool, "
+    "capacity map(string,map(string,kubernetes.Quantity))",
+}
+
+
+class _AnyField(Mapping[str, Type]):
+    """Whatever its name, its type is not known."""
+
+    def __getitem__(self, name: str) -> Type:
+        return DYN
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+OBJECT: Final = Type("Object", fields=_AnyField())
+"""What an apply configuration makes."""
+JSON_PATCH: Final = list_of(Type("JSONPatch", fields={"op": STRING, "from": STRING, "path": STRING, "value": DYN}))
+"""What a JSON patch makes."""
+
+
+@cache
+def _object(name: str) -> Type:
+    fields = (part.split(" ") for part in _OBJECTS[name].split(", "))
+    return Type(f"kubernetes.{name}", fields={field: _typed(text) for field, text in fields})
+
+
+def _typed(text: str) -> Type:
+    if text.startswith("#"):
+        return _object(text[1:])
+    return list_of(_object(text[6:-1])) if text.startswith("list(#") else read(text)
+
+
+def _patch_types(name: str) -> Type | None:
+    if name == "JSONPatch":
+        return JSON_PATCH.parameters[0]
+    return Type(name, fields=OBJECT.fields) if name == "Object" or name.startswith("Object.") else None
+
+
+class ExpressionError(Exception):
+    """What is wrong with an expression, in the words of a field error's detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The names that are known to an expression."""
+
+    variables: Mapping[str, Type]
+    makes_patches: bool = False
+    """Are there the types of patches?"""
+
+    def with_variable(self, name: str, type_: Type | None) -> Environment:
+        """With a further field of `variables`; None: its expression does not compile."""
+        known = self.variables["variables"].fields or {}
+        composed = Type("kubernetes.variables", fields={**known, name: _composed(type_)})
+        return replace(self, variables={**self.variables, "variables": composed})
+
+    def without_authorizer(self) -> Environment:
+        """Without the variables that ask for access."""
+        kept = {name: type_ for name, type_ in self.variables.items() if not name.startswith("authorizer")}
+        return replace(self, variables=kept)
+
+    def compiled(self, source: str) -> Type:
+        """The type of an expression. Raises ExpressionError."""
+        try:
+            tree = parse(source)
+            found = check(source, tree, self.variables, _patch_types if self.makes_patches else lambda name: None)
+        except CompileError as error:
+            raise ExpressionError(f"compilation failed: {error}") from None
+        try:
+            fold(tree)
+        except EvaluationError as error:
+            raise ExpressionError(f"program instantiation failed: {error}") from None
+        return found
+
+
+def _composed(type_: Type | None) -> Type:
+    """A variable's type as other expressions see it: those of objects are not looked into."""
+    if type_ is None or type_.fields is not None or "." in type_.name or type_.name in ("any", "type"):
+        return DYN
+    if type_.name not in ("list", "map"):
+        return type_
+    return Type(type_.name, tuple(map(_composed, type_.parameters)))
+
+
+@cache
+def admission(*, params: bool = False, authorizer: bool = True, composed: bool = False, patches: bool = False) -> Environment:
+    """What webhooks' match conditions and policies may name. `composed`: there are variables of the policy."""
+    variables = {"object": DYN, "oldObject": DYN, "request": _object("AdmissionRequest"), "namespaceObject": _object("Namespace")}
+    if params:
+        variables["params"] = DYN
+    if authorizer:
+        variables["authorizer"] = Type("kubernetes.authorization.Authorizer")
+        variables["authorizer.requestResource"] = Type("kubernetes.authorization.ResourceCheck")
+    if composed:
+        variables["variables"] = Type("kubernetes.variables", fields={})
+    return Environment(variables, patches)
+
+
+@cache
+def devices() -> Environment:
+    """What the selector of a device may name."""
+    return Environment({"device": _object("DRADevice")})

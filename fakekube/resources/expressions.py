@@ -1,0 +1,44 @@
+"""Checks of CEL expressions that objects hold: they compile, and their results have the right type.
+
+Specified by: pkg/apis/admissionregistration/validation (convertCELErrorToValidationError …);
+k8s.io/apiserver/pkg/admission/plugin/cel/compile.go (CompileCELExpression).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fakekube.cel.environments import Environment, ExpressionError
+from fakekube.cel.types import Type
+from fakekube.errors import FieldError
+from fakekube.errors.field import invalid
+
+__all__ = ["expression", "type_name"]
+
+_NAMES: Mapping[str, str] = {
+    "null": "null_type",
+    "any": "google.protobuf.Any",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+}
+
+
+def expression(
+    environment: Environment, source: str, path: str, *wanted: Type, shown: str | None = None
+) -> list[FieldError]:
+    """An expression whose result is of one of the types that are wanted. The error shows `shown`, if it is given."""
+    try:
+        found = environment.compiled(source)
+    except ExpressionError as error:
+        return [invalid(path, source if shown is None else shown, str(error))]
+    if found in wanted:
+        return []
+    told = " ".join(map(type_name, wanted))
+    told = told if len(wanted) == 1 else f"one of [{told}]"
+    return [invalid(path, source if shown is None else shown, f"must evaluate to {told} but got {type_name(found)}")]
+
+
+def type_name(type_: Type) -> str:
+    """A type as results are told."""
+    name = _NAMES.get(type_.name, type_.name)
+    return f"{name}({', '.join(map(type_name, type_.parameters))})" if type_.parameters else name
