@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fakekube.errors import StatusError, status
-from fakekube.verbs import connect, create, delete, get, list, patch, update
+from fakekube.verbs import connect, converting, create, delete, get, list, patch, update
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.request import Request, Response
 from fakekube.verbs.scope import Scope
@@ -35,6 +35,8 @@ def handle(request: Request, backend: Backend) -> Response:
         raise status.internal(resource.unservable)
     if resource.deprecation:
         request.warnings.append(resource.deprecation)
+    if resource.converts_by_call:
+        converting.attend(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)

@@ -129,26 +129,31 @@ class EventEncoder:
 
     def added(self, record: Record[Document]) -> bytes:
         """An object of the initial state."""
-        return self._write("ADDED", record.value)
+        return self._write("ADDED", *self._seen(record.value))
 
     def event(self, event_type: str, event: Event[Document]) -> bytes:
         """A change as one kind of watcher sees it."""
         if self._key is None:
-            return self._write(event_type, self._document(event_type, event))
+            return self._write(event_type, *self._documents(event_type, event))
         key = (event_type, self._key)
         frame: bytes | None = event.encodings.get(key)
         if frame is None:
-            frame = event.encodings[key] = self._write(event_type, self._document(event_type, event))
+            frame = event.encodings[key] = self._write(event_type, *self._documents(event_type, event))
         return frame
 
-    def _document(self, event_type: str, event: Event[Document]) -> Document:
+    def _seen(self, stored: Document) -> tuple[Document, Document]:
+        """What is stored, and what the version shows of it."""
+        return stored, versions.shown(self._resource, stored)
+
+    def _documents(self, event_type: str, event: Event[Document]) -> tuple[Document, Document]:
         """A DELETED shows the last state that there was, at the revision of the change."""
         if event_type != "DELETED":
             assert event.record is not None
-            return event.record.value
+            return self._seen(event.record.value)
         assert event.previous is not None
-        obj = event.previous.value.object
-        return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.revision)}})
+        stored, shown = self._seen(event.previous.value)
+        at_the_end = _at(stored, event.revision)
+        return at_the_end, at_the_end if shown is stored else _at(shown, event.revision)
 
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         """An object with nothing but a revision (and what its kind cannot leave out)."""
@@ -159,17 +164,23 @@ class EventEncoder:
         obj: dict[str, Any] = {**resource.empty, "metadata": metadata}
         if resource.custom:
             obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(sorted(metadata.items()))}
-            return self._write("BOOKMARK", Document(obj), convert=False)
-        return self._write("BOOKMARK", Document(printing.normalise(resource.type, obj)), convert=False)
+            bookmark = Document(obj)
+        else:
+            bookmark = Document(printing.normalise(resource.type, obj))
+        return self._write("BOOKMARK", bookmark, bookmark)
 
     def error(self, error: StatusError) -> bytes:
         """An ERROR event with a Status, never transformed."""
         return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
 
-    def _write(self, event_type: str, document: Document, *, convert: bool = True) -> bytes:
+    def _write(self, event_type: str, stored: Document, shown: Document) -> bytes:
         if not self._encodes:
             raise UnencodableError
-        shown = versions.shown(self._resource, document) if convert else document
         if self._transform is not None:
-            shown = self._transform(document, shown)
+            shown = self._transform(stored, shown)
         return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)
+
+
+def _at(document: Document, revision: int) -> Document:
+    obj = document.object
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

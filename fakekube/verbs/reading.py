@@ -19,11 +19,14 @@ from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object
 from fakekube.store import Compacted, FutureRevision, Record
-from fakekube.verbs import continuation
+from fakekube.verbs import continuation, versions
 from fakekube.verbs.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.verbs.scope import Scope
 
-__all__ = ["Listing", "get", "list_objects", "matcher"]
+__all__ = ["Listing", "Matches", "get", "list_objects", "matcher"]
+
+Matches = Callable[[Document], bool]
+"""Does a stored document match?"""
 
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 TOO_OLD_TOKEN = (
@@ -106,16 +109,20 @@ def wait_for_revision(scope: Scope, wanted: int) -> None:
 # ---------------------------------------------------------------- collections
 
 
-def matcher(scope: Scope, options: ListOptions) -> Callable[[Object], bool] | None:
-    """Does a stored object match the selectors? None if there are none."""
-    labels, fields = options.labels, options.fields
+def matcher(scope: Scope, options: ListOptions) -> Matches | None:
+    """Does a stored document match the selectors? None if there are none.
+
+    Of a custom resource it is what the version of the request shows that must match.
+    """
+    labels, fields, resource = options.labels, options.fields, scope.resource
     if not options.selects:
         return None
-    read = scope.resource.read_field
-    if fields.empty:
-        return lambda obj: labels.matches(obj["metadata"].get("labels"))
+    read = resource.read_field
+    if fields.empty and not resource.converts_by_call:
+        return lambda document: labels.matches(document.object["metadata"].get("labels"))
 
-    def matches(obj: Object) -> bool:
+    def matches(document: Document) -> bool:
+        obj = versions.shown(resource, document).object if resource.custom else document.object
         return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
 
     return matches
@@ -128,8 +135,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     revision that is still to come.
     """
     if scope.resource.computed is not None:
-        matches = matcher(scope, options) or (lambda _obj: True)
-        return Listing([Document(obj) for obj in scope.resource.computed() if matches(obj)], 0)
+        matches = matcher(scope, options) or (lambda _document: True)
+        return Listing([document for document in map(Document, scope.resource.computed()) if matches(document)], 0)
     view = _view(scope, options)
     try:
         return _page(scope, options, view)
@@ -191,21 +198,21 @@ _STEP = 500
 
 
 def _selected_page(
-    scope: Scope, options: ListOptions, view: View, matches: Callable[[Object], bool],
+    scope: Scope, options: ListOptions, view: View, matches: Matches,
 ) -> Listing:
     name = _single_name(scope, options)
     if name is not None:
         return _single(scope, view, name, matches)
     if not view.limit:
         page = scope.bucket.page(scope.prefix, start=view.start, revision=view.revision)
-        return Listing(_selected(options, matches, page.records), page.revision)
+        return Listing(_selected(scope, options, matches, page.records), page.revision)
     start, revision = view.start, view.revision
     documents: list[Document] = []
     while True:
         page = scope.bucket.page(scope.prefix, start=start, limit=_STEP, revision=revision)
         revision = page.revision  # all steps show one state
         for position, record in enumerate(page.records):
-            if matches(record.value.object):
+            if matches(record.value):
                 documents.append(record.value)
                 if len(documents) >= view.limit:
                     more = page.more or position + 1 < len(page.records)
@@ -216,11 +223,11 @@ def _selected_page(
 
 
 def _selected(
-    options: ListOptions, matches: Callable[[Object], bool], records: Sequence[Record[Document]]
+    scope: Scope, options: ListOptions, matches: Matches, records: Sequence[Record[Document]]
 ) -> list[Document]:
     """The documents that match; with labels alone, which is what thousands are searched for, in one tight loop."""
-    if not options.fields.empty:
-        return [record.value for record in records if matches(record.value.object)]
+    if not options.fields.empty or scope.resource.converts_by_call:
+        return [record.value for record in records if matches(record.value)]
     has_labels = options.labels.matches
     return [record.value for record in records if has_labels(record.value.object["metadata"].get("labels"))]
 
@@ -232,11 +239,11 @@ def _single_name(scope: Scope, options: ListOptions) -> str | None:
     return options.fields.exact("metadata.name")
 
 
-def _single(scope: Scope, view: View, name: str, matches: Callable[[Object], bool]) -> Listing:
+def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
     """A selector on the name is a look-up."""
     key = scope.resource.key(scope.namespace, name)
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
-    found = [r.value for r in page.records if r.key == key and matches(r.value.object)]
+    found = [r.value for r in page.records if r.key == key and matches(r.value)]
     return Listing(found, page.revision)
 
 

@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fakekube.errors import status
 from fakekube.store import Compacted, Cursor, Event, Record
 from fakekube.streams import Source
+from fakekube.verbs import versions
 from fakekube.verbs.answers import EventEncoder, UnencodableError
+from fakekube.verbs.converting import ConvertedCursor, conversions_of
 from fakekube.verbs.options import ListOptions, parse_resource_version
 from fakekube.verbs.reading import matcher, wait_for_revision
 from fakekube.verbs.scope import Scope
@@ -43,8 +45,6 @@ PORTION = 500
 
 #: A watch with bookmarks gets one this long before its end (seconds), as the watch cache has it.
 BOOKMARK_BEFORE_END = 2.0
-
-Matches = Callable[[dict[str, Any]], bool] | None
 
 
 class WatchStream:
@@ -67,10 +67,11 @@ class WatchStream:
         self._initial: Iterator[Record[Document]] | None = None
         self._initial_revision = 0
         self._marks_initial_end = False
-        self._cursor: Cursor[Document] | None = None
+        self._cursor: Cursor[Document] | ConvertedCursor | None = None
         self._error: bytes | None = None
-        self.source: Source = scope.bucket
         self._bucket = scope.bucket
+        self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
+        self.source: Source = self._conversions or scope.bucket
         self.ended = False
 
     @staticmethod
@@ -82,18 +83,27 @@ class WatchStream:
     def start_from(self, revision: int) -> None:
         """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
         try:
-            self._cursor = self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached)
+            self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
         except Compacted as lost:
             too_old = f"too old resource version: {revision} ({lost.revision})"
             self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool) -> None:
-        """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that."""
+        """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
+
+        Raises StatusError 500 if a webhook does not convert them.
+        """
         page = self._bucket.page(self._prefix)
+        if self._conversions is not None:
+            for record in page.records:
+                versions.shown(self._scope.resource, record.value)
         self._initial = iter(page.records)
         self._initial_revision = page.revision
         self._marks_initial_end = mark_end
-        self._cursor = self._bucket.cursor(page.revision)
+        self._follow(self._bucket.cursor(page.revision))
+
+    def _follow(self, cursor: Cursor[Document]) -> None:
+        self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def fail(self, error: status.StatusError) -> None:
         """End the stream with an error event."""
@@ -148,7 +158,7 @@ class WatchStream:
         assert self._initial is not None
         frames: list[bytes] = []
         for record in self._initial:
-            if self._shows(record.key, record.value.object):
+            if self._shows(record.key, record.value):
                 frames.append(self._encoder.added(record))
                 if len(frames) >= PORTION:
                     return frames
@@ -177,14 +187,14 @@ class WatchStream:
         if not self._is_ours(event.key):
             return None
         matches, record, previous = self._matches, event.record, event.previous
-        is_in = record is not None and (matches is None or matches(record.value.object))
-        was_in = previous is not None and (matches is None or matches(previous.value.object))
+        is_in = record is not None and (matches is None or matches(record.value))
+        was_in = previous is not None and (matches is None or matches(previous.value))
         if is_in:
             return self._encoder.event("MODIFIED" if was_in else "ADDED", event)
         return self._encoder.event("DELETED", event) if was_in else None
 
-    def _shows(self, key: str, obj: dict[str, Any]) -> bool:
-        return self._is_ours(key) and (self._matches is None or self._matches(obj))
+    def _shows(self, key: str, document: Document) -> bool:
+        return self._is_ours(key) and (self._matches is None or self._matches(document))
 
     def _is_ours(self, key: str) -> bool:
         return key == self._name_key if self._name_key else key.startswith(self._prefix)
