@@ -24,7 +24,6 @@ from typing import Any
 
 from fakekube.errors import StatusError, field
 from fakekube.errors.status import bad_request, invalid
-from fakekube.patch.conversion import ConversionError, convert
 from fakekube.patch.errors import type_mismatch, uninterpreted
 from fakekube.patch.go_format import go_type, plain, string_verb
 from fakekube.patch.strategic_order import (
@@ -40,8 +39,10 @@ from fakekube.patch.strategic_order import (
 )
 from fakekube.patch.strategic_schema import Lookup, look_up_list, look_up_object
 from fakekube.schema.model import Type
+from fakekube.schema.unstructured import from_unstructured
+from fakekube.schema.walk import DecodeError
 
-__all__ = ["apply", "decode", "misfit"]
+__all__ = ["apply", "decode", "merge", "refused"]
 
 _Object = dict[str, Any]
 
@@ -62,25 +63,29 @@ def decode(patch: Any) -> _Object:
     return patch
 
 
-def apply(type: Type, document: _Object, patch: _Object) -> _Object:
-    """The object that the patch makes of `document`; it fits its type but for unknown fields and formats
-    of strings.
+def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
+    """The object that the patch makes of `document`, as its type reads it: a tree of its own.
 
     :param type: of the kind, in the version of the document.
     :param patch: from `decode`; not changed.
+    :param unknown: gets the messages about fields that the type does not have.
     :raises StatusError: 400, 422 or 500, as the real server answers bad directives and values.
     """
     rest = _own(patch)
-    merged = _merge_objects(document, rest, type)
     try:
-        return dict(convert(type, merged, patch))
-    except ConversionError as error:
+        fitted: _Object = from_unstructured(type, _merge_objects(document, rest, type), unknown)
+    except DecodeError as error:
         raise _misfit(rest, str(error)) from None
+    return fitted
 
 
-def misfit(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
-    """422 for a patch whose result does not decode (`problem` in the decoder's words), or must not in Strict.
-    """
+def merge(type: Type, document: _Object, patch: _Object) -> _Object:
+    """The merge alone: it shares with the document what the patch does not touch. Raises StatusError."""
+    return _merge_objects(document, _own(patch), type)
+
+
+def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
+    """422 for a patch that Strict validation refuses, for this reason."""
     rest = _own(patch)
     _merge_objects(document, rest, type)
     return _misfit(rest, problem)

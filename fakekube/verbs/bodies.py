@@ -94,15 +94,12 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
     return obj
 
 
-def decode_patched(scope: Scope, value: Any, *, wants_strict: bool, by_type: bool = False) -> tuple[Object, list[str]]:
-    """What a patch has made of an object, and what strict decoding finds in it. Raises Problem.
-
-    `by_type`: the patch worked on the type (strategic merge): it is known even where the object does not say it.
-    """
+def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(value), json.dumps(value))
         return obj, strict if wants_strict else []
-    if isinstance(value, dict) and not value.get("apiVersion") and not by_type:  # nothing is known of its fields
+    if isinstance(value, dict) and not value.get("apiVersion"):  # nothing is known of its fields
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
-from fakekube.errors import StatusError
 from fakekube.patch.apply import FieldManager, excluding
 from fakekube.patch.apply.scale import ScaleMapping
 from fakekube.resources.registry import Registry, Resource
@@ -25,7 +24,7 @@ from fakekube.verbs import versions
 from fakekube.verbs.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.verbs.scope import Scope
 
-__all__ = ["applied", "misfit", "recorded", "scale_mapping", "updated"]
+__all__ = ["applied", "recorded", "scale_mapping", "updated"]
 
 #: What the real server calls itself when it writes as a client.
 SERVER = "kube-apiserver"
@@ -58,11 +57,6 @@ def applied(scope: Scope, live: Object | None, configuration: Object, manager: s
     Raises StatusError 400, 409 or 500.
     """
     return _manager_of(scope).apply(live, configuration, manager, force, scope.backend.clock.now())
-
-
-def misfit(scope: Scope, configuration: Object, problem: str) -> StatusError:
-    """500 for an applied configuration whose result does not decode."""
-    return _manager_of(scope).misfit(configuration, problem)
 
 
 def scale_mapping(scope: Scope) -> ScaleMapping:

@@ -18,7 +18,7 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.errors import field, status
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.resources.strategy import Object
-from fakekube.verbs import bodies, managers, systemfields
+from fakekube.verbs import bodies, managers, systemfields, versions
 from fakekube.verbs.options import WriteOptions
 from fakekube.verbs.scope import Scope
 
@@ -92,16 +92,13 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
         original = whole(scope, live)
-        patched = strategic.apply(scope.type, original, document)
-        try:
-            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict, by_type=True)
-        except bodies.Problem as problem:
-            raise strategic.misfit(scope.type, original, document, problem.message) from None
-        findings = [*duplicates, *sorted(unknown)] if strict else []
+        unknown: list[str] = []
+        obj = strategic.apply(scope.type, original, document, unknown)
+        findings = [*duplicates, *unknown] if strict else []
         if findings and options.field_validation == "Strict":
-            raise strategic.misfit(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
+            raise strategic.refused(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
         scope.request.warnings.extend(findings)
-        return _finished(scope, live, obj, options)
+        return _finished(scope, live, _without_kind(obj), options)
 
     return change
 
@@ -134,10 +131,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 
     def change(live: Object | None) -> Object:
         merged = managers.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
-        try:
-            obj = merged if scope.is_custom else bodies.decode_patched(scope, whole(scope, merged), wants_strict=False)[0]
-        except bodies.Problem as problem:
-            raise managers.misfit(scope, configuration, problem.message) from None
+        obj = _own(merged)
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
@@ -175,6 +169,24 @@ def whole(scope: Scope, live: Object) -> Object:
     if scope.is_custom:
         return live
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
+
+
+def _own(obj: Object) -> Object:
+    """The object as a tree of its own but for its books, which nobody changes and many objects share."""
+    metadata = obj.get("metadata") or {}
+    books = metadata.get("managedFields")
+    if books is None:
+        return dict(versions.copied(obj))
+    own: Object = versions.copied({**obj, "metadata": {**metadata, "managedFields": None}})
+    own["metadata"]["managedFields"] = books
+    return own
+
+
+def _without_kind(obj: Object) -> Object:
+    """As built-in objects are at work and at rest; their type knows both fields."""
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    return obj
 
 
 def _report(scope: Scope, findings: Sequence[str], options: WriteOptions, patched: Any) -> None:

@@ -107,7 +107,7 @@ class Atom(ABC):
 
     exact: bool = True
     """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
-    fits: frozenset[type] = frozenset({type(None)})
+    fits: frozenset[object] = frozenset({type(None)})
     """Classes of values with which nothing can be wrong."""
 
     @abstractmethod

@@ -28,9 +28,10 @@ from fakekube.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Man
 from fakekube.patch.apply.fields import FieldSet
 from fakekube.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.patch.apply.updater import Conflicts, Filter, Typed, UnknownVersion, Updater
-from fakekube.patch.conversion import ConversionError, convert
 from fakekube.patch.errors import uninterpreted
 from fakekube.schema.model import Type
+from fakekube.schema.unstructured import from_unstructured
+from fakekube.schema.walk import DecodeError
 
 __all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
 
@@ -235,7 +236,7 @@ class FieldManager:
         if new is old:
             return live, Managed(owners, times)
         times[who] = entries.format_time(now)
-        return self._fitted(new.value, configuration.value, applied), Managed(owners, times)
+        return self._fitted(new.value, applied), Managed(owners, times)
 
     def _configuration(self, applied: Object) -> Typed:
         """What is applied, checked."""
@@ -273,24 +274,21 @@ class FieldManager:
                 raise conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, force=True)
 
-    def _fitted(self, new: Object, patch: Object, applied: Object) -> Object:
-        """The merged object as its Go type would hold it."""
+    def _fitted(self, new: Object, applied: Object) -> Object:
+        """The merged object as its type reads it."""
         if self._scale_of_custom:
             raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
         if self._custom:
             return new
         try:
-            return dict(convert(self._type, new, patch))
-        except ConversionError as error:
-            raise self.misfit(applied, str(error)) from None
-
-    def misfit(self, applied: Object, problem: str) -> StatusError:
-        """500 for a result that does not decode (`problem` in the decoder's words)."""
-        name = self._gvk.removeprefix("/")
-        return uninterpreted(
-            f"failed to convert new object ({self._described(applied)}) to proper version: "
-            f"unable to convert unstructured object to {name}: {problem}"
-        )
+            fitted: Object = from_unstructured(self._type, new)
+        except DecodeError as error:
+            name = self._gvk.removeprefix("/")
+            raise uninterpreted(
+                f"failed to convert new object ({self._described(applied)}) to proper version: "
+                f"unable to convert unstructured object to {name}: {error}"
+            ) from None
+        return fitted
 
     def _not_convertible(self, problem: str) -> StatusError:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"

@@ -78,7 +78,10 @@ DOCUMENT: dict[str, Any] = {
 
 
 def patched(patch: Any) -> Any:
-    return strategic.apply(POD, DOCUMENT, strategic.decode(patch))
+    """What the merge gives, whose result fits its type."""
+    decoded = strategic.decode(patch)
+    strategic.apply(POD, DOCUMENT, decoded)
+    return strategic.merge(POD, DOCUMENT, decoded)
 
 
 def names(result: Any) -> list[str]:
@@ -189,7 +192,7 @@ def test_without_a_list_in_the_object_items_are_taken_without_directives() -> No
     document = {"spec": {}}
     patch = {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
              "containers": [{"name": "b"}, {"name": "a"}, {"name": "c", "$patch": "delete"}]}
-    result = strategic.apply(POD, document, {"spec": patch})
+    result = strategic.merge(POD, document, {"spec": patch})
     assert result["spec"]["containers"] == [{"name": "b"}, {"name": "a"}]
 
 
@@ -270,9 +273,18 @@ def test_results_that_do_not_fit_show_what_is_left_of_the_patch(patch: Any, prob
     assert caught.value.message == f' "" is invalid: patch: Invalid value: "{shown}": {words}'
 
 
-def test_a_misfit_that_the_decoder_finds() -> None:
-    error = strategic.misfit(POD, DOCUMENT, spec(cpu="x"), "quantities must match")
-    assert error.message == ' "" is invalid: patch: Invalid value: "map[spec:map[cpu:x]]": quantities must match'
+def test_a_refusal_shows_what_is_left_of_the_patch() -> None:
+    error = strategic.refused(POD, DOCUMENT, spec(cpu="x"), "strict decoding error: …")
+    assert error.message == ' "" is invalid: patch: Invalid value: "map[spec:map[cpu:x]]": strict decoding error: …'
+
+
+def test_the_result_is_as_its_type_reads_it() -> None:
+    unknown: list[str] = []
+    result = strategic.apply(POD, {"spec": {}}, {"spec": {"nope": 1, "replicas": 2.0, "cpu": "1000m"}}, unknown)
+    assert result["spec"]["replicas"] == 2
+    assert result["spec"]["cpu"] == "1"
+    assert "nope" not in result["spec"]
+    assert unknown == ['unknown field "spec.nope"']
 
 
 # ---------------------------------------------------------------- laws
@@ -289,12 +301,12 @@ _patches = st.fixed_dictionaries(
 @given(specs, _patches)
 @settings(max_examples=100)
 def test_a_patch_without_lists_is_a_merge_patch(document: dict[str, Any], patch: dict[str, Any]) -> None:
-    assert strategic.apply(SPEC, document, patch) == merge_patch.apply(document, patch)
+    assert strategic.merge(SPEC, document, patch) == merge_patch.apply(document, patch)
 
 
 @given(things, things)
 @settings(max_examples=100)
 def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     patch = {**patch, "spec": {key: value for key, value in patch["spec"].items() if key not in ("any", "parts")}}
-    once = strategic.apply(THING, document, patch)
-    assert strategic.apply(THING, once, patch) == once
+    once = strategic.merge(THING, document, patch)
+    assert strategic.merge(THING, once, patch) == once

@@ -342,7 +342,7 @@ def test_results_that_do_not_fit_the_go_type() -> None:
         "unable to convert unstructured object to apps/v1, Kind=Deployment: cannot convert float64 to int32"
     )
     whole = DEPLOYMENTS.apply(None, {**deployment, "spec": {"replicas": 2.0}}, "me", False, NOW)
-    assert json.dumps(whole["spec"]) == '{"selector": null, "template": {"metadata": {}, "spec": {"containers": null}}, "strategy": {}, "replicas": 2}'
+    assert json.dumps(whole["spec"]) == '{"replicas": 2, "selector": null, "template": {"metadata": {}, "spec": {"containers": null}}, "strategy": {}}'
 
 
 # ---------------------------------------------------------------- kubectl
