@@ -178,6 +178,8 @@ class _Checker:
         return _LOOP_RESULTS[node.macro](container, bodies[-1])
 
     def _loop_types(self, node: Loop, container: Type) -> tuple[Type, ...]:
+        if node.macro == "bind":
+            return (container,)
         if node.macro in ("optMap", "optFlatMap"):
             if container.name == "optional_type":
                 return container.parameters
@@ -285,6 +287,7 @@ _LOOP_RESULTS: Final[dict[str, Callable[[Type, Type], Type]]] = {
     "transformMapEntry": lambda container, body: body,
     "optMap": lambda container, body: optional_of(body),
     "optFlatMap": lambda container, body: body,
+    "bind": lambda container, body: body,
 }
 
 _METHODS: Final[dict[type, Callable[[_Checker, Any], Type]]] = {

@@ -92,6 +92,8 @@ class Environment:
     variables: Mapping[str, Type]
     makes_patches: bool = False
     """Are there the types of patches?"""
+    bindings: bool = False
+    """Is there `cel.bind`?"""
 
     def with_variable(self, name: str, type_: Type | None) -> Environment:
         """With a further field of `variables`; None: its expression does not compile."""
@@ -107,7 +109,7 @@ class Environment:
     def compiled(self, source: str) -> Type:
         """The type of an expression. Raises ExpressionError."""
         try:
-            tree = parse(source)
+            tree = parse(source, bindings=self.bindings)
             found = check(source, tree, self.variables, _patch_types if self.makes_patches else lambda name: None)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
@@ -144,4 +146,4 @@ def admission(*, params: bool = False, authorizer: bool = True, composed: bool =
 @cache
 def devices() -> Environment:
     """What the selector of a device may name."""
-    return Environment({"device": _object("DRADevice")})
+    return Environment({"device": _object("DRADevice")}, bindings=True)

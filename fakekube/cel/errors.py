@@ -34,6 +34,8 @@ class CompileError(Exception):
 
 def _shown(source: str, issue: Issue) -> str:
     """The issue, its line, and a mark below the character; wide characters get wide dots and marks."""
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.position]
     number = before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1)
