@@ -112,15 +112,14 @@ class _Parser:
     def _expect(self, kind: str) -> Token:
         """The one token that can stand here. As the real parser does, a word too many is skipped."""
         found = self._next
-        if found.kind == kind:
-            return self._take()
-        if kind != "end" and self._second.kind == kind and found.kind != "end":
+        if found.kind != kind:
+            if found.kind == "end" or self._second.kind != kind:
+                inserted = _STARTS | {"-", "!"} if kind == ":" else _ENDS - {","}
+                missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
+                self._fail(missing if found.kind in inserted else wrong)
             self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
             self._take()
-            return self._take()
-        if found.kind in (_STARTS | {"-", "!"} if kind == ":" else _ENDS - {","}):
-            self._fail(f"missing '{kind}' at '{found.text}'")
-        self._fail(f"mismatched input '{found.text}' expecting '{kind}'")
+        return self._take()
 
     def _closed(self, closing: str) -> None:
         """The end of a list, map or message, maybe after a comma."""
