@@ -1,28 +1,79 @@
-"""Compiles a rule for the values of a schema, when a definition is written: syntax, types, constants.
+"""Compiles expressions: syntax, types, constants, and what they can cost.
 
-Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go; of constants:
-cel-go/interpreter/decorators.go.
+`self` and `oldSelf` are all the variables that there are; both are of what a schema declares.
+
+Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakekube.cel.checker import check
+from fakekube.cel.checker import Checked, check
+from fakekube.cel.cost.estimate import estimate
+from fakekube.cel.declarations import Declaration
 from fakekube.cel.errors import CompileError, EvaluationError
-from fakekube.cel.evaluation import evaluator
-from fakekube.cel.libraries.regex import compiled
+from fakekube.cel.evaluation import Program, program
 from fakekube.cel.parser import parse
-from fakekube.cel.syntax import Call, ListLiteral, Literal, Loop, MapLiteral, MessageLiteral, Node, Select, references
 from fakekube.cel.types import BOOL, STRING, Type, optional_of
 
-__all__ = ["Verdict", "fold", "judge"]
+__all__ = ["PER_CALL_LIMIT", "CompilationError", "Compiled", "Verdict", "compile_message", "compile_rule", "judge"]
 
-_CONVERSIONS: Final = frozenset({
-    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint",
-})
+#: What one evaluation may cost.
+PER_CALL_LIMIT: Final = 1_000_000
+
+
+class CompilationError(Exception):
+    """What the compiler says of an expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression that can be evaluated."""
+
+    checked: Checked
+    program: Program
+
+    @property
+    def uses_old_self(self) -> bool:
+        return "oldSelf" in self.checked.uses
+
+
+def compile_rule(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
+    """The rule of a validation. Raises CompilationError."""
+    wrong = "cel expression must evaluate to a bool"
+    return _compiled(rule.get("rule", ""), _variables(rule, declared), BOOL, "", wrong)
+
+
+def compile_message(rule: Mapping[str, Any], declared: Declaration) -> Compiled:
+    """The messageExpression of a validation. Raises CompilationError."""
+    wrong = "messageExpression must evaluate to a string"
+    return _compiled(rule["messageExpression"], _variables(rule, declared), STRING, "messageExpression ", wrong)
+
+
+def _variables(rule: Mapping[str, Any], declared: Declaration) -> dict[str, Type]:
+    """The types of the variables; nobody may rely on the name of that of objects."""
+    seen = declared.type(f"selfType{time.time_ns() % 1_000_000_000}")
+    return {"self": seen, "oldSelf": optional_of(seen) if rule.get("optionalOldSelf") else seen}
+
+
+def _compiled(source: str, variables: Mapping[str, Type], wanted: Type, prefix: str, misfit: str) -> Compiled:
+    try:
+        checked = check(source, parse(source), variables)
+    except CompileError as error:
+        raise CompilationError(f"{prefix}compilation failed: {error}") from None
+    if checked.type != wanted:
+        raise CompilationError(misfit)
+    try:
+        return Compiled(checked, program(checked))
+    except EvaluationError as error:
+        raise CompilationError(f"{prefix or 'program '}instantiation failed: {error}") from None
+
+
+# ------------------------------------------------------------ when a definition is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,69 +83,25 @@ class Verdict:
     rule_problem: str = ""
     message_problem: str = ""
     uses_old_self: bool = False
+    rule_cost: int = 0
+    """At most, for one value."""
+    message_cost: int | None = None
+    """At most; None if there is no message that can be computed."""
 
 
-def judge(rule: Mapping[str, Any], self_type: Type) -> Verdict:
-    """Compile a rule whose `self` is of a type."""
-    source, message = rule.get("rule", ""), rule.get("messageExpression") or ""
-    if not source.strip():
+def judge(rule: Mapping[str, Any], declared: Declaration) -> Verdict:
+    """Compile a rule for the values of a declaration, and its message."""
+    if not rule.get("rule", "").strip():
         return Verdict()
-    old = optional_of(self_type) if rule.get("optionalOldSelf") else self_type
-    variables = {"self": self_type, "oldSelf": old}
-    problem, tree = _compiled(source, variables, BOOL, "", "cel expression must evaluate to a bool")
-    if problem or tree is None:
-        return Verdict(problem)
-    uses_old = references(tree, "oldSelf")
-    if not message:
-        return Verdict(uses_old_self=uses_old)
-    wrong = "messageExpression must evaluate to a string"
-    problem, _ = _compiled(message, variables, STRING, "messageExpression ", wrong)
-    return Verdict("", problem, uses_old)
-
-
-def _compiled(
-    source: str, variables: Mapping[str, Type], wanted: Type, prefix: str, misfit: str
-) -> tuple[str, Node | None]:
-    """(what is wrong, the tree)."""
     try:
-        tree = parse(source)
-        found = check(source, tree, variables)
-    except CompileError as error:
-        return f"{prefix}compilation failed: {error}", None
-    if found != wanted:
-        return misfit, None
+        compiled = compile_rule(rule, declared)
+    except CompilationError as error:
+        return Verdict(str(error))
+    cost = estimate(compiled.checked, declared).high
+    if not rule.get("messageExpression"):
+        return Verdict(uses_old_self=compiled.uses_old_self, rule_cost=cost)
     try:
-        fold(tree)
-    except EvaluationError as error:
-        return f"{prefix or 'program '}instantiation failed: {error}", None
-    return "", tree
-
-
-def fold(node: Node) -> None:
-    """Compute what is constant, as the planner of the real server does. Raises EvaluationError."""
-    for part in _parts(node):
-        fold(part)
-    if isinstance(node, Call) and node.arguments and isinstance(node.arguments[0], Literal):
-        constant = node.arguments[0]
-        if node.function in _CONVERSIONS and node.target is None and len(node.arguments) == 1:
-            evaluator(node)({})
-        elif node.function in ("find", "findAll", "matches") and node.target is not None:
-            compiled(str(constant.value))
-
-
-def _parts(node: Node) -> Iterator[Node]:
-    match node:
-        case Select():
-            yield node.operand
-        case Call():
-            yield from (node.target, *node.arguments) if node.target else node.arguments
-        case ListLiteral():
-            yield from node.elements
-        case MapLiteral():
-            for entry in node.entries:
-                yield from entry
-        case MessageLiteral():
-            for _, _, value in node.fields:
-                yield value
-        case Loop():
-            yield from (node.target, *node.bodies)
+        message = compile_message(rule, declared)
+    except CompilationError as error:
+        return Verdict("", str(error), compiled.uses_old_self, cost)
+    return Verdict("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)

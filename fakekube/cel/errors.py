@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["CompileError", "EvaluationError", "Issue", "no_such_overload"]
+__all__ = ["CompileError", "CostLimitExceeded", "EvaluationError", "Issue", "no_such_overload"]
 
 
 class EvaluationError(Exception):
     """An error as a value of the language: `&&`, `||` and some macros may absorb it."""
+
+
+class CostLimitExceeded(Exception):
+    """An expression has spent what it may; nothing absorbs that."""
+
+    def __init__(self, cost: int) -> None:
+        self.cost = cost
+        super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 def no_such_overload() -> EvaluationError:
@@ -29,18 +38,28 @@ class CompileError(Exception):
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.issues = sorted(issues, key=lambda issue: issue.position)
-        super().__init__("\n".join(_shown(source, issue) for issue in self.issues))
+        shown = [_shown(source, issue) for issue in self.issues[:_MOST_ISSUES]]
+        if len(self.issues) > _MOST_ISSUES:
+            shown.append(f"{len(self.issues) - _MOST_ISSUES} more errors were truncated")
+        super().__init__("\n".join(shown))
+
+
+#: Lines longer than this (in bytes) are not shown; beyond this many issues, no more are.
+_LONGEST_LINE: Final = 16384
+_MOST_ISSUES: Final = 100
 
 
 def _shown(source: str, issue: Issue) -> str:
     """The issue, its line, and a mark below the character; wide characters get wide dots and marks."""
-    if not source:
-        return f"ERROR: <input>:1:0: {issue.message}"
+    if issue.position < 0:
+        return f"ERROR: <input>:-1:0: {issue.message}"
     before = source[: issue.position]
     number = before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1)
     line = source.split("\n")[number - 1].replace("\t", " ")
+    text = f"ERROR: <input>:{number}:{column + 1}: {issue.message}"
+    if len(line.encode()) > _LONGEST_LINE:
+        return text
     dots = "".join("." if ord(character) < 0x80 else "\uff0e" for character in line[:column])
     mark = "^" if column >= len(line) or ord(line[column]) < 0x80 else "\uff3e"
-    text = f"ERROR: <input>:{number}:{column + 1}: {issue.message}"
     return f"{text}\n | {line}\n | {dots}{mark}"

@@ -1,180 +1,319 @@
-"""Turns a tree into a function of its variables.
+"""Turns a checked tree into a function of its variables, which counts what it costs.
 
-Every node becomes a closure that takes the variables (a dict) and gives a value or raises EvaluationError. `&&`, `||`,
-`all` and `exists` absorb errors where the other operands decide.
+Every node becomes a closure that takes a frame (the variables, and what has been spent) and gives a value or raises
+EvaluationError. `&&`, `||`, `all` and `exists` absorb errors where the other operands decide.
 
-Specified by: cel-spec, doc/langdef.md (Evaluation, Macros); cel-go/interpreter.
+Costs are those of the real interpreter, which plans an expression before it runs: constants are free, and so are lists
+and maps of them. The limit is looked at in every round of a loop and at the end; in between, costs can grow only with
+the length of the expression. What an operation that fails costs is not exact.
+
+Specified by: cel-spec, doc/langdef.md (Evaluation); cel-go/interpreter (planner, decorators, runtimecost).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from collections.abc import Mapping as Variables
+from typing import Any, Final, NamedTuple
 
-from fakekube.cel.arithmetic import OPERATORS, index, negated, optional_index
+from fakekube.cel.arithmetic import OPERATORS, negated
+from fakekube.cel.attributes import Attribute, constant_step, field_step, key_step
+from fakekube.cel.checker import Checked
+from fakekube.cel.cost.actual import Rule, equality_cost, rule_of
+from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM
 from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.folds import FOLDS, Body, truth
+from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
-from fakekube.cel.syntax import (
-    Call,
-    Identifier,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    Select,
-    dotted,
-)
-from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Mapping, Optional, equal, kind_of, shown
+from fakekube.cel.libraries.regex import compiled
+from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select, qualified_name
+from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Optional, key_of, kind_of, shown
 
-__all__ = ["Evaluator", "evaluator"]
-
-Variables = dict[str, Any]
-Evaluator = Callable[[Variables], Any]
+__all__ = ["Program", "program"]
 
 #: Names of types are values.
-_TYPES = {name: CelType(name) for name in TYPE_NAMES.values()}
-
-
-def evaluator(node: Node) -> Evaluator:
-    """The function that computes an expression."""
-    return _MAKERS[type(node)](node)
-
-
-def _literal(node: Literal) -> Evaluator:
-    value = node.value
-    return lambda variables: value
-
-
-def _identifier(node: Identifier) -> Evaluator:
-    name = node.name
-    constant = _TYPES.get(name)
-
-    def look_up(variables: Variables) -> Any:
-        value = variables.get(name, constant)
-        if value is None and name not in variables:
-            raise EvaluationError(f"no such attribute(s): {name}")
-        return value
-
-    return look_up
-
-
-def _select(node: Select) -> Evaluator:
-    name = node.field
-    qualified = dotted(node)
-    if qualified in _TYPES:
-        value = _TYPES[qualified]
-        return lambda variables: value
-    operand = evaluator(node.operand)
-    if node.test:
-        return lambda variables: _has(operand(variables), name)
-    if node.optional:
-        return lambda variables: optional_index(operand(variables), name)
-
-    def select(variables: Variables) -> Any:
-        container = operand(variables)
-        if isinstance(container, Mapping):
-            value = container.find(name)
-            if value is ABSENT:
-                raise EvaluationError(f"no such key: {name}")
-            return value
-        return index(container, name) if container.__class__ is Optional else _no_field(container)
-
-    return select
-
-
-def _no_field(container: Any) -> Any:
-    raise no_such_overload()
-
-
-def _has(container: Any, name: str) -> bool:
-    if isinstance(container, Mapping):
-        return container.find(name) is not ABSENT
-    if container.__class__ is Optional:
-        return container.present and _has(container.content, name)
-    raise no_such_overload()
-
-
-def _call(node: Call) -> Evaluator:
-    special = _SPECIAL.get(node.function)
-    parts = [evaluator(part) for part in ((node.target, *node.arguments) if node.target else node.arguments)]
-    if special is not None and node.target is None:
-        return special(*parts)
-    operator = OPERATORS.get(node.function)
-    if operator is not None:
-        one, other = parts
-        return lambda variables: operator(one(variables), other(variables))
-    name, member = node.function, node.target is not None
-    if member and name in ("or", "orValue"):
-        return _alternative(name, *parts)
-    return lambda variables: call(name, member, [part(variables) for part in parts])
-
-
-def _alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
-    """`.or` and `.orValue` look at the alternative only if they need it."""
-    def choose(variables: Variables) -> Any:
-        first = one(variables)
-        if first.__class__ is not Optional:
-            raise no_such_overload()
-        if first.present:
-            return first if name == "or" else first.content
-        return other(variables)
-
-    return choose
-
-
-def _truth(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise no_such_overload()
-
-
-def _decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
-    """`&&` (decided by false), `||` (decided by true)."""
-    def decide(variables: Variables) -> bool:
-        try:
-            if _truth(one(variables)) is decisive:
-                return decisive
-        except EvaluationError:
-            try:
-                if _truth(other(variables)) is decisive:
-                    return decisive
-            except EvaluationError:
-                pass
-            raise
-        return _truth(other(variables))
-
-    return decide
-
-
-def _conditional(condition: Evaluator, yes: Evaluator, no: Evaluator) -> Evaluator:
-    return lambda variables: yes(variables) if _truth(condition(variables)) else no(variables)
-
-
-_SPECIAL: dict[str, Callable[..., Evaluator]] = {
-    "_&&_": lambda one, other: _decided(one, other, decisive=False),
-    "_||_": lambda one, other: _decided(one, other, decisive=True),
-    "_?_:_": _conditional,
-    "!_": lambda one: lambda variables: not _truth(one(variables)),
-    "-_": lambda one: lambda variables: negated(one(variables)),
+_TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP", "net.CIDR")} | {
+    "timestamp": CelType("google.protobuf.Timestamp"), "duration": CelType("google.protobuf.Duration"),
 }
 
 
-def _list(node: ListLiteral) -> Evaluator:
-    parts = [(evaluator(element), number in node.optional) for number, element in enumerate(node.elements)]
+class Program:
+    """An expression, ready to run."""
 
-    def make(variables: Variables) -> list[Any]:
-        made = []
-        for part, optional in parts:
-            value = part(variables)
-            if not optional:
-                made.append(value)
-            elif _unwrapped(value) is not ABSENT:
-                made.append(value.content)
-        return made
+    def __init__(self, run: Evaluator, names: Sequence[str], slots: int) -> None:
+        self._run, self._names = run, names
+        self._locals = [None] * (slots - len(names))
 
-    return make
+    def evaluate(self, variables: Variables[str, Any], limit: int = MAXIMUM) -> tuple[Any, int]:
+        """(value or EvaluationError, what it cost). Raises CostLimitExceeded."""
+        frame = Frame([*(variables.get(name, ABSENT) for name in self._names), *self._locals], limit)
+        value: Any
+        try:
+            value = self._run(frame)
+        except EvaluationError as error:
+            value = error
+        except RecursionError:
+            value = EvaluationError("evaluation too deep")
+        frame.check()
+        return value, frame.cost
+
+
+def program(checked: Checked) -> Program:
+    """The program of an expression. Raises EvaluationError if constants in it cannot be computed."""
+    names = sorted(checked.uses)
+    planner = _Planner(checked, names)
+    plan = planner.plan(checked.tree)
+    return Program(plan.run, names, planner.slots)
+
+
+class _Plan(NamedTuple):
+    """How a node is evaluated."""
+
+    run: Evaluator
+    attribute: Attribute | None = None
+    constant: Any = ABSENT
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not ABSENT
+
+    @property
+    def as_attribute(self) -> Attribute:
+        return self.attribute or Attribute(self.run)
+
+    @property
+    def as_part(self) -> Evaluator:
+        """Where an attribute is part of another one, looking at its base is free."""
+        return self.attribute.evaluator(price=0) if self.attribute is not None else self.run
+
+
+def _constant(value: Any) -> _Plan:
+    return _Plan(lambda frame: value, None, value)
+
+
+def _of_attribute(attribute: Attribute) -> _Plan:
+    return _Plan(attribute.evaluator(), attribute)
+
+
+class _Variable(NamedTuple):
+    """Where a variable lies. A lazy one has in the next slot what it costs to look at it for the first time."""
+
+    slot: int
+    lazy: bool = False
+
+
+class _Planner:
+    def __init__(self, checked: Checked, names: Sequence[str]) -> None:
+        self._checked = checked
+        self._scope = {name: _Variable(slot) for slot, name in enumerate(names)}
+        self.slots = len(names)
+
+    def plan(self, node: Node) -> _Plan:
+        return _METHODS[type(node)](self, node)
+
+    # ------------------------------------------------------------ values and their parts
+
+    def literal(self, node: Literal) -> _Plan:
+        return _constant(node.value)
+
+    def identifier(self, node: Identifier) -> _Plan:
+        variable = self._scope.get(node.name)
+        if variable is None:
+            return _constant(_TYPES[node.name])
+        return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, node.name)))
+
+    def select(self, node: Select) -> _Plan:
+        name = qualified_name(node)
+        if node.operand not in self._checked.types and name in _TYPES:
+            return _constant(_TYPES[name])
+        attribute = self.plan(node.operand).as_attribute
+        if node.test:
+            return _Plan(attribute.presence(node.field))
+        if node.optional:
+            return _of_attribute(attribute.step(field_step(node.field, optional=True)))
+        return _of_attribute(attribute.field(node.field))
+
+    def list_literal(self, node: ListLiteral) -> _Plan:
+        plans = [(self.plan(element), number in node.optional) for number, element in enumerate(node.elements)]
+        if all(plan.is_constant for plan, _ in plans):
+            return _constant([plan.constant for plan, _ in plans])
+        parts = [(plan.run, optional) for plan, optional in plans]
+
+        def make(frame: Frame) -> list[Any]:
+            made = [_unwrapped(part(frame)) if optional else part(frame) for part, optional in parts]
+            frame.cost += LIST_COST
+            return [value for value in made if value is not ABSENT]
+
+        return _Plan(make)
+
+    def map_literal(self, node: MapLiteral) -> _Plan:
+        plans = [
+            (self.plan(key), self.plan(value), number in node.optional)
+            for number, (key, value) in enumerate(node.entries)
+        ]
+        if all(key.is_constant and value.is_constant for key, value, _ in plans):
+            return _known_map([(key.constant, value.constant) for key, value, _ in plans])
+        parts = [(key.run, value.run, optional) for key, value, optional in plans]
+
+        def make(frame: Frame) -> Map:
+            made = Map.of(())
+            for key_part, value_part, optional in parts:
+                key, value = key_part(frame), value_part(frame)
+                content = _unwrapped(value) if optional else value
+                if content is not ABSENT and not made.add(key, content):
+                    raise EvaluationError("Failed with repeated key")
+            frame.cost += MAP_COST
+            return made
+
+        return _Plan(make)
+
+    # ------------------------------------------------------------ calls
+
+    def call(self, node: Call) -> _Plan:
+        special = _SPECIAL.get(node.function)
+        if special is not None and node.target is None:
+            return special(self, node)
+        plans = [self.plan(part) for part in node.operands]
+        folded = self._folded(node, plans)
+        if folded is not None:
+            return folded
+        member = node.target is not None
+        rule = rule_of(node.function, member=member, meanings=self._checked.overloads.get(node, ()))
+        operator = OPERATORS.get(node.function)
+        if operator is not None and not member:
+            return _Plan(_binary(operator, plans[0].run, plans[1].run, rule))
+        if member and node.function in ("or", "orValue"):
+            return _Plan(_alternative(node.function, plans[0].run, plans[1].run))
+        return _Plan(_function(node.function, member, [plan.run for plan in plans], rule))
+
+    def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
+        """What can be computed beforehand. Raises EvaluationError if it fails."""
+        if node.function in _CONVERSIONS and len(plans) == 1 and plans[0].is_constant:
+            return _constant(call(node.function, False, [plans[0].constant]))
+        if node.function in _PATTERNS and plans[1].is_constant:
+            compiled(str(plans[1].constant))
+        if node.function == "@in" and plans[1].is_constant and len(self._checked.overloads.get(node, ())) == 1:
+            return _membership(plans[0], plans[1].constant)
+        return None
+
+    def conditional(self, node: Call) -> _Plan:
+        condition, yes, no = map(self.plan, node.arguments)
+        asked, if_true, if_false = condition.run, yes.as_part, no.as_part
+
+        def choose(frame: Frame) -> Any:
+            return if_true(frame) if truth(asked(frame)) else if_false(frame)
+
+        return _of_attribute(Attribute(choose, unit=0))
+
+    def index(self, node: Call) -> _Plan:
+        container, key = map(self.plan, node.arguments)
+        optional = node.function == "_[?_]"
+        if key.is_constant:
+            step = constant_step(key.constant, optional=optional)
+        else:
+            step = key_step(key.as_part, optional=optional)
+        return _of_attribute(container.as_attribute.step(step))
+
+    def logic(self, node: Call) -> _Plan:
+        one, other = (self.plan(argument).run for argument in node.arguments)
+        return _Plan(_decided(one, other, decisive=node.function == "_||_"))
+
+    def equality(self, node: Call) -> _Plan:
+        one, other = (self.plan(argument).run for argument in node.arguments)
+        operator = OPERATORS[node.function]
+        if all(self._checked.types[argument].name in _SCALARS for argument in node.arguments):
+            return _Plan(_binary(operator, one, other, None))
+
+        def compare(frame: Frame) -> Any:
+            left, right = one(frame), other(frame)
+            frame.cost += equality_cost(left, right)
+            return operator(left, right)
+
+        return _Plan(compare)
+
+    def negation(self, node: Call) -> _Plan:
+        run = self.plan(node.arguments[0]).run
+        apply: Callable[[Any], Any] = negated if node.function == "-_" else lambda value: not truth(value)
+
+        def negate(frame: Frame) -> Any:
+            value = run(frame)
+            frame.cost += 1
+            return apply(value)
+
+        return _Plan(negate)
+
+    # ------------------------------------------------------------ macros
+
+    def loop(self, node: Loop) -> _Plan:
+        target = self.plan(node.target)
+        if node.macro in ("optMap", "optFlatMap"):
+            return self._on_content(node, target.run)
+        slots = tuple(range(self.slots, self.slots + len(node.variables)))
+        self.slots += len(slots)
+        names = [variable.name for variable in node.variables]
+        bodies = tuple(
+            Body(plan.run, plan.is_constant)
+            for plan in self._within(dict(zip(names, map(_Variable, slots), strict=True)), node.bodies)
+        )
+        container, fold = target.run, FOLDS[node.macro]
+        return _Plan(lambda frame: fold(frame, container(frame), slots, bodies))
+
+    def _within(self, variables: dict[str, _Variable], bodies: Sequence[Node]) -> list[_Plan]:
+        outer = self._scope
+        self._scope = {**outer, **variables}
+        plans = [self.plan(body) for body in bodies]
+        self._scope = outer
+        return plans
+
+    def _on_content(self, node: Loop, target: Evaluator) -> _Plan:
+        """`optMap`, `optFlatMap`: what the value is comes at a price when the variable is used, for the second time."""
+        slot, wraps = self.slots, node.macro == "optMap"
+        self.slots += 2
+        body = self._within({node.variables[0].name: _Variable(slot, lazy=True)}, node.bodies)[0].run
+
+        def run(frame: Frame) -> Any:
+            before = frame.cost
+            value = target(frame)
+            if value.__class__ is not Optional:
+                raise no_such_overload()
+            spent = frame.cost - before
+            frame.cost += 1
+            if not value.present:
+                frame.cost += 1
+                return value
+            frame.slots[slot], frame.slots[slot + 1] = value.content, spent + 1
+            made = body(frame)
+            if not wraps:
+                return made
+            frame.cost += 1
+            return Optional(made)
+
+        return _Plan(run)
+
+
+# ------------------------------------------------------------ variables
+
+
+def _slot(slot: int, name: str) -> Evaluator:
+    def look(frame: Frame) -> Any:
+        value = frame.slots[slot]
+        if value is ABSENT:
+            raise EvaluationError(f"no such attribute(s): {name}")
+        return value
+
+    return look
+
+
+def _lazy(slot: int, name: str) -> Evaluator:
+    def look(frame: Frame) -> Any:
+        frame.cost += frame.slots[slot + 1]
+        frame.slots[slot + 1] = 0
+        return frame.slots[slot]
+
+    return look
+
+
+# ------------------------------------------------------------ literals
 
 
 def _unwrapped(value: Any) -> Any:
@@ -183,149 +322,110 @@ def _unwrapped(value: Any) -> Any:
     return value.content
 
 
-def _message(node: MessageLiteral) -> Evaluator:
-    def make(variables: Variables) -> Any:
-        raise EvaluationError(f"unknown type: '{node.name}'")  # only the compiler knows messages
+def _known_map(entries: list[tuple[Any, Any]]) -> _Plan:
+    made = Map.of(())
+    if all(made.add(key, value) for key, value in entries):
+        return _constant(made)
 
-    return make
+    def fail(frame: Frame) -> Any:
+        raise EvaluationError("Failed with repeated key")
 
-
-def _map(node: MapLiteral) -> Evaluator:
-    parts = [(evaluator(k), evaluator(v), number in node.optional) for number, (k, v) in enumerate(node.entries)]
-
-    def make(variables: Variables) -> Map:
-        pairs: list[tuple[Any, Any]] = []
-        for key_part, value_part, optional in parts:
-            key, value = key_part(variables), value_part(variables)
-            content = _unwrapped(value) if optional else value
-            if content is not ABSENT:
-                pairs.append((key, content))
-        made = Map.of(pairs)
-        if len(made) != len(pairs):
-            raise EvaluationError("Failed with repeated key")
-        return made
-
-    return make
+    return _Plan(fail)
 
 
-# ------------------------------------------------------------ macros
+# ------------------------------------------------------------ functions and operators
 
 
-def _loop(node: Loop) -> Evaluator:
-    target, variables = evaluator(node.target), node.variables
-    bodies = [evaluator(body) for body in node.bodies]
-    if node.macro in _OPTIONAL_LOOPS:
-        return _optional_loop(node.macro, target, variables[0], bodies[0])
-    fold = _FOLDS[node.macro]
+def _binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator, rule: Rule | None) -> Evaluator:
+    if rule is None:
+        def plain(frame: Frame) -> Any:
+            left, right = one(frame), other(frame)
+            frame.cost += 1
+            return operator(left, right)
 
-    def run(scope: Variables) -> Any:
-        container = target(scope)
-        inner = dict(scope)
-        return fold(_rounds(container, variables, inner), inner, *bodies)
+        return plain
+
+    def priced(frame: Frame) -> Any:
+        left, right = one(frame), other(frame)
+        result = operator(left, right)
+        frame.cost += rule((left, right), result)
+        return result
+
+    return priced
+
+
+def _function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None) -> Evaluator:
+    def run(frame: Frame) -> Any:
+        arguments = [part(frame) for part in parts]
+        result = call(name, member, arguments)
+        frame.cost += 1 if rule is None else rule(arguments, result)
+        return result
 
     return run
 
 
-def _rounds(container: Any, variables: tuple[str, ...], scope: Variables) -> Any:
-    """Sets the variables for one element after the other."""
-    kind = kind_of(container)
-    if kind is list:
-        pairs: Any = enumerate(container)
-    elif kind is Mapping:
-        pairs = ((key, container.find(key)) for key in container)
-    else:
-        raise no_such_overload()
-    if len(variables) == 2:
-        first, second = variables
-        for key, value in pairs:
-            scope[first], scope[second] = key, value
-            yield key, value
-        return
-    name = variables[0]
-    for key, value in pairs:
-        scope[name] = element = value if kind is list else key
-        yield key, element
+def _membership(element: _Plan, items: list[Any]) -> _Plan | None:
+    """`in` a list that is known: free, if all can be looked up."""
+    if not items:
+        return _constant(False)
+    if not all(kind_of(item) in _PRIMITIVES for item in items):
+        return None
+    known, run = frozenset(map(key_of, items)), element.run
+
+    def is_one(frame: Frame) -> bool:
+        value = run(frame)
+        return kind_of(value) in _PRIMITIVES and key_of(value) in known
+
+    return _Plan(is_one)
 
 
-def _settled(rounds: Any, scope: Variables, body: Evaluator, decisive: bool) -> bool:
-    """`all` (settled by false), `exists` (settled by true)."""
-    problem = None
-    for _ in rounds:
-        try:
-            if _truth(body(scope)) is decisive:
-                return decisive
-        except EvaluationError as error:
-            problem = problem or error
-    if problem is not None:
-        raise problem
-    return not decisive
-
-
-def _exists_one(rounds: Any, scope: Variables, body: Evaluator) -> bool:
-    return sum(_truth(body(scope)) for _ in rounds) == 1
-
-
-def _chosen(rounds: Any, scope: Variables, bodies: tuple[Evaluator, ...]) -> Any:
-    """The keys and elements for which the condition, if there is one, holds."""
-    if len(bodies) == 1:
-        return rounds
-    return (pair for pair in rounds if _truth(bodies[0](scope)))
-
-
-def _mapped(rounds: Any, scope: Variables, *bodies: Evaluator) -> list[Any]:
-    return [bodies[-1](scope) for _ in _chosen(rounds, scope, bodies)]
-
-
-def _filtered(rounds: Any, scope: Variables, body: Evaluator) -> list[Any]:
-    return [element for _, element in rounds if _truth(body(scope))]
-
-
-def _transformed(rounds: Any, scope: Variables, *bodies: Evaluator) -> Map:
-    return Map.of([(key, bodies[-1](scope)) for key, _ in _chosen(rounds, scope, bodies)])
-
-
-def _transformed_entries(rounds: Any, scope: Variables, *bodies: Evaluator) -> Map:
-    pairs: list[tuple[Any, Any]] = []
-    for _ in _chosen(rounds, scope, bodies):
-        made = bodies[-1](scope)
-        if not isinstance(made, Mapping):
+def _alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
+    """`.or` and `.orValue` look at the alternative only if they need it."""
+    def choose(frame: Frame) -> Any:
+        first = one(frame)
+        if first.__class__ is not Optional:
             raise no_such_overload()
-        for key in made:
-            if any(equal(key, known) for known, _ in pairs):
-                raise EvaluationError(f"insert failed: key {shown(key)} already exists")
-            pairs.append((key, made.find(key)))
-    return Map.of(pairs)
+        if first.present:
+            return first if name == "or" else first.content
+        return other(frame)
+
+    return choose
 
 
-def _sorted_by(rounds: Any, scope: Variables, body: Evaluator) -> Any:
-    keyed = [(body(scope), element) for _, element in rounds]
-    return call("@sortByAssociatedKeys", True, [[element for _, element in keyed], [key for key, _ in keyed]])
+def _decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
+    """`&&` (decided by false), `||` (decided by true)."""
+    def decide(frame: Frame) -> bool:
+        try:
+            if truth(one(frame)) is decisive:
+                return decisive
+        except EvaluationError:
+            try:
+                if truth(other(frame)) is decisive:
+                    return decisive
+            except EvaluationError:
+                pass
+            raise
+        return truth(other(frame))
+
+    return decide
 
 
-_FOLDS: dict[str, Callable[..., Any]] = {
-    "all": lambda rounds, scope, body: _settled(rounds, scope, body, decisive=False),
-    "exists": lambda rounds, scope, body: _settled(rounds, scope, body, decisive=True),
-    "existsOne": _exists_one, "map": _mapped, "filter": _filtered, "transformMap": _transformed,
-    "transformMapEntry": _transformed_entries, "sortBy": _sorted_by,
+_SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "timestamp"})
+_PRIMITIVES: Final = frozenset(
+    kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string", "null_type")
+)
+_CONVERSIONS: Final = frozenset({
+    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint",
+})
+_PATTERNS: Final = frozenset({"find", "findAll", "matches"})
+
+_SPECIAL: Final[dict[str, Callable[[_Planner, Any], _Plan]]] = {
+    "_?_:_": _Planner.conditional, "_[_]": _Planner.index, "_[?_]": _Planner.index,
+    "_&&_": _Planner.logic, "_||_": _Planner.logic, "_==_": _Planner.equality, "_!=_": _Planner.equality,
+    "!_": _Planner.negation, "-_": _Planner.negation,
 }
 
-_OPTIONAL_LOOPS = frozenset({"optMap", "optFlatMap"})
-
-
-def _optional_loop(macro: str, target: Evaluator, name: str, body: Evaluator) -> Evaluator:
-    def run(scope: Variables) -> Any:
-        value = target(scope)
-        if value.__class__ is not Optional:
-            raise no_such_overload()
-        if not value.present:
-            return value
-        made = body({**scope, name: value.content})
-        return Optional(made) if macro == "optMap" else made
-
-    return run
-
-
-_MAKERS: dict[type, Callable[[Any], Evaluator]] = {
-    Literal: _literal, Identifier: _identifier, Select: _select, Call: _call, ListLiteral: _list, MapLiteral: _map,
-    Loop: _loop, MessageLiteral: _message,
+_METHODS: Final[dict[type, Callable[[_Planner, Any], _Plan]]] = {
+    Literal: _Planner.literal, Identifier: _Planner.identifier, Select: _Planner.select, Call: _Planner.call,
+    ListLiteral: _Planner.list_literal, MapLiteral: _Planner.map_literal, Loop: _Planner.loop,
 }

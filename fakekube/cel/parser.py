@@ -8,10 +8,13 @@ Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parse
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.lexer import RESERVED, Token, tokenize
+from fakekube.cel.macros import MACROS, Macro
+from fakekube.cel.signatures import SIGNATURES
 from fakekube.cel.syntax import (
     Call,
     Identifier,
@@ -19,63 +22,38 @@ from fakekube.cel.syntax import (
     Literal,
     Loop,
     MapLiteral,
-    MessageLiteral,
     Node,
     Select,
-    dotted,
+    StructLiteral,
+    qualified_name,
 )
 
 __all__ = ["parse"]
 
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
-_SUMS: Final = {"+": "_+_", "-": "_-_"}
-_PRODUCTS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
+#: operator → (function, how strongly it binds).
+_CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
 
-#: (macro, arguments) → (how it is called inside, variables).
-_MACROS: Final = {
-    ("all", 2): ("all", 1), ("all", 3): ("all", 2),
-    ("exists", 2): ("exists", 1), ("exists", 3): ("exists", 2),
-    ("exists_one", 2): ("existsOne", 1), ("existsOne", 2): ("existsOne", 1),
-    ("exists_one", 3): ("existsOne", 2), ("existsOne", 3): ("existsOne", 2),
-    ("map", 2): ("map", 1), ("map", 3): ("map", 1), ("filter", 2): ("filter", 1),
-    ("transformList", 3): ("map", 2), ("transformList", 4): ("map", 2),
-    ("transformMap", 3): ("transformMap", 2), ("transformMap", 4): ("transformMap", 2),
-    ("transformMapEntry", 3): ("transformMapEntry", 2), ("transformMapEntry", 4): ("transformMapEntry", 2),
-    ("optMap", 2): ("optMap", 1), ("optFlatMap", 2): ("optFlatMap", 1), ("sortBy", 2): ("sortBy", 1),
-}
-
-#: What an expression may begin with, without a sign.
+#: What an expression may begin with.
 _STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
-#: What may follow an operand.
-_CONTINUATIONS: Final = frozenset({*_RELATIONS, *_SUMS, *_PRODUCTS, "&&", "||", "?"})
-_ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
-
-#: Places of the grammar → what the real parser expects there.
-_CONSTANTS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-_START: Final = "{'[', '{', '(', '.', '-', '!', " + _CONSTANTS
-_EXPECTED: Final = {
-    "operand": _START,
-    "arguments": "{'[', '{', '(', ')', '.', '-', '!', " + _CONSTANTS,
-    "index": "{'[', '{', '(', '.', '-', '!', '?', " + _CONSTANTS,
-    "elements": "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
-    "entries": "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
-    "fields": "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}",
-}
+_EXPECTED: Final = (
+    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', "
+    "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+#: Functions whose names have a dot.
+_NAMESPACED: Final = frozenset(name for name, member in SIGNATURES if "." in name and not member)
 _MAX_DEPTH = 250
-_TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
 
-def parse(source: str, *, bindings: bool = False) -> Node:
-    """The tree of an expression. `bindings`: `cel.bind` gives a value a name. Raises CompileError."""
+def parse(source: str) -> Node:
+    """The tree of an expression. Raises CompileError."""
     issues: list[Issue] = []
-    parser = _Parser(tokenize(source, issues), issues, bindings)
+    parser = _Parser(tokenize(source, issues), issues)
     try:
         node = parser.whole()
     except _Stop:
         node = None
-    except RecursionError:
-        raise CompileError(source, [Issue(-1, _TOO_DEEP)]) from None
     if issues or node is None:
         raise CompileError(source, issues)
     return node
@@ -86,11 +64,10 @@ class _Stop(Exception):
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token], issues: list[Issue], bindings: bool) -> None:
-        self._tokens, self._issues, self._bindings = tokens, issues, bindings
+    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
+        self._tokens, self._issues = tokens, issues
         self._at = 0
-        self._depth = 0
-        self._place = "operand"
+        self._depths = {"expression": 0, "relation": 0, "calculation": 0}
 
     @property
     def _next(self) -> Token:
@@ -105,32 +82,13 @@ class _Parser:
     def _taken(self, kind: str) -> Token | None:
         return self._take() if self._next.kind == kind else None
 
-    @property
-    def _second(self) -> Token:
-        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-
     def _expect(self, kind: str) -> Token:
-        """The one token that can stand here. As the real parser does, a word too many is skipped."""
-        found = self._next
-        if found.kind != kind:
-            if found.kind == "end" or self._second.kind != kind:
-                inserted = _STARTS | {"-", "!"} if kind == ":" else _ENDS - {","}
-                missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
-                self._fail(missing if found.kind in inserted else wrong)
-            self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
-            self._take()
+        if self._next.kind != kind:
+            self._fail(
+                f"mismatched input '{self._next.text}' expecting ':'" if kind == ":"
+                else f"missing '{kind}' at '{self._next.text}'"
+            )
         return self._take()
-
-    def _closed(self, closing: str) -> None:
-        """The end of a list, map or message, maybe after a comma."""
-        if self._next.kind not in (",", closing):
-            told = f"input '{self._next.text}' expecting {{'{closing}', ','}}"
-            if self._second.kind not in (",", closing) or self._next.kind == "end":
-                self._fail(f"mismatched {told}")
-            self._complain(self._next.position, f"Syntax error: extraneous {told}")
-            self._take()
-        self._taken(",")
-        self._expect(closing)
 
     def _fail(self, problem: str) -> NoReturn:
         self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
@@ -142,57 +100,67 @@ class _Parser:
     def whole(self) -> Node:
         node = self._expression()
         if self._next.kind != "end":
-            found = "extraneous" if self._second.kind == "end" else "mismatched"
-            self._fail(f"{found} input '{self._next.text}' expecting <EOF>")
+            self._fail(
+                f"mismatched input '{self._next.text}' expecting <EOF>" if self._next.kind in (")", "]", "}")
+                else f"extraneous input '{self._next.text}' expecting <EOF>"
+            )
         return node
 
-    def _expression(self, place: str = "operand") -> Node:
-        """`place`: where the expression stands, for what is told if there is none."""
-        self._depth += 1
-        self._place = place
-        if self._depth > _MAX_DEPTH:
-            self._complain(-1, _TOO_DEEP)
+    def _enter(self, rule: str) -> None:
+        """Counts how deep rules of the grammar lie within themselves."""
+        self._depths[rule] += 1
+        if self._depths[rule] > _MAX_DEPTH:
+            self._complain(-1, f"expression recursion limit exceeded: {_MAX_DEPTH}")
             raise _Stop
-        condition = self._or()
+
+    def _expression(self) -> Node:
+        self._enter("expression")
+        node = self._logic("||", "_||_", self._conjunction)
         question = self._taken("?")
         if question:
-            yes = self._or()
+            yes = self._logic("||", "_||_", self._conjunction)
             self._expect(":")
-            condition = Call(question.position, "_?_:_", (condition, yes, self._expression()))
-        self._depth -= 1
-        return condition
-
-    def _or(self) -> Node:
-        node = self._and()
-        while token := self._taken("||"):
-            node = Call(token.position, "_||_", (node, self._and()))
+            node = Call(question.position, "_?_:_", (node, yes, self._expression()))
+        self._depths["expression"] -= 1
         return node
 
-    def _and(self) -> Node:
-        node = self._relation()
-        while token := self._taken("&&"):
-            node = Call(token.position, "_&&_", (node, self._relation()))
-        return node
+    def _conjunction(self) -> Node:
+        return self._logic("&&", "_&&_", self._relation)
+
+    def _logic(self, operator: str, function: str, term: Callable[[], Node]) -> Node:
+        """Terms side by side, as a balanced tree."""
+        terms, positions = [term()], list[int]()
+        while token := self._taken(operator):
+            positions.append(token.position)
+            terms.append(term())
+
+        def balanced(low: int, high: int) -> Node:
+            if low == high:
+                return terms[low]
+            middle = (low + high - 1 + 1) // 2
+            return Call(positions[middle], function, (balanced(low, middle), balanced(middle + 1, high)))
+
+        return balanced(0, len(positions))
 
     def _relation(self) -> Node:
-        node = self._sum()
+        self._enter("relation")
+        node = self._calculation(1)
         while self._next.kind in _RELATIONS:
             token = self._take()
-            node = Call(token.position, _RELATIONS[token.kind], (node, self._sum()))
+            self._enter("relation")
+            node = Call(token.position, _RELATIONS[token.kind], (node, self._calculation(1)))
+            self._depths["relation"] -= 1
+        self._depths["relation"] -= 1
         return node
 
-    def _sum(self) -> Node:
-        node = self._product()
-        while self._next.kind in _SUMS:
-            token = self._take()
-            node = Call(token.position, _SUMS[token.kind], (node, self._product()))
-        return node
-
-    def _product(self) -> Node:
+    def _calculation(self, strength: int) -> Node:
+        """Operators that bind at least so strongly."""
+        self._enter("calculation")
         node = self._unary()
-        while self._next.kind in _PRODUCTS:
+        while (known := _CALCULATIONS.get(self._next.kind)) and known[1] >= strength:
             token = self._take()
-            node = Call(token.position, _PRODUCTS[token.kind], (node, self._unary()))
+            node = Call(token.position, known[0], (node, self._calculation(known[1] + 1)))
+        self._depths["calculation"] -= 1
         return node
 
     def _unary(self) -> Node:
@@ -203,10 +171,6 @@ class _Parser:
         while self._taken(first.kind):
             count += 1
         following = self._next
-        if following.kind == "end":
-            if first.kind == "!":
-                self._fail(f"extraneous input '<EOF>' expecting {_START}")
-            self._complain(following.position, "Syntax error: no viable alternative at input '-'")
         if first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
             count -= 1  # the sign belongs to the number
             self._take()
@@ -221,11 +185,9 @@ class _Parser:
                 node = self._selected(node, dot)
             elif bracket := self._taken("["):
                 optional = self._taken("?") is not None
-                index = self._expression("operand" if optional else "index")
+                index = self._expression()
                 self._expect("]")
                 node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
-            elif self._next.kind == "{" and (name := dotted(node)):
-                node = self._message(name)
             else:
                 return node
 
@@ -241,32 +203,35 @@ class _Parser:
         if opening is None:
             return Select(dot.position, node, name, optional=optional)
         arguments = self._arguments(")")
-        if isinstance(node, Identifier) and name in _NAMESPACES.get(node.name, ()):
-            return Call(opening.position, f"{node.name}.{name}", arguments)
-        if self._bindings and dotted(node) == "cel" and (name, len(arguments)) == ("bind", 3):
-            return self._loop(opening, ("bind", 1), arguments[1], (arguments[0], arguments[2]))
-        macro = _MACROS.get((name, len(arguments)))
-        return self._loop(opening, macro, node, arguments) if macro else Call(opening.position, name, arguments, node)
+        macro = MACROS.get((name, len(arguments)))
+        if macro is not None:
+            return self._loop(opening, macro, node, arguments)
+        full_name = f"{qualified_name(node)}.{name}"
+        if full_name in _NAMESPACED:
+            return Call(opening.position, full_name, arguments)
+        return Call(opening.position, name, arguments, node)
 
-    def _loop(
-        self, opening: Token, macro: tuple[str, int], target: Node, arguments: tuple[Node, ...]
-    ) -> Node:
-        inner, count = macro
-        variables = []
-        for argument in arguments[:count]:
-            if isinstance(argument, Identifier):
-                variables.append(argument.name)
-            else:
-                self._complain(argument.position, _NO_VARIABLE.get(inner, "argument must be a simple name"))
-        return Loop(opening.position, inner, target, tuple(variables), arguments[count:])
+    def _loop(self, opening: Token, macro: Macro, target: Node, arguments: tuple[Node, ...]) -> Node:
+        """A macro that binds variables: they must be plain names of their own."""
+        variables = list[Identifier]()
+        for argument in arguments[: macro.variables]:
+            if not isinstance(argument, Identifier):
+                self._complain(argument.position, macro.wants_name)
+                return target
+            if argument.name in (variable.name for variable in variables):
+                self._complain(argument.position, f"duplicate variable name: {argument.name}")
+                return target
+            variables.append(argument)
+        overwriting = next((each for each in variables if each.name == "__result__" and macro.accumulates), None)
+        if overwriting is not None:
+            self._complain(overwriting.position, "iteration variable overwrites accumulator variable")
+            return target
+        return Loop(opening.position, macro.name, target, tuple(variables), arguments[macro.variables :])
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
         arguments = []
-        if self._next.kind == "," and self._second.kind == closing:
-            self._complain(self._next.position, f"Syntax error: extraneous input ',' expecting {_EXPECTED['arguments']}")
-            self._take()
         if not self._taken(closing):
-            arguments.append(self._expression("arguments"))
+            arguments.append(self._expression())
             while self._taken(","):
                 arguments.append(self._expression())
             self._expect(closing)
@@ -289,15 +254,13 @@ class _Parser:
                 return self._map()
             case "." | "name":
                 return self._name()
-        expected = _EXPECTED[self._place]
-        if token.kind != "end" and self._second.kind in _STARTS:  # one word too many: go on without it
-            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' expecting {expected}")
+        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind != "end" and following.kind in _STARTS:  # one word too many: go on without it
+            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' {_EXPECTED}")
             self._take()
             return self._primary()
-        if token.kind not in _CONTINUATIONS:
-            self._fail(f"mismatched input '{token.text}' expecting {expected}")
-        self._complain(token.position, f"Syntax error: mismatched input '{token.text}' expecting {expected}")
-        return Literal(token.position, None)  # go on as if there were an operand
+        self._fail(f"mismatched input '{token.text}' {_EXPECTED}")
+        return None
 
     def _checked(self, token: Token, value: object) -> object:
         if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
@@ -305,19 +268,43 @@ class _Parser:
         return value
 
     def _name(self) -> Node:
-        dot = self._taken(".")
-        if dot and self._next.kind != "name":
-            self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
-        token = self._take()
+        self._taken(".")
+        token = self._expect("name")
+        if self._next.kind == "{" or (self._next.kind == "." and self._is_struct()):
+            return self._struct(token.text)
         opening = self._taken("(")
+        if token.text in RESERVED:
+            self._complain(token.position, f"reserved identifier: {token.text}")
         if opening is None:
-            if token.text in RESERVED:
-                self._complain(token.position, f"reserved identifier: {token.text}")
             return Identifier(token.position, token.text)
         arguments = self._arguments(")")
         if token.text == "has" and len(arguments) == 1:
             return self._has(opening, arguments[0])
         return Call(opening.position, token.text, arguments)
+
+    def _is_struct(self) -> bool:
+        """Do names and dots up to a brace follow?"""
+        at = self._at
+        while self._tokens[at].kind == "." and self._tokens[at + 1].kind == "name":
+            at += 2
+        return self._tokens[at].kind == "{"
+
+    def _struct(self, name: str) -> Node:
+        while self._taken("."):
+            name += f".{self._take().text}"
+        opening = self._take()
+        fields = list[tuple[int, str, Node]]()
+        while not self._taken("}"):
+            self._taken("?")
+            if self._next.kind != "name":
+                self._fail(f"mismatched input '{self._next.text}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}")
+            field = self._take().text
+            colon = self._expect(":")
+            fields.append((colon.position, field, self._expression()))
+            if not self._taken(","):
+                self._expect("}")
+                break
+        return StructLiteral(opening.position, name, tuple(fields))
 
     def _has(self, opening: Token, argument: Node) -> Node:
         if isinstance(argument, Select):
@@ -325,69 +312,32 @@ class _Parser:
         self._complain(argument.position, "invalid argument to has() macro")
         return argument
 
-    def _another(self, closing: str, any_before: bool) -> bool:
-        """Is there a further element? The comma before it is taken; one at the end is left."""
-        if not any_before:
-            return self._next.kind not in (",", closing)
-        if self._next.kind != "," or self._second.kind not in _STARTS | {"-", "!", "?"}:
-            return False
-        self._take()
-        return True
-
     def _list(self) -> Node:
         opening = self._take()
         elements: list[Node] = []
         optional = set()
-        while self._another("]", bool(elements)):
+        while not self._taken("]"):
             if self._taken("?"):
                 optional.add(len(elements))
-            elements.append(self._expression("operand" if elements else "elements"))
-        self._closed("]")
+            elements.append(self._expression())
+            if not self._taken(","):
+                if self._next.kind != "]":
+                    self._fail(f"mismatched input '{self._next.text}' expecting {{']', ','}}")
+                self._take()
+                break
         return ListLiteral(opening.position, tuple(elements), frozenset(optional))
 
     def _map(self) -> Node:
         opening = self._take()
         entries: list[tuple[Node, Node]] = []
         optional = set()
-        while self._another("}", bool(entries)):
+        while not self._taken("}"):
             if self._taken("?"):
                 optional.add(len(entries))
-            key = self._expression("operand" if entries else "entries")
+            key = self._expression()
             self._expect(":")
             entries.append((key, self._expression()))
-        self._closed("}")
+            if not self._taken(","):
+                self._expect("}")
+                break
         return MapLiteral(opening.position, tuple(entries), frozenset(optional))
-
-    def _message(self, name: str) -> Node:
-        opening = self._take()
-        fields: list[tuple[int, str, Node]] = []
-        optional = set()
-        while self._another("}", bool(fields)):
-            if self._taken("?"):
-                optional.add(len(fields))
-            if self._next.kind != "name":
-                self._fail(f"mismatched input '{self._next.text}' expecting {_EXPECTED['fields']}")
-            field = self._take().text
-            colon = self._expect(":")
-            fields.append((colon.position, field, self._expression()))
-        self._closed("}")
-        return MessageLiteral(opening.position, name, tuple(fields), frozenset(optional))
-
-
-_NO_VARIABLE = {
-    name: f"{name}() variable name must be a simple identifier" for name in ("optMap", "optFlatMap")
-}
-
-#: Names before a dot that are no variables.
-_NAMESPACES = {
-    "optional": frozenset({"of", "none", "ofNonZeroValue", "unwrap"}),
-    "sets": frozenset({"contains", "equivalent", "intersects"}),
-    "strings": frozenset({"quote"}),
-    "lists": frozenset({"range"}),
-    "ip": frozenset({"isCanonical"}),
-    "format": frozenset({
-        "named", "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
-        "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
-    }),
-}
-

@@ -11,19 +11,20 @@ Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/{validation,compi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, NoReturn
 
+from fakekube.cel.compilation import PER_CALL_LIMIT, CompilationError, Compiled, compile_message, compile_rule
 from fakekube.cel.correlation import Correlation, items_by_key, key_of_item
-from fakekube.cel.errors import CompileError, EvaluationError
-from fakekube.cel.evaluation import Evaluator, evaluator
-from fakekube.cel.fieldpaths import field_path
-from fakekube.cel.parser import parse
-from fakekube.cel.syntax import references
+from fakekube.cel.declarations import Declaration, declaration
+from fakekube.cel.errors import CostLimitExceeded, EvaluationError
+from fakekube.cel.names import escape
 from fakekube.cel.values import Optional
 from fakekube.cel.views import Reader, reader, with_object_meta
 from fakekube.errors import FieldError, field
-from fakekube.errors.field import OMITTED
+from fakekube.errors.field import OMITTED, go_quote
+from fakekube.schema.paths import SchemaPathError, place_at
 
 __all__ = ["Rules", "compile_rules"]
 
@@ -32,11 +33,14 @@ Warn = Callable[[str], None]
 
 _VALIDATIONS: Final = "x-kubernetes-validations"
 _MAX_MESSAGE: Final = 5 * 1024
+#: What all rules may cost together for one resource.
+_BUDGET: Final = 10_000_000
+_BUDGET_SPENT: Final = "failed due to running out of cost budget, no further validation rules will be run"
 
 
 def compile_rules(schema: Schema) -> Rules | None:
     """The rules of the schema of a resource; None if there are none."""
-    return _compile(schema, schema, root=True) if _has_rules(schema) else None
+    return _compile(schema, schema, declaration(schema, root=True), root=True) if _has_rules(schema) else None
 
 
 def _has_rules(schema: Any) -> bool:
@@ -47,18 +51,24 @@ def _has_rules(schema: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule, ready to run. `evaluate` is a text if it does not compile: what the compiler says."""
+    """One rule, ready to run."""
 
     text: str
-    evaluate: Evaluator | str
-    transition: bool
-    """Does it speak of the old value?"""
+    compiled: Compiled | None
+    problem: str
+    """What the compiler says, if it does not compile."""
     optional_old: bool
     message: str
-    message_evaluate: Evaluator | None
+    message_source: str
+    message_compiled: Compiled | None
     reason: str
     field_path: str
     """Relative, as printed; may be empty."""
+
+    @property
+    def is_transition(self) -> bool:
+        """Does it speak of the old value?"""
+        return self.compiled is not None and self.compiled.uses_old_self
 
     @property
     def told(self) -> str:
@@ -77,27 +87,37 @@ _REASONS: Final[dict[str, Callable[[str, Any, str], FieldError]]] = {
 }
 
 
-def _rule(rule: Mapping[str, Any], schema: Schema) -> _Rule:
-    text = rule.get("rule", "").strip()
-    evaluate: Evaluator | str
-    transition = False
-    try:
-        tree = parse(rule.get("rule", ""))
-        evaluate, transition = evaluator(tree), references(tree, "oldSelf")
-    except CompileError as error:
-        evaluate = f"rule compile error: compilation failed: {error}"
+def _rule(rule: Mapping[str, Any], schema: Schema, declared: Declaration | None) -> _Rule:
+    compiled = message = None
+    problem = ""
+    if declared is None:
+        problem = "rule compiler initialization error: failed to convert to declType for CEL validation rules"
+    elif rule.get("rule", "").strip():
+        try:
+            compiled = compile_rule(rule, declared)
+            message = _message_program(rule, declared)
+        except CompilationError as error:
+            problem = f"rule compile error: {error}"
     return _Rule(
-        text, evaluate, transition, bool(rule.get("optionalOldSelf")), (rule.get("message") or "").strip(),
-        _message_evaluator(rule.get("messageExpression") or ""), rule.get("reason") or "",
-        field_path(rule.get("fieldPath") or "", schema),
+        rule.get("rule", "").strip(), compiled, problem, bool(rule.get("optionalOldSelf")),
+        (rule.get("message") or "").strip(), rule.get("messageExpression") or "", message, rule.get("reason") or "",
+        _field_path(rule.get("fieldPath") or "", schema),
     )
 
 
-def _message_evaluator(source: str) -> Evaluator | None:
+def _message_program(rule: Mapping[str, Any], declared: Declaration) -> Compiled | None:
     try:
-        return evaluator(parse(source)) if source.strip() else None
-    except CompileError:
+        return compile_message(rule, declared) if rule.get("messageExpression") else None
+    except CompilationError:
         return None
+
+
+def _field_path(text: str, schema: Schema) -> str:
+    """As errors print it; empty if it is not valid."""
+    try:
+        return place_at(text, schema).path if text else ""
+    except SchemaPathError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +144,37 @@ class _Ratchet:
         return self if self.current is None else _Ratchet(self.current.index(number), self.current)
 
 
-@dataclass(frozen=True, slots=True)
+class _Here(NamedTuple):
+    """Where the walk stands."""
+
+    path: str
+    value: Any
+    ratchet: _Ratchet
+
+
+class _Spent(Exception):
+    """Nothing more may be evaluated."""
+
+
+@dataclass(slots=True)
 class _Walk:
-    """Where what is found goes."""
+    """Where what is found goes, and what may still be spent."""
 
     errors: list[FieldError]
     warn: Warn
+    budget: int = _BUDGET
+
+    def spend(self, cost: int) -> bool:
+        """False if there is not enough."""
+        if cost > self.budget:
+            return False
+        self.budget -= cost
+        return True
+
+    def stop(self, error: FieldError) -> NoReturn:
+        """The last error. Raises _Spent."""
+        self.errors.append(error)
+        raise _Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +196,8 @@ class Rules:
         """
         walk = _Walk([], warn or (lambda text: None))
         ratchet = _Ratchet(Correlation(self.schema, value, old)) if old is not None else _Ratchet()
-        self._validate(walk, "", value, old, ratchet)
+        with suppress(_Spent):
+            self._validate(walk, "", value, old, ratchet)
         return walk.errors
 
     def _validate(self, walk: _Walk, path: str, value: Any, old: Any, ratchet: _Ratchet) -> None:
@@ -181,6 +227,8 @@ class Rules:
 
     def _evaluate(self, walk: _Walk, path: str, value: Any, old: Any, ratchet: _Ratchet) -> None:
         kind = self.schema.get("type", "")
+        if walk.budget <= 0:
+            walk.stop(field.invalid(path, kind, f"validation {_BUDGET_SPENT}"))
         try:
             plain, optional = self._variables(value, old)
         except EvaluationError as error:
@@ -188,26 +236,46 @@ class Rules:
             walk.errors.extend(field.invalid(path, kind, text) for text in told)
             return
         for rule in self.rules:
-            if isinstance(rule.evaluate, str):
-                walk.errors.append(field.invalid(path, kind, rule.evaluate))
-                continue
-            if rule.transition and old is None and not rule.optional_old:
-                continue
-            try:
-                if rule.evaluate(dict(optional if rule.optional_old else plain)) is True:
-                    continue
-            except EvaluationError as error:
-                walk.errors.append(field.invalid(path, kind, _evaluation_problem(str(error), rule)))
-                continue
-            except RecursionError:
-                walk.errors.append(field.invalid(path, kind, _evaluation_problem("evaluation too deep", rule)))
-                continue
-            shown = OMITTED if kind in ("object", "array") else value
-            failure = rule.failure(_joined(path, rule.field_path), shown, _message(rule, plain))
-            if not rule.transition and ratchet.holds:
-                walk.warn(failure.message)
-            else:
-                walk.errors.append(failure)
+            if rule.problem:
+                walk.errors.append(field.invalid(path, kind, rule.problem))
+            elif rule.compiled is not None and not (rule.is_transition and old is None and not rule.optional_old):
+                found = self._result(walk, path, rule, rule.compiled, optional if rule.optional_old else plain)
+                if found is False:
+                    self._fail(walk, _Here(path, value, ratchet), rule, plain)
+
+    def _result(self, walk: _Walk, path: str, rule: _Rule, compiled: Compiled, variables: dict[str, Any]) -> bool:
+        """Does the rule hold? One that cannot be evaluated is told, and holds."""
+        kind = self.schema.get("type", "")
+        exceeded = None
+        try:
+            found, cost = compiled.program.evaluate(variables, PER_CALL_LIMIT)
+        except CostLimitExceeded as error:
+            exceeded, cost = error, error.cost
+        if not walk.spend(cost):
+            walk.stop(field.invalid(path, kind, f"validation {_BUDGET_SPENT}"))
+        if exceeded is not None:
+            said = "no further validation rules will be run due to call cost exceeds limit for rule"
+            walk.stop(field.invalid(path, kind, f"'{exceeded}': {said}: {rule.told}"))
+        if isinstance(found, EvaluationError):
+            walk.errors.append(field.invalid(path, kind, _evaluation_problem(str(found), rule)))
+            return True
+        return found is True
+
+    def _fail(self, walk: _Walk, here: _Here, rule: _Rule, variables: dict[str, Any]) -> None:
+        """Tell that a rule does not hold; of what has not changed, only by a warning."""
+        kind = self.schema.get("type", "")
+        place, ends = _joined(here.path, rule.field_path), False
+        try:
+            shown = OMITTED if kind in ("object", "array") else here.value
+            failure = rule.failure(place, shown, _message(walk, rule, variables))
+        except _MessageProblem as problem:
+            failure, ends = field.invalid(place, kind, str(problem)), True
+        if not rule.is_transition and here.ratchet.holds:
+            walk.warn(failure.message)
+        else:
+            walk.errors.append(failure)
+        if ends:
+            raise _Spent
 
     def _variables(self, value: Any, old: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The variables, with `oldSelf` as it is, and as an optional value."""
@@ -229,49 +297,73 @@ def _evaluation_problem(problem: str, rule: _Rule) -> str:
     return f"{problem} evaluating rule: {rule.told}"
 
 
-def _message(rule: _Rule, variables: dict[str, Any]) -> str:
-    """What the rule says when it does not hold: computed if it can be, else as written, else the rule."""
-    if rule.message_evaluate is not None:
-        try:
-            computed = rule.message_evaluate(dict(variables))
-        except EvaluationError:
-            computed = None
-        if isinstance(computed, str):
-            text = computed.strip()
-            if text and "\n" not in text and len(text.encode()) <= _MAX_MESSAGE:
-                return text
+class _MessageProblem(Exception):
+    """The message costs too much."""
+
+
+def _message(walk: _Walk, rule: _Rule, variables: dict[str, Any]) -> str:
+    """What the rule says when it does not hold: computed if it can be, else as written, else the rule.
+
+    Raises _MessageProblem.
+    """
+    if rule.message_compiled is not None:
+        computed = _computed_message(walk, rule, rule.message_compiled, variables)
+        text = computed.strip() if isinstance(computed, str) else ""
+        if text and "\n" not in text and len(text.encode()) <= _MAX_MESSAGE:
+            return text
     return rule.message or f"failed rule: {rule.text}"
+
+
+def _computed_message(walk: _Walk, rule: _Rule, compiled: Compiled, variables: dict[str, Any]) -> Any:
+    exceeded = False
+    try:
+        computed, cost = compiled.program.evaluate(variables, PER_CALL_LIMIT)
+    except CostLimitExceeded as error:
+        computed, cost, exceeded = None, error.cost, True
+    if not walk.spend(cost):
+        raise _MessageProblem(f"messageExpression evaluation {_BUDGET_SPENT}")
+    if exceeded:
+        said = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+        raise _MessageProblem(f"{said}: {go_quote(rule.message_source)}")
+    return computed
 
 
 # ------------------------------------------------------------ compiling
 
 
-def _compile(rules: Schema, schema: Schema, root: bool = False) -> Rules | None:
+def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: bool = False) -> Rules | None:
     """`rules` says what is asked (it may stand in an allOf), `schema` what values look like."""
-    embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
-    compiled = tuple(_rule(rule, schema) for rule in rules.get(_VALIDATIONS) or ())
+    compiled = tuple(_rule(rule, schema, declared) for rule in rules.get(_VALIDATIONS) or ())
     properties = {
         name: below
         for name, part in (rules.get("properties") or {}).items()
         if (known := (schema.get("properties") or {}).get(name)) is not None
-        and _is_readable(known) and (below := _compile(part, known)) is not None
+        and (below := _compile_property(part, known, name, declared)) is not None
     }
-    additional = _compile_below(rules, schema, "additionalProperties")
-    items = _compile_below(rules, schema, "items")
+    additional = _compile_below(rules, schema, "additionalProperties", declared)
+    items = _compile_below(rules, schema, "items", declared)
     all_of = tuple(
-        part for nested in rules.get("allOf") or () if (part := _compile(nested, schema, root)) is not None
+        part for nested in rules.get("allOf") or () if (part := _compile(nested, schema, declared, root)) is not None
     )
     if not (compiled or properties or additional or items or all_of):
         return None
-    seen = with_object_meta(schema) if embedded else schema
+    seen = with_object_meta(schema) if root else schema
     return Rules(schema, compiled, reader(seen), properties, additional, items, all_of)
 
 
-def _compile_below(rules: Schema, schema: Schema, name: str) -> Rules | None:
+def _compile_property(rules: Schema, schema: Schema, name: str, parent: Declaration | None) -> Rules | None:
+    """Of a property; what expressions cannot see has no rules."""
+    escaped, embedded = escape(name), bool(schema.get("x-kubernetes-embedded-resource"))
+    if escaped is None:
+        declared = declaration(schema, embedded)
+    else:
+        declared = parent.fields.get(escaped) if parent is not None else None
+    return _compile(rules, schema, declared, embedded) if declared is not None else None
+
+
+def _compile_below(rules: Schema, schema: Schema, name: str, parent: Declaration | None) -> Rules | None:
     part, known = rules.get(name), schema.get(name)
-    return _compile(part, known) if isinstance(part, Mapping) and isinstance(known, Mapping) else None
-
-
-def _is_readable(schema: Schema) -> bool:
-    """Parts of no type are left out."""
-    return bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
+    if not isinstance(part, Mapping) or not isinstance(known, Mapping):
+        return None
+    declared = parent.items if parent is not None else None
+    return _compile(part, known, declared, bool(known.get("x-kubernetes-embedded-resource")))

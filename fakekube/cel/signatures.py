@@ -7,7 +7,6 @@ Specified by: cel-go/common/stdlib, cel-go/ext, k8s.io/apiserver/pkg/cel/library
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Final, NamedTuple
 
 from fakekube.cel.types import Type, read
@@ -20,26 +19,30 @@ class Signature(NamedTuple):
 
     arguments: tuple[Type, ...]
     result: Type
+    key: str
+    """The types of the arguments as they are written in the tables."""
 
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _SUMMABLE: Final = ("int", "uint", "double", "duration")
-_NUMBERS: Final = ("int", "uint", "double")
 _FORMAT_NAMES: Final = (
     "dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix",
     "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime",
 )
-_ORDER = " | ".join(
-    [*(f"{kind} {kind} bool" for kind in _COMPARABLE),
-     *(f"{one} {other} bool" for one, other in product(_NUMBERS, _NUMBERS) if one != other)]
+_ORDER: Final = " | ".join(
+    f"{pair} bool" for pair in (
+        "bool bool", "int int", "int double", "int uint", "uint uint", "uint double", "uint int", "double double",
+        "double int", "double uint", "string string", "bytes bytes", "timestamp timestamp", "duration duration",
+    )
 )
-_SIZE: Final = "string int | bytes int | list(A) int | map(A,B) int"
-_ARITHMETIC: Final = " | ".join(f"{kind} {kind} {kind}" for kind in _NUMBERS)
+_SIZE: Final = "bytes int | list(A) int | map(A,B) int | string int"
+_ARITHMETIC: Final = " | ".join(f"{kind} {kind} {kind}" for kind in ("double", "int", "uint"))
 _GETTERS: Final = ("getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek")
 _TIMES: Final = ("getHours", "getMinutes", "getSeconds", "getMilliseconds")
 _QUANTITY, _SEMVER, _URL, _IP, _CIDR, _FORMAT = (
     "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "net.IP", "net.CIDR", "kubernetes.NamedFormat",
 )
+
 _AUTHORIZER, _PATH_CHECK, _GROUP_CHECK, _RESOURCE_CHECK, _DECISION = (
     f"kubernetes.authorization.{name}" for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
 )
@@ -47,27 +50,29 @@ _AUTHORIZER, _PATH_CHECK, _GROUP_CHECK, _RESOURCE_CHECK, _DECISION = (
 _FUNCTIONS: Final[dict[str, str]] = {
     "_==_": "A A bool", "_!=_": "A A bool",
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _ORDER),
-    "_+_": f"{_ARITHMETIC} | string string string | bytes bytes bytes | list(A) list(A) list(A)"
-           " | duration duration duration | timestamp duration timestamp | duration timestamp timestamp",
-    "_-_": f"{_ARITHMETIC} | duration duration duration | timestamp duration timestamp | timestamp timestamp duration",
+    "_+_": "bytes bytes bytes | double double double | duration duration duration | duration timestamp timestamp"
+           " | timestamp duration timestamp | int int int | list(A) list(A) list(A) | string string string | uint uint uint",
+    "_-_": "double double double | duration duration duration | int int int | timestamp duration timestamp"
+           " | timestamp timestamp duration | uint uint uint",
     "_*_": _ARITHMETIC, "_/_": _ARITHMETIC, "_%_": "int int int | uint uint uint",
-    "!_": "bool bool", "-_": "int int | double double | duration duration",
+    "!_": "bool bool", "-_": "double double | int int",
     "_&&_": "bool bool bool", "_||_": "bool bool bool", "_?_:_": "bool A A A",
+    "@not_strictly_false": "bool bool", "cel.@mapInsert": "map(A,B) A B map(A,B) | map(A,B) map(A,B) map(A,B)",
     "@in": "A list(A) bool | A map(A,B) bool",
     "_[_]": "list(A) int A | map(A,B) A B | optional_type(list(A)) int optional_type(A)"
             " | optional_type(map(A,B)) A optional_type(B)",
     "_[?_]": "list(A) int optional_type(A) | optional_type(list(A)) int optional_type(A)"
              " | map(A,B) A optional_type(B) | optional_type(map(A,B)) A optional_type(B)",
     "size": _SIZE,
-    "int": "int int | uint int | double int | string int | timestamp int | duration int",
-    "uint": "uint uint | int uint | double uint | string uint",
-    "double": "double double | int double | uint double | string double",
+    "int": "int int | double int | duration int | string int | timestamp int | uint int",
+    "uint": "uint uint | double uint | int uint | string uint",
+    "double": "double double | int double | string double | uint double",
     "bool": "bool bool | string bool",
-    "string": f"string string | bool string | int string | uint string | double string | bytes string | timestamp string"
-              f" | duration string | {_IP} string | {_CIDR} string",
+    "string": f"string string | bool string | bytes string | double string | duration string | int string"
+              f" | timestamp string | uint string | {_IP} string | {_CIDR} string",
     "bytes": "bytes bytes | string bytes",
-    "timestamp": "timestamp timestamp | string timestamp | int timestamp",
-    "duration": "duration duration | string duration | int duration",
+    "timestamp": "timestamp timestamp | int timestamp | string timestamp",
+    "duration": "duration duration | int duration | string duration",
     "dyn": "A dyn", "type": "A type(A)", "matches": "string string bool",
     "strings.quote": "string string", "lists.range": "int list(int)",
     "optional.of": "A optional_type(A)", "optional.none": "optional_type(A)",
@@ -87,7 +92,7 @@ _METHODS: Final[dict[str, str]] = {
     **dict.fromkeys(_GETTERS, "timestamp int | timestamp string int"),
     **dict.fromkeys(_TIMES, "timestamp int | timestamp string int | duration int"),
     "charAt": "string int string",
-    **dict.fromkeys(("indexOf", "lastIndexOf"), "string string int | string string int int | list(A) A int"),
+    **dict.fromkeys(("indexOf", "lastIndexOf"), "list(A) A int | string string int | string string int int"),
     "join": "list(string) string | list(string) string string",
     **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), "string string"),
     "replace": "string string string string | string string string int string",
@@ -110,8 +115,8 @@ _METHODS: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast"), f"{_IP} bool"
     ),
-    "containsIP": f"{_CIDR} {_IP} bool | {_CIDR} string bool",
-    "containsCIDR": f"{_CIDR} {_CIDR} bool | {_CIDR} string bool",
+    "containsIP": f"{_CIDR} string bool | {_CIDR} {_IP} bool",
+    "containsCIDR": f"{_CIDR} string bool | {_CIDR} {_CIDR} bool",
     "ip": f"{_CIDR} {_IP}", "prefixLength": f"{_CIDR} int", "masked": f"{_CIDR} {_CIDR}",
     **dict.fromkeys(
         ("isGreaterThan", "isLessThan"), f"{_QUANTITY} {_QUANTITY} bool | {_SEMVER} {_SEMVER} bool"
@@ -120,21 +125,23 @@ _METHODS: Final[dict[str, str]] = {
     "asApproximateFloat": f"{_QUANTITY} double", "asInteger": f"{_QUANTITY} int", "isInteger": f"{_QUANTITY} bool",
     **dict.fromkeys(("add", "sub"), f"{_QUANTITY} {_QUANTITY} {_QUANTITY} | {_QUANTITY} int {_QUANTITY}"),
     **dict.fromkeys(("major", "minor", "patch"), f"{_SEMVER} int"),
+    "validate": f"{_FORMAT} string optional_type(list(string))",
+    "@sortByAssociatedKeys": " | ".join(f"list(A) list({kind}) list(A)" for kind in _COMPARABLE),
     "path": f"{_AUTHORIZER} string {_PATH_CHECK}", "group": f"{_AUTHORIZER} string {_GROUP_CHECK}",
     "serviceAccount": f"{_AUTHORIZER} string string {_AUTHORIZER}",
     "resource": f"{_GROUP_CHECK} string {_RESOURCE_CHECK}",
     **dict.fromkeys(
-        ("subresource", "namespace", "name", "fieldSelector", "labelSelector"), f"{_RESOURCE_CHECK} string {_RESOURCE_CHECK}"
+        ("subresource", "namespace", "name", "fieldSelector", "labelSelector"),
+        f"{_RESOURCE_CHECK} string {_RESOURCE_CHECK}",
     ),
     "check": f"{_PATH_CHECK} string {_DECISION} | {_RESOURCE_CHECK} string {_DECISION}",
     **dict.fromkeys(("errored", "allowed"), f"{_DECISION} bool"), **dict.fromkeys(("error", "reason"), f"{_DECISION} string"),
-    "validate": f"{_FORMAT} string optional_type(list(string))",
 }
 
 
 def _signature(text: str) -> Signature:
-    *arguments, result = map(read, text.split())
-    return Signature(tuple(arguments), result)
+    *arguments, result = text.split()
+    return Signature(tuple(map(read, arguments)), read(result), " ".join(arguments))
 
 
 #: (name, is it a method?) → overloads.

@@ -1,24 +1,28 @@
 """What an expression is once it has been parsed.
 
 A tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators are
-calls of functions with the names that the real compiler prints (`_+_`, `_[_]`, `!_`); the macros that loop are nodes of
-their own, because they are evaluated, not expanded.
+calls of functions with the names that the real compiler prints (`_+_`, `_[_]`, `!_`). Macros that loop are nodes of
+their own (`Loop`): they are evaluated as what they are, and checked and priced as the comprehensions that they stand
+for (`fakekube.cel.macros`).
+
+Nodes are told apart by identity, so that what the checker finds out about them can be kept in dicts.
 
 Specified by: cel-spec, doc/langdef.md; names of operators: cel-go/common/operators.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
-    "Call", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "MessageLiteral", "Node", "Select", "dotted",
-    "references",
+    "Call", "Comprehension", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "Node", "Select",
+    "StructLiteral", "descendants", "parts", "qualified_name", "references",
 ]
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Node:
     """Any expression."""
 
@@ -26,21 +30,21 @@ class Node:
     """Where its errors are reported: characters from the start."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Literal(Node):
     """A constant: `value` is a value of `fakekube.cel.values`."""
 
     value: Any
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Identifier(Node):
     """A variable, or a type."""
 
     name: str
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Select(Node):
     """`operand.field`; with `test` it is `has(operand.field)`, with `optional` `operand.?field`."""
 
@@ -50,7 +54,7 @@ class Select(Node):
     optional: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Call(Node):
     """A function, a method of `target`, or an operator."""
 
@@ -58,8 +62,13 @@ class Call(Node):
     arguments: tuple[Node, ...]
     target: Node | None = None
 
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The target, if there is one, and the arguments."""
+        return self.arguments if self.target is None else (self.target, *self.arguments)
 
-@dataclass(slots=True, frozen=True)
+
+@dataclass(slots=True, frozen=True, eq=False)
 class ListLiteral(Node):
     """`[a, ?b]`; `optional` are the indices of elements with a question mark."""
 
@@ -67,7 +76,7 @@ class ListLiteral(Node):
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class MapLiteral(Node):
     """`{a: b, ?c: d}`."""
 
@@ -75,52 +84,79 @@ class MapLiteral(Node):
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, frozen=True)
-class MessageLiteral(Node):
-    """`Name{field: a, ?other: b}`; `fields` are (position, name, value)."""
+@dataclass(slots=True, frozen=True, eq=False)
+class StructLiteral(Node):
+    """`Name{field: value}`."""
 
     name: str
     fields: tuple[tuple[int, str, Node], ...]
-    optional: frozenset[int] = frozenset()
+    """(position of the colon, field, value)."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Loop(Node):
     """A macro with variables of its own: `all`, `exists`, `exists_one`, `map`, `filter`, `transformList`, `optMap` …"""
 
     macro: str
     target: Node
-    variables: tuple[str, ...]
+    variables: tuple[Identifier, ...]
     bodies: tuple[Node, ...]
     """The arguments after the variables: [condition,] expression."""
 
 
-def dotted(node: Node) -> str:
-    """`a.b.c`, if the expression is such a name; else nothing, or no name."""
-    if isinstance(node, Identifier):
-        return node.name
-    if isinstance(node, Select) and not node.test and (before := dotted(node.operand)):
-        return f"{before}.{node.field}"
-    return ""
+@dataclass(slots=True, frozen=True, eq=False)
+class Comprehension(Node):
+    """What a macro stands for: folds a range into an accumulator."""
+
+    range: Node
+    variables: tuple[str, ...]
+    accumulator: str
+    initial: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """The nodes right below one, in the order of the source."""
+    match node:
+        case Select():
+            return (node.operand,)
+        case Call():
+            return node.operands
+        case ListLiteral():
+            return node.elements
+        case MapLiteral():
+            return tuple(part for entry in node.entries for part in entry)
+        case StructLiteral():
+            return tuple(value for _, _, value in node.fields)
+        case Loop():
+            return (node.target, *node.bodies)
+    return ()
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """The node and all below it, outer ones first."""
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting.extend(reversed(parts(here)))
 
 
 def references(node: Node, name: str) -> bool:
     """Is the variable used, where no variable of a loop hides it?"""
-    match node:
-        case Identifier():
-            return node.name == name
-        case Select():
-            return references(node.operand, name)
-        case Call():
-            targets = (node.target,) if node.target else ()
-            return any(references(part, name) for part in (*targets, *node.arguments))
-        case ListLiteral():
-            return any(references(part, name) for part in node.elements)
-        case MapLiteral():
-            return any(references(part, name) for entry in node.entries for part in entry)
-        case MessageLiteral():
-            return any(references(part, name) for _, _, part in node.fields)
-        case Loop():
-            hidden = name in node.variables
-            return references(node.target, name) or (not hidden and any(references(body, name) for body in node.bodies))
-    return False
+    if isinstance(node, Identifier):
+        return node.name == name
+    if isinstance(node, Loop) and any(variable.name == name for variable in node.variables):
+        return references(node.target, name)
+    return any(references(part, name) for part in parts(node))
+
+
+def qualified_name(node: Node) -> str:
+    """The name that a chain of selections spells (`a.b.c`); empty if it is none."""
+    names = []
+    while isinstance(node, Select) and not (node.test or node.optional):
+        names.append(node.field)
+        node = node.operand
+    return ".".join((node.name, *reversed(names))) if isinstance(node, Identifier) else ""

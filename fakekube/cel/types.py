@@ -1,55 +1,68 @@
 """Types of expressions, and how they fit each other.
 
-Specified by: cel-go/common/types/types.go, cel-go/checker/types.go; types of schemas:
-k8s.io/apiserver/pkg/cel/common/schemas.go.
+Specified by: cel-spec, doc/langdef.md (Gradual type checking); cel-go/common/types/types.go, cel-go/checker/types.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from fakekube.cel.names import escape
-from fakekube.cel.views import with_object_meta
+from typing import Final, Protocol
 
 __all__ = [
-    "ANY", "BOOL", "DYN", "INT", "STRING", "Type", "fits", "join", "list_of", "map_of", "optional_of", "read", "schema_type",
-    "substituted",
+    "BOOL", "DYN", "ERROR", "INT", "STRING", "Fields", "Type", "Unification", "equivalent", "list_of", "map_of",
+    "optional_of", "read",
 ]
 
-Schema = Mapping[str, Any]
-Bindings = dict[str, "Type"]
+
+class Fields(Protocol):
+    """What a type of objects knows of its fields."""
+
+    def get(self, name: str) -> Type | None:
+        """The type of a field; None if there is no such field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: `int`, `list(A)` … Those of objects have fields; names of one capital letter are variables."""
+    """A type: `int`, `list(A)` … Those of objects have fields; `A` and `_var1` stand for types to be found."""
 
     name: str
     parameters: tuple[Type, ...] = ()
-    fields: Mapping[str, Type] | None = field(default=None, compare=False)
+    fields: Fields | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
     @property
-    def is_unknown(self) -> bool:
-        """Will only the value tell?"""
-        return self.name in ("dyn", "any")
-
-    @property
     def is_variable(self) -> bool:
         return self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
 
+    @property
+    def is_struct(self) -> bool:
+        """Is it one of objects?"""
+        return self.fields is not None or self.name.startswith("kubernetes.")
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Does anything fit it, because it is not known, or wrong already?"""
+        return self.name in ("dyn", "!error!")
+
+    @property
+    def is_generic(self) -> bool:
+        """Is there a variable in it?"""
+        return self.is_variable or any(part.is_generic for part in self.parameters)
+
 
 DYN: Final = Type("dyn")
-ANY: Final = Type("any")
+ERROR: Final = Type("!error!")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
 STRING: Final = Type("string")
-_NULL_FITS: Final = frozenset({"timestamp", "duration", "optional_type"})
+
+_SCALARS: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+_COMPOUND: Final = frozenset({"list", "map", "optional_type"})
+#: Types with whose values null cannot be confused.
+_NEVER_NULL: Final = _SCALARS | {"list", "map", "type"}
 
 
 def list_of(items: Type) -> Type:
@@ -76,75 +89,125 @@ def _split(text: str) -> list[str]:
     return re.findall(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+", text)
 
 
-def substituted(wanted: Type, bindings: Bindings) -> Type:
-    """With variables replaced by what they stand for; unbound ones are dyn."""
-    if wanted.is_variable:
-        bound = bindings.get(wanted.name)
-        return substituted(bound, bindings) if bound is not None else DYN
-    if not wanted.parameters:
-        return wanted
-    return Type(wanted.name, tuple(substituted(part, bindings) for part in wanted.parameters), wanted.fields)
-
-
-def fits(wanted: Type, given: Type, bindings: Bindings) -> bool:
-    """Can a value of `given` stand where `wanted` is asked for? Binds the variables of `wanted`."""
-    if wanted.is_variable:
-        bound = bindings.get(wanted.name)
-        if bound is None or bound.is_unknown:
-            bindings[wanted.name] = given
-            return True
-        if not fits(bound, given, bindings):
-            return False
-        if given.is_unknown:
-            bindings[wanted.name] = given
-        return True
-    if wanted.is_unknown or given.is_unknown:
-        return True
-    if given.name == "null" and (wanted.name in _NULL_FITS or wanted.fields is not None):
-        return True
-    if wanted.name != given.name or len(wanted.parameters) != len(given.parameters):
+def equivalent(one: Type, other: Type) -> bool:
+    """Are they the same but for the names of variables?"""
+    if one.is_variable or other.is_variable:
+        return one.is_variable and other.is_variable
+    if one.name != other.name or len(one.parameters) != len(other.parameters):
         return False
-    return all(fits(one, other, bindings) for one, other in zip(wanted.parameters, given.parameters, strict=True))
+    return all(map(equivalent, one.parameters, other.parameters))
 
 
-def join(types: list[Type]) -> Type:
-    """The type of elements that stand side by side; dyn if they have none in common."""
-    joined: Type | None = None
-    for each in types:
-        if joined is None or fits(joined, each, {}):
-            joined = each if joined is None else joined if not each.is_unknown else DYN
-        else:
-            return DYN
-    return joined or DYN
+Bindings = dict[str, Type]
 
 
-_FORMATS: Final = {
-    "byte": Type("bytes"), "duration": Type("duration"), "date": Type("timestamp"), "date-time": Type("timestamp"),
-}
-_SCALARS: Final = {"boolean": BOOL, "number": Type("double"), "integer": INT}
+class Unification:
+    """What variables stand for, as far as it is known. Grows as types are held against each other."""
+
+    def __init__(self) -> None:
+        self._bindings: Bindings = {}
+        self._count = 0
+
+    def fresh(self) -> Type:
+        """A variable of its own."""
+        self._count += 1
+        return Type(f"_var{self._count - 1}")
+
+    def instance(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """Types of a signature, with variables of their own."""
+        if not any(each.is_generic for each in types):
+            return types
+        own: Bindings = {}
+
+        def renew(each: Type) -> Type:
+            if each.is_variable:
+                if each.name not in own:
+                    own[each.name] = self.fresh()
+                return own[each.name]
+            return Type(each.name, tuple(map(renew, each.parameters)), each.fields) if each.parameters else each
+
+        return tuple(map(renew, types))
+
+    def substituted(self, wanted: Type, *, to_dyn: bool = False) -> Type:
+        """With variables replaced by what they stand for; those that stand for nothing by dyn, if asked to."""
+        bound = self._bindings.get(wanted.name) if not wanted.parameters else None
+        if bound is not None:
+            return self.substituted(bound, to_dyn=to_dyn)
+        if wanted.parameters:
+            parts = tuple(self.substituted(part, to_dyn=to_dyn) for part in wanted.parameters)
+            return wanted if parts == wanted.parameters else Type(wanted.name, parts, wanted.fields)
+        return DYN if to_dyn and wanted.is_variable else wanted
+
+    def fits(self, wanted: Type, given: Type) -> bool:
+        """Can a value of `given` stand where `wanted` is asked for? If so, variables are bound."""
+        return self.all_fit((wanted,), (given,))
+
+    def all_fit(self, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> bool:
+        """The same for several; all must fit, or no variable is bound."""
+        if len(wanted) != len(given):
+            return False
+        before = self._bindings
+        self._bindings = dict(before)
+        if all(map(self._fits, wanted, given)):
+            return True
+        self._bindings = before
+        return False
+
+    def _fits(self, one: Type, other: Type) -> bool:
+        if one is other:
+            return True
+        if other.is_variable:
+            valid, known = self._bind(one, other)
+            if valid or known:
+                return valid
+        if one.is_variable:
+            return self._bind(other, one)[0]
+        if one.is_dynamic or other.is_dynamic:
+            return True
+        if one.name == "null" or other.name == "null":
+            return one.name == other.name or (other if one.name == "null" else one).name not in _NEVER_NULL
+        if one.name == "type":
+            return other.name == "type"
+        if one.name != other.name or len(one.parameters) != len(other.parameters):
+            return False
+        return all(map(self._fits, one.parameters, other.parameters))
+
+    def _bind(self, content: Type, variable: Type) -> tuple[bool, bool]:
+        """(may the variable stand for it, was it known what the variable stands for)."""
+        if content == variable:
+            return True, True
+        bound = self._bindings.get(variable.name)
+        if bound is None:
+            if self._is_free_of(variable, content):
+                self._bindings[variable.name] = content
+                return True, False
+            return False, False
+        if content == bound:
+            return True, True
+        if not self._fits(content, bound):
+            return False, True
+        general = self.more_general(content, bound)
+        if self._is_free_of(variable, general):
+            self._bindings[variable.name] = general
+        return True, True
+
+    @staticmethod
+    def more_general(one: Type, other: Type) -> Type:
+        """Of two types that fit each other."""
+        return one if _is_as_general(one, other) else other
+
+    def _is_free_of(self, variable: Type, content: Type) -> bool:
+        if content == variable:
+            return False
+        if content.is_variable:
+            bound = self._bindings.get(content.name)
+            return bound is None or self._is_free_of(variable, bound)
+        return all(self._is_free_of(variable, part) for part in content.parameters)
 
 
-def schema_type(schema: Schema, root: bool = False) -> Type | None:
-    """The type of the values of a schema; None if expressions cannot see them."""
-    if schema.get("x-kubernetes-int-or-string"):
-        return DYN
-    kind = schema.get("type")
-    if kind in _SCALARS:
-        return _SCALARS[kind]
-    if kind == "string":
-        return _FORMATS.get(schema.get("format", ""), STRING)
-    if kind == "array":
-        items = schema_type(schema.get("items") or {})
-        return list_of(items) if items else None
-    if kind != "object":
-        return None
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        values = schema_type(schema["additionalProperties"])
-        return map_of(STRING, values) if values else None
-    known = with_object_meta(schema) if root or schema.get("x-kubernetes-embedded-resource") else schema
-    types = {
-        name: seen
-        for name, part in (known.get("properties") or {}).items()
-        if (seen := schema_type(part)) is not None
-    }
-    return Type("object", (), {escaped: seen for name, seen in types.items() if (escaped := escape(name)) is not None})
+def _is_as_general(one: Type, other: Type) -> bool:
+    if one == DYN or one.is_variable:
+        return True
+    if other == DYN or other.is_variable or one.name != other.name or len(one.parameters) != len(other.parameters):
+        return False
+    return one.name == "type" or all(map(_is_as_general, one.parameters, other.parameters))

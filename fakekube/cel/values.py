@@ -3,7 +3,7 @@
 int, double, bool, string, bytes, list and null are Python's own; the rest is here. Values of the schemas of definitions
 are views (`fakekube.cel.views`), which are kinds of `list` and `Mapping` here.
 
-Invariant: an `int` lies in the range of int64, a `UInt` in that of uint64; values never change.
+Invariant: an `int` lies in the range of int64, a `UInt` in that of uint64; values never change once they are made.
 
 Specified by: cel-spec, doc/langdef.md (Values, Equality); cel-go/common/types.
 """
@@ -121,6 +121,11 @@ class Opaque:
     __slots__ = ()
     type_name = ""
 
+    @property
+    def size(self) -> int:
+        """For the costs of calls: 1, unless there is something to count."""
+        return 1
+
 
 class Mapping:
     """Anything with keys: maps of the language, and views of objects."""
@@ -166,6 +171,17 @@ class Map(Mapping):
     def of(cls, pairs: Any) -> Map:
         """From pairs; the last of equal keys wins."""
         return cls({key_of(key): (key, value) for key, value in pairs})
+
+    def add(self, key: Any, value: Any) -> bool:
+        """While the map is being made; False if the key is there already. Raises EvaluationError."""
+        filed = key_of(key)
+        try:
+            if filed in self._entries:
+                return False
+            self._entries[filed] = (key, value)
+        except TypeError:  # lists are no keys
+            raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
+        return True
 
     def find(self, key: Any) -> Any:
         try:

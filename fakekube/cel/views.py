@@ -28,13 +28,25 @@ Schema = Object[str, Any]
 Reader = Callable[[Any], Any]
 
 _STRING: Final = {"type": "string"}
+_NAMES: Final = ("name", "generateName")
 _OBJECT_META: Final = {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}}
 
 
 def with_object_meta(schema: Schema) -> Schema:
     """The schema of a whole resource: with what is known of every one."""
+    properties = schema.get("properties") or {}
+    if _is_meta(properties):
+        return schema
     own = {"apiVersion": _STRING, "kind": _STRING, "metadata": _OBJECT_META}
-    return {**schema, "properties": {**(schema.get("properties") or {}), **own}}
+    return {**schema, "properties": {**properties, **own}}
+
+
+def _is_meta(properties: Schema) -> bool:
+    """Does the schema say itself what is known of every resource?"""
+    metadata = properties.get("metadata") or {}
+    named = metadata.get("properties") or {}
+    texts = [*(properties.get(name) for name in ("kind", "apiVersion")), *(named.get(name) for name in _NAMES)]
+    return metadata.get("type") == "object" and all((each or {}).get("type") == "string" for each in texts)
 
 
 def reader(schema: Schema) -> Reader:

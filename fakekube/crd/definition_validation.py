@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from fakekube.crd.authorities import authority_errors
 from fakekube.crd.internal_form import Spec, internal_spec, internal_versions, subschemas
-from fakekube.crd.schema_paths import SchemaPathError, place_at
 from fakekube.crd.schema_validation import schema_errors
 from fakekube.crd.structural_validation import structural_problem
 from fakekube.errors import FieldError
@@ -21,6 +20,7 @@ from fakekube.errors.field import duplicate, forbidden, invalid, required, too_m
 from fakekube.resources import names
 from fakekube.resources.checks import required_one_of
 from fakekube.resources.webhooks import service_errors, url_errors
+from fakekube.schema.paths import SchemaPathError, place_at
 
 __all__ = ["approval_errors", "preserve_errors", "spec_errors", "status_errors", "stored_version_errors"]
 

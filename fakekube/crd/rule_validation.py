@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fakekube.crd.internal_form import Schema
-from fakekube.crd.schema_paths import SchemaPathError, place_at
 from fakekube.crd.structural_validation import structural_problem
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
+from fakekube.schema.paths import SchemaPathError, place_at
 
 __all__ = ["rule_errors"]
 

@@ -27,6 +27,11 @@ class Ip(Opaque):
     type_name = "net.IP"
     address: _Address
 
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.address.max_prefixlen // 8
+
     def __str__(self) -> str:
         return str(self.address)
 
@@ -38,6 +43,11 @@ class Cidr(Opaque):
     type_name = "net.CIDR"
     address: _Address
     length: int
+
+    @property
+    def size(self) -> int:
+        """The bytes that the prefix touches."""
+        return -(-self.length // 8)
 
     def __str__(self) -> str:
         return f"{self.address}/{self.length}"

@@ -31,6 +31,8 @@ class Format(Opaque):
     type_name = "kubernetes.NamedFormat"
     name: str
     check: Check = field(compare=False)
+    pattern_size: int = field(default=0, compare=False)
+    """How long a pattern for it is: what a check costs."""
 
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -110,19 +112,19 @@ def _uri(text: str) -> Sequence[str]:
 
 
 _FORMATS: Final = {
-    "dns1123Label": Format("DNS1123Label", _label),
-    "dns1123Subdomain": Format("DNS1123Subdomain", _subdomain),
-    "dns1035Label": Format("DNS1035Label", _label_1035),
-    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix(_label)),
-    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix(_subdomain)),
-    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix(_label_1035)),
-    "qualifiedName": Format("QualifiedName", label_key),
-    "labelValue": Format("LabelValue", label_value),
-    "uri": Format("URI", _uri),
-    "uuid": Format("uuid", _reads(_uuid, "does not match the UUID format")),
-    "byte": Format("byte", _reads(_base64, "invalid base64")),
-    "date": Format("date", _reads(_date, "invalid date")),
-    "datetime": Format("datetime", _reads(parse_timestamp, "invalid datetime")),
+    "dns1123Label": Format("DNS1123Label", _label, 30),
+    "dns1123Subdomain": Format("DNS1123Subdomain", _subdomain, 60),
+    "dns1035Label": Format("DNS1035Label", _label_1035, 30),
+    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix(_label), 30),
+    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix(_subdomain), 60),
+    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix(_label_1035), 30),
+    "qualifiedName": Format("QualifiedName", label_key, 60),
+    "labelValue": Format("LabelValue", label_value, 40),
+    "uri": Format("URI", _uri, 1103),
+    "uuid": Format("uuid", _reads(_uuid, "does not match the UUID format"), 70),
+    "byte": Format("byte", _reads(_base64, "invalid base64"), 84),
+    "date": Format("date", _reads(_date, "invalid date"), 71),
+    "datetime": Format("datetime", _reads(parse_timestamp, "invalid datetime"), 71),
 }
 
 

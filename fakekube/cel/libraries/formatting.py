@@ -11,40 +11,72 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.standard import double_text
 from fakekube.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
 from fakekube.errors.field import go_quote
 
-__all__ = ["formatted"]
+__all__ = ["MISFITS", "filled", "formatted"]
 
-_CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]+))?(.))", re.DOTALL)
 _RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
-_PRECISION = 6
+_PRECISION: Final = 6
+_PRECISE = re.compile(r"\.([0-9]*)")
+_PLACE = re.compile("%(%)?")
+#: The clauses there are.
+_CLAUSES: Final = frozenset("sdfebxXo")
 
 
 def formatted(template: str, arguments: list[Any]) -> str:
     """The template with its clauses filled. Raises EvaluationError."""
-    rest = iter(arguments)
 
-    def fill(match: re.Match[str]) -> str:
-        percent, precision, clause = match.groups()
-        if percent:
-            return "%"
-        make = _CLAUSES.get(clause)
-        if make is None:
-            raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{clause}"')
-        argument = next(rest, _MISSING)
-        if argument is _MISSING:
-            raise EvaluationError(f"index {len(arguments)} out of range")
-        return make(argument, int(precision) if precision else _PRECISION)
+    def fill(index: int, letter: str, precision: int) -> str:
+        return _WRITERS[letter](arguments[index], precision)
 
-    return _CLAUSE.sub(fill, template)
+    return filled(template, len(arguments), fill)
 
 
-_MISSING = object()
+def filled(template: str, count: int, fill: Callable[[int, str, int], str], *, is_literal: bool = False) -> str:
+    """The template with its clauses replaced by what `fill` makes of (number of the argument, letter, precision).
+
+    `is_literal` says that a template is looked at before it is used: the end of the text is missed before an argument.
+    """
+    made, end, index = list[str](), 0, 0
+    while match := _PLACE.search(template, end):
+        made.append(template[end : match.start()])
+        end = match.end()
+        if match[1]:
+            made.append("%")
+            continue
+        if end == len(template) and (is_literal or index < count):
+            raise EvaluationError("unexpected end of string")
+        if index >= count:
+            raise EvaluationError(f"index {index} out of range")
+        letter, precision, end = _clause(template, end)
+        made.append(fill(index, letter, precision))
+        index += 1
+    return "".join((*made, template[end:]))
+
+
+def _clause(template: str, at: int) -> tuple[str, int, int]:
+    """(letter, precision, where the clause ends)."""
+    precise = _PRECISE.match(template, at)
+    if precise and precise.end() == len(template):
+        raise EvaluationError(f"{_UNREADABLE}: error while parsing precision: could not find end of precision specifier")
+    if precise and not precise[1]:
+        said = "error while parsing precision: error while converting precision to integer"
+        raise EvaluationError(f'{_UNREADABLE}: {said}: strconv.Atoi: parsing "": invalid syntax')
+    place = precise.end() if precise else at
+    letter = template[place]
+    if letter not in _CLAUSES:
+        shown = chr(letter.encode()[0])
+        raise EvaluationError(f'{_UNREADABLE}: unrecognized formatting clause "{shown}"')
+    return letter, int(precise[1]) if precise else _PRECISION, place + 1
+
+
+_UNREADABLE: Final = "could not parse formatting clause"
 
 
 def _misfit(words: str, value: Any) -> EvaluationError:
@@ -54,10 +86,7 @@ def _misfit(words: str, value: Any) -> EvaluationError:
 def _string(value: Any, precision: int = _PRECISION) -> str:
     write = _TEXTS.get(kind_of(value))
     if write is None:
-        raise _misfit(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
-            "and timestamps", value,
-        )
+        raise _misfit(MISFITS["s"], value)
     return write(value)
 
 
@@ -76,10 +105,14 @@ def _inner(value: Any) -> str:
 
 
 def _map(value: Mapping) -> str:
-    entries = sorted((_inner(key), _inner(value.find(key))) for key in value)
+    for key in value:
+        if kind_of(key) not in _KEYS:
+            raise EvaluationError(f"error during formatting: no formatting function for map key of type {type_of(key).name}")
+    entries = sorted(((_inner(key), _inner(value.find(key))) for key in value), key=itemgetter(0))
     return "{" + ", ".join(f"{key}:{content}" for key, content in entries) + "}"
 
 
+_KEYS: Final = frozenset({str, bool, int, UInt})
 _TEXTS: dict[type, Callable[[Any], str]] = {
     str: lambda value: value, bool: lambda value: "true" if value else "false", int: str,
     UInt: lambda value: str(int(value)),
@@ -92,15 +125,15 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
 def _decimal(value: Any, precision: int) -> str:
     if value.__class__ in (int, UInt):
         return str(int(value))
-    raise _misfit("decimal clause can only be used on integers", value)
+    raise _misfit(MISFITS["d"], value)
 
 
-def _number(value: Any, words: str) -> float:
+def _number(value: Any, letter: str) -> float:
     if value.__class__ is float:
         return float(value)
     if value.__class__ is str and value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
-    raise _misfit(words, value)
+    raise _misfit(MISFITS[letter], value)
 
 
 def _endless(number: float) -> str:
@@ -108,12 +141,12 @@ def _endless(number: float) -> str:
 
 
 def _fixed(value: Any, precision: int) -> str:
-    number = _number(value, "fixed-point clause can only be used on doubles")
+    number = _number(value, "f")
     return f"{number:,.{precision}f}" if abs(number) < float("inf") else _endless(number)
 
 
 def _scientific(value: Any, precision: int) -> str:
-    number = _number(value, "scientific clause can only be used on doubles")
+    number = _number(value, "e")
     if not abs(number) < float("inf"):
         return _endless(number)
     mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
@@ -122,21 +155,34 @@ def _scientific(value: Any, precision: int) -> str:
     return f"{mantissa}×10" + f"{sign}{abs(power):02d}".translate(_RAISED)
 
 
-def _based(letter: str, words: str) -> Callable[[Any, int], str]:
+def _based(letter: str) -> Callable[[Any, int], str]:
     def write(value: Any, precision: int) -> str:
         if value.__class__ in (int, UInt) or (value.__class__ is bool and letter == "b"):
             return format(int(value), letter)
         if letter in "xX" and value.__class__ in (str, bytes):
             text = (value.encode() if isinstance(value, str) else value).hex()
             return text.upper() if letter == "X" else text
-        raise _misfit(words, value)
+        raise _misfit(MISFITS[letter], value)
 
     return write
 
 
-_HEX = "only integers, byte buffers, and strings can be formatted as hex"
-_CLAUSES: dict[str, Callable[[Any, int], str]] = {
+_HEX: Final = "only integers, byte buffers, and strings can be formatted as hex"
+_BINARY: Final = "only integers and bools can be formatted as binary"
+_OCTAL: Final = "octal clause can only be used on integers"
+_DECIMAL: Final = "decimal clause can only be used on integers"
+_FIXED: Final = "fixed-point clause can only be used on doubles"
+_SCIENTIFIC: Final = "scientific clause can only be used on doubles"
+_STRING: Final = (
+    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+)
+
+#: What clauses say of arguments that they do not take.
+MISFITS: Final = {
+    "s": _STRING, "d": _DECIMAL, "f": _FIXED, "e": _SCIENTIFIC, "b": _BINARY, "x": _HEX, "X": _HEX, "o": _OCTAL,
+}
+_WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
     "s": _string, "d": _decimal, "f": _fixed, "e": _scientific,
-    "b": _based("b", "only integers and bools can be formatted as binary"),
-    "x": _based("x", _HEX), "X": _based("X", _HEX), "o": _based("o", "octal clause can only be used on integers"),
+    "b": _based("b"),
+    "x": _based("x"), "X": _based("X"), "o": _based("o"),
 }

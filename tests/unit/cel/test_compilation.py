@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.cel.compilation import judge
-from fakekube.cel.types import schema_type
+from fakekube.cel.declarations import declaration
 
 STRING = {"type": "string"}
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {
@@ -18,9 +18,9 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {
 
 
 def problem(rule: str, **more: Any) -> str:
-    self_type = schema_type(SCHEMA)
-    assert self_type is not None
-    verdict = judge({"rule": rule, **more}, self_type)
+    declared = declaration(SCHEMA)
+    assert declared is not None
+    verdict = judge({"rule": rule, **more}, declared)
     return verdict.rule_problem or verdict.message_problem
 
 

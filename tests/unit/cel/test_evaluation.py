@@ -8,13 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakekube.cel.checker import check
 from fakekube.cel.errors import CompileError, EvaluationError
-from fakekube.cel.evaluation import evaluator
+from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
+from fakekube.cel.types import DYN
 
 
 def value_of(expression: str, **variables: Any) -> Any:
-    return evaluator(parse(expression))(variables)
+    checked = check(expression, parse(expression), dict.fromkeys(variables, DYN))
+    value, _ = program(checked).evaluate(variables)
+    if isinstance(value, EvaluationError):
+        raise value
+    return value
 
 
 @pytest.mark.parametrize(("expression", "text"), [
@@ -84,9 +90,9 @@ def test_values(expression: str, text: str) -> None:
     ("[1, 2][5]", "index out of bounds: 5"),
     ("{'a': 1}['b']", "no such key: b"),
     ("{'a': 1}.b", "no such key: b"),
-    ("duration('1d')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
-    ("timestamp('x')", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
-    ("'('.matches('(')", "error parsing regexp: missing closing ): `(`"),
+    ("duration(string('1d'))", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+    ("timestamp(string('x'))", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+    ("'('.matches(string('('))", "error parsing regexp: missing closing ): `(`"),
     ("9223372036854775807 + 1", "integer overflow"),
     ("-9223372036854775808 / -1", "integer overflow"),
     ("dyn('x') > 1", "no such overload"),

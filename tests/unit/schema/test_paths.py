@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.crd.schema_paths import SchemaPathError, place_at
+from fakekube.schema.paths import SchemaPathError, place_at
 
 STRING = {"type": "string"}
 SCHEMA = {"type": "object", "properties": {

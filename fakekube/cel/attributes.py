@@ -1,0 +1,146 @@
+"""Selections and indices: how the parts of values are reached.
+
+A chain of them is an *attribute* of what it begins with. It costs one unit for the beginning and one for every step.
+Once a step has been optional, all later ones are, and only those that find something cost anything.
+
+Specified by: cel-go/interpreter/attributes.go, interpretable.go (evalTestOnly, evalWatch…).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fakekube.cel.arithmetic import index, optional_index
+from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.frames import Evaluator, Frame
+from fakekube.cel.values import ABSENT, Mapping, Optional
+
+__all__ = ["Attribute", "Step", "constant_step", "field_step", "key_step"]
+
+#: (frame, value) → part of the value; spends what the step costs.
+Step = Callable[[Frame, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """What `base` gives, and the steps from there."""
+
+    base: Evaluator
+    """Without the unit for looking at it."""
+    unit: int = 1
+    """The price of looking at the base; a choice between attributes has none."""
+    names: tuple[str, ...] = ()
+    """The first steps, as far as they are plain fields."""
+    steps: tuple[Step, ...] = ()
+    """The steps after those."""
+
+    def field(self, name: str) -> Attribute:
+        if self.steps:
+            return self.step(field_step(name))
+        return replace(self, names=(*self.names, name))
+
+    def step(self, step: Step) -> Attribute:
+        return replace(self, steps=(*self.steps, step))
+
+    def evaluator(self, *, price: int | None = None) -> Evaluator:
+        """The value; `price` stands for the unit."""
+        unit = self.unit if price is None else price
+        base, names, steps, fixed = self.base, self.names, self.steps, unit + len(self.names)
+
+        def look(frame: Frame) -> Any:
+            value = base(frame)
+            frame.cost += fixed
+            for name in names:
+                value = _field(frame, value, name)
+            return value
+
+        if not names and not steps:
+            return base if unit == 0 else _priced(base, unit)
+        if not steps:
+            return look
+
+        def walk(frame: Frame) -> Any:
+            value = look(frame)
+            for step in steps:
+                value = step(frame, value)
+            return value
+
+        return walk
+
+    def presence(self, name: str) -> Evaluator:
+        """`has(attribute.name)`."""
+        container, price = self.evaluator(price=0), 1 if self.unit else 0
+
+        def test(frame: Frame) -> bool:
+            value = container(frame)
+            frame.cost += price
+            return _has(value, name)
+
+        return test
+
+
+def _priced(base: Evaluator, unit: int) -> Evaluator:
+    def look(frame: Frame) -> Any:
+        frame.cost += unit
+        return base(frame)
+
+    return look
+
+
+def _field(frame: Frame, value: Any, name: str) -> Any:
+    """A field, whose price has been paid."""
+    if isinstance(value, Mapping):
+        found = value.find(name)
+        if found is ABSENT:
+            raise EvaluationError(f"no such key: {name}")
+        return found
+    if value.__class__ is Optional:
+        frame.cost -= 1
+        return _optional(frame, value, name)
+    raise no_such_overload()
+
+
+def _optional(frame: Frame, value: Any, key: Any) -> Optional:
+    found = optional_index(value, key)
+    if found.present:
+        frame.cost += 1
+    return found
+
+
+def _has(value: Any, name: str) -> bool:
+    if isinstance(value, Mapping):
+        return value.find(name) is not ABSENT
+    if value.__class__ is Optional:
+        return value.present and _has(value.content, name)
+    raise no_such_overload()
+
+
+def field_step(name: str, *, optional: bool = False) -> Step:
+    """`.name`, or `.?name`."""
+    if optional:
+        return lambda frame, value: _optional(frame, value, name)
+
+    def step(frame: Frame, value: Any) -> Any:
+        frame.cost += 1
+        return _field(frame, value, name)
+
+    return step
+
+
+def _part(frame: Frame, value: Any, key: Any, *, optional: bool) -> Any:
+    if optional or value.__class__ is Optional:
+        return _optional(frame, value, key)
+    frame.cost += 1
+    return index(value, key)
+
+
+def constant_step(key: Any, *, optional: bool) -> Step:
+    """`[key]` or `[?key]` with a key that is written out."""
+    return lambda frame, value: _part(frame, value, key, optional=optional)
+
+
+def key_step(key: Evaluator, *, optional: bool) -> Step:
+    """`[key]` or `[?key]`."""
+    return lambda frame, value: _part(frame, value, key(frame), optional=optional)

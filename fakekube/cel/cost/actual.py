@@ -1,0 +1,179 @@
+"""What calls cost when they have been made: a table of functions.
+
+Each rule looks at the arguments and the result. Where there is none, a call is one unit.
+
+Specified by: k8s.io/apiserver/pkg/cel/library/cost.go (CallCost); cel-go/ext/{lists,sets}.go,
+cel-go/interpreter/runtimecost.go (costCall).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from fakekube.cel.cost.ranges import LIST_COST, PATTERN_FACTOR, STRUCT_COST, TRAVERSAL_FACTOR
+from fakekube.cel.signatures import Signature
+from fakekube.cel.values import Mapping, Opaque, Optional, kind_of
+
+__all__ = ["Rule", "equality_cost", "rule_of", "size_of"]
+
+#: (arguments, result) → cost.
+Rule = Callable[[Sequence[Any], Any], int]
+
+
+def size_of(value: Any) -> int:
+    """Characters, bytes, items, entries; 1 where there is nothing to count."""
+    cls = value.__class__
+    if cls in (int, bool, float):
+        return 1
+    if cls is Optional:
+        return size_of(value.content) if value.present else 1
+    if isinstance(value, str | bytes | list | Mapping):
+        return len(value)
+    return value.size if isinstance(value, Opaque) else 1
+
+
+def _scaled(size: float, factor: float = TRAVERSAL_FACTOR) -> int:
+    return math.ceil(float(size) * factor)
+
+
+def _traversal(times: int = 1) -> Rule:
+    """The first text is read so many times."""
+    factor = times * TRAVERSAL_FACTOR
+    return lambda arguments, result: _scaled(size_of(arguments[0]), factor)
+
+
+def _walk(value: Any) -> int:
+    """What it costs to look at everything in a value."""
+    kind = kind_of(value)
+    if kind is str:
+        return int(float(len(value.encode())) * TRAVERSAL_FACTOR)
+    if kind is bytes:
+        return int(float(len(value)) * TRAVERSAL_FACTOR)
+    if kind is list:
+        return sum(map(_walk, value))
+    if kind is Mapping:
+        return sum(_walk(key) + _walk(value.find(key)) for key in value)
+    return 1
+
+
+def _pattern(text: int, pattern: int) -> int:
+    return _scaled(1.0 + text) * _scaled(pattern, PATTERN_FACTOR)
+
+
+def _matches(arguments: Sequence[Any], result: Any) -> int:
+    return _pattern(size_of(arguments[0]), size_of(arguments[1]))
+
+
+def _contains(arguments: Sequence[Any], result: Any) -> int:
+    return _scaled(size_of(arguments[0])) * _scaled(size_of(arguments[1]))
+
+
+def _concatenation(arguments: Sequence[Any], result: Any) -> int:
+    return _scaled(size_of(arguments[0]) + size_of(arguments[1]))
+
+
+def _comparison(arguments: Sequence[Any], result: Any) -> int:
+    return _scaled(min(size_of(arguments[0]), size_of(arguments[1])))
+
+
+def equality_cost(one: Any, other: Any) -> int:
+    """Of `==`; those of Kubernetes' own types are one unit."""
+    if isinstance(one, Opaque) and one.type_name != "unknown":
+        return 1
+    return _scaled(min(size_of(one), size_of(other)))
+
+
+# ------------------------------------------------------------ lists
+
+
+def _new_list(size: int, factor: float = 1) -> int:
+    return int(float(size) * factor) + 1 + LIST_COST
+
+
+def _self_compared(items: list[Any]) -> int:
+    """Every item with every item."""
+    textual = bool(items) and kind_of(items[0]) in (str, bytes)
+    return _new_list(len(items) * len(items), 2 + TRAVERSAL_FACTOR if textual else 2)
+
+
+def _flattened(arguments: Sequence[Any], result: Any) -> int:
+    return _new_list(len(arguments[0]), arguments[1] if len(arguments) > 1 else 1)
+
+
+def _set_relation(factor: int) -> Rule:
+    return lambda arguments, result: 1 + len(arguments[0]) * len(arguments[1]) * factor
+
+
+# ------------------------------------------------------------ addresses, formats, authorisation
+
+
+def _within(base: Callable[[int], int]) -> dict[str, Rule]:
+    """By the type of what may lie in the network: texts are read first."""
+    def of_text(arguments: Sequence[Any], result: Any) -> int:
+        return base(size_of(arguments[0])) + _scaled(size_of(arguments[1]))
+
+    return {"string": of_text, "": lambda arguments, result: base(size_of(arguments[0]))}
+
+
+_ADDRESS: Final = _within(lambda size: _scaled(size + size))
+_NETWORK: Final = _within(lambda size: _scaled(size + size) + _scaled(size) + 1)
+
+
+def _validated(arguments: Sequence[Any], result: Any) -> int:
+    return _pattern(size_of(arguments[1]), arguments[0].pattern_size)
+
+
+def _selector(arguments: Sequence[Any], result: Any) -> int:
+    size = size_of(arguments[1])
+    return LIST_COST + _scaled(size) + _scaled(_scaled(size, 0.5), LIST_COST + STRUCT_COST)
+
+
+_BY_NAME: Final[dict[str, Rule]] = {
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments, result: _walk(arguments[0])
+    ),
+    **dict.fromkeys(
+        ("url", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR", "ip", "quantity",
+         "isQuantity", "semver", "isSemver", "startsWith", "endsWith", "strings.quote", "format"), _traversal(),
+    ),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _traversal(2)),
+    "join": lambda arguments, result: _scaled(size_of(result), 2 * TRAVERSAL_FACTOR),
+    "find": _matches, "findAll": _matches, "contains": _contains,
+    "validate": _validated, "fieldSelector": _selector, "labelSelector": _selector,
+    "check": lambda arguments, result: 350_000,
+    "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
+    **dict.fromkeys(("slice", "lists.range", "reverse"), lambda arguments, result: _new_list(len(result))),
+    "flatten": _flattened, "distinct": lambda arguments, result: _self_compared(arguments[0]),
+}
+
+#: (function, types of arguments): those whose meanings differ.
+_BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
+    ("bytes", "string"): _traversal(), ("string", "bytes"): _traversal(),
+    ("@in", "A list(A)"): lambda arguments, result: len(arguments[1]),
+    **{
+        (name, f"{kind} {kind}"): _comparison
+        for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")
+    },
+    **{("_+_", f"{kind} {kind}"): _concatenation for kind in ("string", "bytes")},
+    ("containsIP", "net.CIDR string"): _ADDRESS["string"], ("containsIP", "net.CIDR net.IP"): _ADDRESS[""],
+    ("containsCIDR", "net.CIDR string"): _NETWORK["string"], ("containsCIDR", "net.CIDR net.CIDR"): _NETWORK[""],
+}
+_UNRESOLVED: Final[dict[str, Rule]] = {"containsIP": _ADDRESS[""], "containsCIDR": _NETWORK[""]}
+
+
+def rule_of(function: str, *, member: bool, meanings: Sequence[Signature]) -> Rule | None:
+    """How calls of a function are priced, given what they may mean; None: one unit."""
+    if len(meanings) == 1:
+        meaning = meanings[0]
+        if (function, meaning.key) == ("ip", "net.CIDR"):
+            return None
+        if function in ("sort", "@sortByAssociatedKeys"):
+            return lambda arguments, result: _self_compared(arguments[-1])
+        if function == "matches":
+            return _matches if member else None
+        by_types = _BY_TYPES.get((function, meaning.key))
+        if by_types is not None:
+            return by_types
+    return _BY_NAME.get(function) or _UNRESOLVED.get(function)

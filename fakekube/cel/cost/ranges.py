@@ -1,0 +1,66 @@
+"""Numbers that are known to lie between two bounds, in 64 bits without sign: what overflows stays at the end.
+
+Specified by: cel-go/checker/cost.go (SizeEstimate, CostEstimate), cel-go/common/cost.go.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+__all__ = [
+    "FREE", "LIST_COST", "MAP_COST", "MAXIMUM", "NOTHING", "ONE", "PATTERN_FACTOR", "STRUCT_COST", "TRAVERSAL_FACTOR",
+    "UNKNOWN", "Range", "fixed",
+]
+
+MAXIMUM: Final = (1 << 64) - 1
+#: What it costs to make a list, a map, a message.
+LIST_COST: Final = 10
+MAP_COST: Final = 30
+STRUCT_COST: Final = 40
+#: What it costs to look at a character once; to match against a character of a pattern.
+TRAVERSAL_FACTOR: Final = 0.1
+PATTERN_FACTOR: Final = 0.25
+
+
+def _capped(number: int) -> int:
+    return min(number, MAXIMUM)
+
+
+def scaled(number: int, factor: float) -> int:
+    """A number times a factor, rounded up."""
+    product = math.ceil(float(number) * factor)
+    return product if product < 1 << 64 else MAXIMUM
+
+
+class Range(NamedTuple):
+    """From `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def plus(self, other: Range) -> Range:
+        return Range(_capped(self.low + other.low), _capped(self.high + other.high))
+
+    def times(self, other: Range) -> Range:
+        return Range(_capped(self.low * other.low), _capped(self.high * other.high))
+
+    def scaled(self, factor: float) -> Range:
+        """Times a factor, rounded up."""
+        return Range(scaled(self.low, factor), scaled(self.high, factor))
+
+    def joined(self, other: Range) -> Range:
+        """The least range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+
+def fixed(number: int) -> Range:
+    """A number that is known."""
+    return Range(number, number)
+
+
+UNKNOWN: Final = Range(0, MAXIMUM)
+#: Joined with anything, it is that.
+NOTHING: Final = Range(MAXIMUM, 0)
+FREE: Final = fixed(0)
+ONE: Final = fixed(1)

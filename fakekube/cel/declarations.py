@@ -1,0 +1,165 @@
+"""What schemas say of values: types for the checker, and sizes for the estimate of costs.
+
+A declaration has a type, the number of elements that a value can have at most, and the length of the shortest JSON for
+it. Where a schema sets no bound, the size of a request does.
+
+Specified by: k8s.io/apiserver/pkg/cel/common/schemas.go, pkg/cel/types.go, pkg/cel/limits.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fakekube.cel.names import escape
+from fakekube.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
+from fakekube.cel.views import with_object_meta
+
+__all__ = ["MAX_REQUEST_SIZE", "Declaration", "declaration"]
+
+Schema = Mapping[str, Any]
+
+#: Of a request, in bytes, whatever the server has been told.
+MAX_REQUEST_SIZE: Final = 3 * 1024 * 1024
+
+_BRACKETS: Final = 2
+_COMMA: Final = 1
+#: Of an entry of a map besides its value: an empty key, its quotes, a colon, a comma …
+_KEY: Final = 6
+#: Of a property besides its name and value: quotes, colon, comma.
+_PUNCTUATION: Final = 4
+#: A character in bytes.
+_WIDEST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What is known of the values at a place."""
+
+    kind: Type
+    """Of objects, lists and maps only the outermost part (see `type`)."""
+    max_elements: int = 0
+    """Characters, bytes, items or entries; 0 where there is nothing to count."""
+    min_size: int = _BRACKETS
+    """Of the JSON, in bytes."""
+    items: Declaration | None = None
+    """What lists and maps hold."""
+    keys: Declaration | None = None
+    """Of maps."""
+    fields: Mapping[str, Declaration] = field(default_factory=dict)
+    """Of objects, by escaped names."""
+
+    def type(self, name: str) -> Type:
+        """The type, called `name` if it is one of objects."""
+        if self.kind.name == "object":
+            return Type(name, (), _Fields(name, self.fields))
+        if self.items is None:
+            return self.kind
+        if self.keys is None:
+            return list_of(self.items.type(f"{name}.@idx"))
+        return map_of(self.keys.kind, self.items.type(f"{name}.@elem"))
+
+    @property
+    def max_cardinality(self) -> int:
+        """How many such values a request can hold."""
+        return MAX_REQUEST_SIZE // (self.min_size + _COMMA)
+
+
+class _Fields:
+    """The fields of objects; their types are made when they are asked for."""
+
+    def __init__(self, name: str, declarations: Mapping[str, Declaration]) -> None:
+        self._name, self._declarations = name, declarations
+        self._known: dict[str, Type] = {}
+
+    def get(self, name: str) -> Type | None:
+        if name not in self._known and name in self._declarations:
+            self._known[name] = self._declarations[name].type(f"{self._name}.{name}")
+        return self._known.get(name)
+
+
+_LIST: Final = Type("list")
+_MAP: Final = Type("map")
+_OBJECT: Final = Type("object")
+_ANY_STRING: Final = Declaration(STRING, 0, 2)
+_SCALARS: Final = {
+    "boolean": Declaration(BOOL, 0, 4), "number": Declaration(Type("double"), 0, 1), "integer": Declaration(INT, 0, 1),
+}
+#: Strings that are read as something else.
+_FORMATS: Final = {
+    "duration": Declaration(Type("duration"), 32, 3), "date": Declaration(Type("timestamp"), 12, 12),
+    "date-time": Declaration(Type("timestamp"), 32, 21),
+}
+
+
+def declaration(schema: Schema, root: bool = False) -> Declaration | None:
+    """Of the values of a schema (`root`: of whole resources); None if expressions cannot see them."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return Declaration(DYN, _max_length(schema), 1)
+    kind = schema.get("type", "")
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind == "string":
+        return _string(schema)
+    if kind == "array":
+        return _list(schema)
+    return _object(schema, root) if kind == "object" or root else None
+
+
+def _below(schema: Schema) -> Declaration | None:
+    return declaration(schema, bool(schema.get("x-kubernetes-embedded-resource")))
+
+
+def _string(schema: Schema) -> Declaration:
+    known = _FORMATS.get(schema.get("format", ""))
+    if known is not None:
+        return known
+    if schema.get("format") == "byte":
+        limit = schema.get("maxLength")
+        return Declaration(Type("bytes"), _unbounded() if limit is None else max(limit, 0), 2)
+    if schema.get("maxLength") is None and schema.get("enum"):
+        longest = max((len(each.encode()) for each in schema["enum"] if isinstance(each, str)), default=0)
+        return Declaration(STRING, longest, 2)
+    return Declaration(STRING, _max_length(schema), 2)
+
+
+def _max_length(schema: Schema) -> int:
+    limit = schema.get("maxLength")
+    return _unbounded() if limit is None else max(limit, 0) * _WIDEST
+
+
+def _unbounded() -> int:
+    return MAX_REQUEST_SIZE - _BRACKETS
+
+
+def _list(schema: Schema) -> Declaration | None:
+    items = _below(schema["items"]) if isinstance(schema.get("items"), Mapping) else None
+    if items is None:
+        return None
+    limit = schema.get("maxItems")
+    most = _unbounded() // (items.min_size + _COMMA) if limit is None else max(limit, 0)
+    return Declaration(_LIST, most, items=items)
+
+
+def _object(schema: Schema, root: bool) -> Declaration | None:
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        values = _below(schema["additionalProperties"])
+        if values is None:
+            return None
+        limit = schema.get("maxProperties")
+        most = _unbounded() // (values.min_size + _KEY) if limit is None else max(limit, 0)
+        return Declaration(_MAP, most, items=values, keys=_ANY_STRING)
+    known = with_object_meta(schema) if root else schema
+    required = frozenset(known.get("required") or ())
+    size, fields = _BRACKETS, {}
+    for name, part in (known.get("properties") or {}).items():
+        seen = _below(part)
+        if seen is None:
+            continue
+        escaped = escape(name)
+        if escaped is not None:
+            fields[escaped] = seen
+        if name in required and part.get("default") is None:
+            size += len(name.encode()) + seen.min_size + _PUNCTUATION
+    return Declaration(_OBJECT, 0, size, fields=fields)

@@ -1,0 +1,30 @@
+"""What an expression has at hand while it runs: its variables, and what it may still spend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fakekube.cel.cost.ranges import MAXIMUM
+from fakekube.cel.errors import CostLimitExceeded
+
+__all__ = ["Evaluator", "Frame"]
+
+
+class Frame:
+    """One evaluation. Variables lie in slots, whose numbers the expression knows."""
+
+    __slots__ = ("cost", "limit", "slots")
+
+    def __init__(self, slots: list[Any], limit: int = MAXIMUM) -> None:
+        self.slots = slots
+        self.cost = 0
+        self.limit = limit
+
+    def check(self) -> None:
+        """Raises CostLimitExceeded."""
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
+
+Evaluator = Callable[[Frame], Any]

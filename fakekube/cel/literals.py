@@ -1,0 +1,126 @@
+"""What can be seen to be wrong with literals once the types of an expression are right: mixed types in lists and maps,
+patterns, times, templates of `format`.
+
+Specified by: cel-go/cel/validator.go, cel-go/ext/formatting.go (stringFormatValidator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from fakekube.cel.errors import EvaluationError, Issue
+from fakekube.cel.libraries.formatting import MISFITS, filled
+from fakekube.cel.libraries.regex import compiled
+from fakekube.cel.libraries.standard import parse_duration, parse_timestamp
+from fakekube.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, descendants, parts
+from fakekube.cel.types import DYN, Type, equivalent
+
+__all__ = ["literal_issues"]
+
+Types = Mapping[Node, Type]
+
+
+def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
+    """What is wrong with the literals of a checked expression. `calls` has the calls that were found to be some."""
+    exempt = _within_format(tree)
+    found = list[Issue]()
+    for node in descendants(tree):
+        if isinstance(node, Call) and node in calls:
+            found += _argument_issues(node, types)
+        elif isinstance(node, ListLiteral) and node not in exempt:
+            found += _mixed(node.elements, node.optional, types, stop=True)
+        elif isinstance(node, MapLiteral) and node not in exempt:
+            found += _mixed([key for key, _ in node.entries], frozenset(), types)
+            found += _mixed([value for _, value in node.entries], node.optional, types)
+    return found
+
+
+def _within_format(tree: Node) -> set[Node]:
+    """What lies anywhere within calls of `format`, where types may be mixed."""
+    return {
+        inner for node in descendants(tree) if isinstance(node, Call) and node.function == "format"
+        for part in parts(node) for inner in descendants(part)
+    }
+
+
+def _mixed(
+    elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False
+) -> Iterator[Issue]:
+    """Elements of another type than the first (`stop`: no more than one)."""
+    seen = [types[node].parameters[0] if number in optional else types[node] for number, node in enumerate(elements)]
+    for node, each in zip(elements[1:], seen[1:], strict=True):
+        if not equivalent(seen[0], each):
+            yield Issue(node.position, f"expected type '{seen[0]}' but found '{each}'")
+            if stop:
+                return
+
+
+#: What is tried with the first argument, if it is a literal.
+_ATTEMPTS: Final[dict[str, Callable[[Any], object]]] = {
+    "matches": lambda value: compiled(str(value)),
+    "duration": lambda value: parse_duration(value) if isinstance(value, str) else None,
+    "timestamp": lambda value: parse_timestamp(value) if isinstance(value, str) else None,
+}
+
+
+def _argument_issues(call: Call, types: Types) -> Iterator[Issue]:
+    attempt = _ATTEMPTS.get(call.function)
+    first = call.arguments[0] if call.arguments else None
+    if attempt is not None and isinstance(first, Literal):
+        try:
+            attempt(first.value)
+        except EvaluationError:
+            yield Issue(first.position, f"invalid {call.function} argument")
+    if call.function == "format" and isinstance(call.target, Literal) and isinstance(first, ListLiteral):
+        yield from _format_issues(call, str(call.target.value), first.elements, types)
+
+
+# ------------------------------------------------------------ templates
+
+
+def _format_issues(call: Call, template: str, arguments: tuple[Node, ...], types: Types) -> Iterator[Issue]:
+    wrong: list[Node] = []
+    used = 0
+
+    def fill(index: int, letter: str, precision: int) -> str:
+        nonlocal used
+        used = index + 1
+        misfit = _misfit(arguments[index], letter, types)
+        if misfit is not None:
+            wrong.append(misfit)
+            name = _FULL_NAMES.get(types[misfit].name, types[misfit].name)
+            raise EvaluationError(f"error during formatting: {MISFITS[letter]}, was given {name}")
+        return ""
+
+    try:
+        filled(template, len(arguments), fill, is_literal=True)
+    except EvaluationError as error:
+        yield Issue((wrong[0] if wrong else call).position, str(error))
+        return
+    if used < len(arguments):
+        said = f"too many arguments supplied to string.format (expected {used}, got {len(arguments)})"
+        yield Issue(call.position, said)
+
+
+def _misfit(argument: Node, letter: str, types: Types) -> Node | None:
+    """The argument, or what of it the clause does not take."""
+    if types[argument] != DYN and types[argument].name not in _TAKEN[letter]:
+        return argument
+    if letter == "s" and isinstance(argument, ListLiteral | MapLiteral):
+        return next((bad for part in parts(argument) if (bad := _misfit(part, "s", types))), None)
+    return None
+
+
+_FULL_NAMES: Final = {
+    "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type",
+}
+#: Clause → types that it takes.
+_TAKEN: Final = {
+    "s": frozenset({
+        "list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null",
+    }),
+    "d": frozenset({"int", "uint"}), "o": frozenset({"int", "uint"}), "b": frozenset({"int", "uint", "bool"}),
+    **dict.fromkeys("fe", frozenset({"double", "string"})),
+    **dict.fromkeys("xX", frozenset({"int", "uint", "string", "bytes"})),
+}

@@ -1,0 +1,174 @@
+"""The macros that loop: which there are, and the comprehension that each of them stands for.
+
+The checker and the estimate of costs look at the comprehension, because the real compiler does: its types, messages and
+costs are those of the folds. Everything in it that the source does not have lies at the macro's opening bracket.
+
+Specified by: cel-spec, doc/langdef.md (Macros); cel-go/parser/macro.go, ext/comprehensions.go, cel/library.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fakekube.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node
+
+__all__ = ["ACCUMULATOR", "MACROS", "Macro", "expanded"]
+
+#: No name that can be written.
+ACCUMULATOR: Final = "@result"
+_UNUSED: Final = "#unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro as the parser knows it."""
+
+    name: str
+    """How nodes call it."""
+    variables: int = 1
+    wants_name: str = "argument must be a simple name"
+    accumulates: bool = True
+    """Is there an accumulator that its variables may not hide?"""
+
+
+_NO_IDENTIFIER: Final = "argument is not an identifier"
+
+
+def _optional(name: str) -> Macro:
+    return Macro(name, 1, f"{name}() variable name must be a simple identifier", accumulates=False)
+
+
+#: (name, number of arguments) → macro.
+MACROS: Final = {
+    ("all", 2): Macro("all"), ("all", 3): Macro("all", 2),
+    ("exists", 2): Macro("exists"), ("exists", 3): Macro("exists", 2),
+    **{(name, 2): Macro("existsOne") for name in ("exists_one", "existsOne")},
+    **{(name, 3): Macro("existsOne", 2) for name in ("exists_one", "existsOne")},
+    ("map", 2): Macro("map", 1, _NO_IDENTIFIER), ("map", 3): Macro("map", 1, _NO_IDENTIFIER),
+    ("filter", 2): Macro("filter", 1, _NO_IDENTIFIER),
+    **{("transformList", count): Macro("map", 2) for count in (3, 4)},
+    **{("transformMap", count): Macro("transformMap", 2) for count in (3, 4)},
+    **{("transformMapEntry", count): Macro("transformMapEntry", 2) for count in (3, 4)},
+    ("optMap", 2): _optional("optMap"), ("optFlatMap", 2): _optional("optFlatMap"),
+    ("sortBy", 2): Macro("sortBy", 1, _NO_IDENTIFIER),
+}
+
+
+def expanded(loop: Loop) -> Node:
+    """What a macro stands for. Its arguments are in it, not copies of them."""
+    return _EXPANSIONS[loop.macro](loop)
+
+
+def _accumulator(loop: Loop) -> Node:
+    return Identifier(loop.position, ACCUMULATOR)
+
+
+def _call(loop: Loop, function: str, *arguments: Node) -> Node:
+    return Call(loop.position, function, arguments)
+
+
+def _literal(loop: Loop, value: object) -> Node:
+    return Literal(loop.position, value)
+
+
+def _fold(loop: Loop, initial: Node, condition: Node, step: Node, result: Node) -> Node:
+    names = tuple(variable.name for variable in loop.variables)
+    return Comprehension(loop.position, loop.target, names, ACCUMULATOR, initial, condition, step, result)
+
+
+def _all(loop: Loop) -> Node:
+    goes_on = _call(loop, "@not_strictly_false", _accumulator(loop))
+    step = _call(loop, "_&&_", _accumulator(loop), loop.bodies[0])
+    return _fold(loop, _literal(loop, True), goes_on, step, _accumulator(loop))
+
+
+def _exists(loop: Loop) -> Node:
+    goes_on = _call(loop, "@not_strictly_false", _call(loop, "!_", _accumulator(loop)))
+    step = _call(loop, "_||_", _accumulator(loop), loop.bodies[0])
+    return _fold(loop, _literal(loop, False), goes_on, step, _accumulator(loop))
+
+
+def _exists_one(loop: Loop) -> Node:
+    one_more = _call(loop, "_+_", _accumulator(loop), _literal(loop, 1))
+    step = _call(loop, "_?_:_", loop.bodies[0], one_more, _accumulator(loop))
+    result = _call(loop, "_==_", _accumulator(loop), _literal(loop, 1))
+    return _fold(loop, _literal(loop, 0), _literal(loop, True), step, result)
+
+
+def _collect(loop: Loop, initial: Node, step: Node, condition: Node | None) -> Node:
+    if condition is not None:
+        step = _call(loop, "_?_:_", condition, step, _accumulator(loop))
+    return _fold(loop, initial, _literal(loop, True), step, _accumulator(loop))
+
+
+def _condition(loop: Loop) -> Node | None:
+    return loop.bodies[0] if len(loop.bodies) > 1 else None
+
+
+def _appended(loop: Loop, element: Node) -> Node:
+    return _call(loop, "_+_", _accumulator(loop), ListLiteral(loop.position, (element,)))
+
+
+def _map(loop: Loop) -> Node:
+    return _collect(loop, ListLiteral(loop.position, ()), _appended(loop, loop.bodies[-1]), _condition(loop))
+
+
+def _filter(loop: Loop) -> Node:
+    return _collect(loop, ListLiteral(loop.position, ()), _appended(loop, loop.variables[0]), loop.bodies[0])
+
+
+def _transform_map(loop: Loop) -> Node:
+    key = Identifier(loop.position, loop.variables[0].name)
+    step = _call(loop, "cel.@mapInsert", _accumulator(loop), key, loop.bodies[-1])
+    return _collect(loop, MapLiteral(loop.position, ()), step, _condition(loop))
+
+
+def _transform_map_entry(loop: Loop) -> Node:
+    step = _call(loop, "cel.@mapInsert", _accumulator(loop), loop.bodies[-1])
+    return _collect(loop, MapLiteral(loop.position, ()), step, _condition(loop))
+
+
+def _bound(loop: Loop) -> Node:
+    """The content of an optional value under a name."""
+    name = loop.variables[0].name
+    content = Call(loop.position, "value", (), loop.target)
+    return Comprehension(
+        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), name, content, _literal(loop, False),
+        Identifier(loop.position, name), loop.bodies[0],
+    )
+
+
+def _on_content(loop: Loop, made: Node) -> Node:
+    has_value = Call(loop.position, "hasValue", (), loop.target)
+    return _call(loop, "_?_:_", has_value, made, _call(loop, "optional.none"))
+
+
+def _opt_map(loop: Loop) -> Node:
+    return _on_content(loop, _call(loop, "optional.of", _bound(loop)))
+
+
+def _opt_flat_map(loop: Loop) -> Node:
+    return _on_content(loop, _bound(loop))
+
+
+#: The name under which `sortBy` keeps what it sorts.
+_SORTED: Final = "@__sortBy_input__"
+
+
+def _sort_by(loop: Loop) -> Node:
+    items = Identifier(loop.position, _SORTED)
+    keys = _map(Loop(loop.position, "map", items, loop.variables, loop.bodies))
+    by_keys = Call(loop.position, "@sortByAssociatedKeys", (keys,), Identifier(loop.position, _SORTED))
+    return Comprehension(
+        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), _SORTED, loop.target, _literal(loop, False),
+        Identifier(loop.position, _SORTED), by_keys,
+    )
+
+
+_EXPANSIONS: Final[dict[str, Callable[[Loop], Node]]] = {
+    "all": _all, "exists": _exists, "existsOne": _exists_one, "map": _map, "filter": _filter,
+    "transformMap": _transform_map, "transformMapEntry": _transform_map_entry,
+    "optMap": _opt_map, "optFlatMap": _opt_flat_map, "sortBy": _sort_by,
+}
