@@ -55,6 +55,8 @@ STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 _MAXIMUM_DEPTH: Final = 10_000
 #: Escapes that JSON knows and YAML does not: of surrogates, and of the slash.
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
+#: A number in compact JSON that is none of Go's integers, or may be none; what looks like one in a string does no harm.
+_ODD_NUMBER: Final = re.compile(rb'(?:":|[,\[])-?[0-9]+(?:[.eE]|[0-9]{18})')
 _TOO_DEEP: Final = f"yaml: exceeded max depth of {_MAXIMUM_DEPTH}"
 
 
@@ -71,8 +73,9 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     if body[:1] == b"{" and not any(escape in body for escape in _OTHER_ESCAPES):
         try:
             value = orjson.loads(body)
-            if orjson.dumps(value).count(b":") == body.count(b":"):
-                return untyped(_sorted(value)), []
+            text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+            if text.count(b":") == body.count(b":"):
+                return untyped(_sorted(value)) if _ODD_NUMBER.search(text) else orjson.loads(text), []
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
             pass  # no JSON, then
     try:

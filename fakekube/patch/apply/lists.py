@@ -225,6 +225,8 @@ class ItemList(Atom):
         """
         left = [self.element(item) for item in live]
         right = [self.element(item) for item in applied]
+        if left == right and len(set(left)) == len(left):
+            return list(map(self._item.merge, live, applied))
         counterparts: dict[str, Any] = {}
         for element, item in zip(left, live, strict=True):
             counterparts[element] = None if element in counterparts else item

@@ -191,11 +191,18 @@ class Map(Atom):
         if not before:
             return applied
         merged = before
+        entry = self._entry
         for name, item in entries.items():
             known = before.get(name, _ABSENT)
-            new = item if known is _ABSENT else self._entry[name][1].merge(known, item)
-            if new is known:
-                continue
+            if known is _ABSENT:
+                new = item
+            else:
+                atom = entry[name][1]
+                if atom.exact and known == item:
+                    continue
+                new = atom.merge(known, item)
+                if new is known:
+                    continue
             if merged is before:
                 merged = dict(before)
             merged[name] = new
