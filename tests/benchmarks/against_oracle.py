@@ -30,6 +30,8 @@ FEW = 100
 TURNS = 100
 """One of so many pods is chosen by the label selector."""
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Bench:
         self.namespace = f"benchmark-{uuid.uuid4().hex[:8]}"
         connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
 
-    def path(self, rest: str) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/{rest}"
+    def path(self, rest: str, group: str = "api/v1") -> str:
+        return f"/{group}/namespaces/{self.namespace}/{rest}"
 
-    def time(self, method: str, rest: str, body: Any = None, content_type: str = "application/json") -> float:
+    def time(
+        self, method: str, rest: str, body: Any = None, content_type: str = "application/json", *, group: str = "api/v1"
+    ) -> float:
         """Seconds from the first byte of the request to the last of the answer."""
-        request = self.connection.prepare(method, self.path(rest), body, content_type)
+        request = self.connection.prepare(method, self.path(rest, group), body, content_type)
         begin = time.perf_counter()
         self.connection.exchange(request)
         return time.perf_counter() - begin
@@ -103,6 +107,7 @@ def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[
     rounds, pods = options.rounds, options.pods
     yield Row("cold start to ready", "s", tuple(bench.side.ready for bench in benches), "0.2")
     yield from small_requests(benches, rounds)
+    yield from applies(benches, rounds)
     before = resident(benches)
     in_all(benches, lambda bench: load(bench, 0, FEW))
     few = independent_of_size(benches, rounds)
@@ -138,6 +143,27 @@ def small_requests(benches: list[Bench], rounds: int) -> Iterator[Row]:
     }
     for name, step in steps.items():
         yield Row(name, "ms", in_turns(benches, rounds, step), "0.4")
+
+
+def applies(benches: list[Bench], rounds: int) -> Iterator[Row]:
+    """Server-side apply and strategic merge patches of deployments."""
+
+    def apply(bench: Bench, number: int, image: str) -> float:
+        target = f"deployments/web-{number}?fieldManager=benchmark"
+        return bench.time("PATCH", target, deployment(f"web-{number}", image), APPLY, group="apis/apps/v1")
+
+    def patch(bench: Bench, number: int) -> float:
+        change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]}}}}
+        return bench.time("PATCH", f"deployments/web-{number}", change, STRATEGIC_MERGE_PATCH, group="apis/apps/v1")
+
+    steps: dict[str, tuple[str, Callable[[Bench, int], float]]] = {
+        "apply that creates": ("0.4", lambda bench, n: apply(bench, n, "nginx:1.27")),
+        "apply that changes": ("0.4", lambda bench, n: apply(bench, n, "nginx:1.28")),
+        "apply without change": ("0.3", lambda bench, n: apply(bench, n, "nginx:1.28")),
+        "strategic merge patch": ("0.4", patch),
+    }
+    for name, (target, step) in steps.items():
+        yield Row(name, "ms", in_turns(benches, rounds, step), target)
 
 
 def lists(benches: list[Bench]) -> Iterator[Row]:
@@ -219,6 +245,15 @@ def load(bench: Bench, first: int, last: int, connections: int = 4) -> None:
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(create, [range(first + offset, last, connections) for offset in range(connections)]))
+
+
+def deployment(name: str, image: str) -> dict[str, Any]:
+    """A deployment of pods of the usual size, as it is applied."""
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": pod(name, 0)["spec"]}
+    template["spec"]["containers"][0]["image"] = image
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
 def pod(name: str, number: int) -> dict[str, Any]:
