@@ -15,7 +15,7 @@ from cryptography import x509
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
 
-__all__ = ["authority_errors", "trusts_soundly"]
+__all__ = ["authority_errors", "converts_at_all", "trusts_soundly"]
 
 _BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 
@@ -29,8 +29,18 @@ def authority_errors(bundle: str, path: str) -> Iterator[FieldError]:
 
 def trusts_soundly(spec: Mapping[str, Any]) -> bool:
     """Has the conversion webhook of a definition's spec a CA bundle that is fine, or none?"""
+    return not list(authority_errors(_bundle(spec), ""))
+
+
+def converts_at_all(spec: Mapping[str, Any]) -> bool:
+    """Can a client of the conversion webhook be made? A blank bundle is none to it, though not a sound one."""
+    return not b64decode(_bundle(spec)).strip() or trusts_soundly(spec)
+
+
+def _bundle(spec: Mapping[str, Any]) -> str:
     client = ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
-    return not list(authority_errors(client.get("caBundle", ""), ""))
+    bundle: str = client.get("caBundle", "")
+    return bundle
 
 
 def _problem(pem: bytes) -> str:

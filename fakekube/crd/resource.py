@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from fakekube.crd import conditions, objects, scale
-from fakekube.crd.authorities import trusts_soundly
+from fakekube.crd.authorities import converts_at_all
 from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.crd.structural import schema_type
@@ -73,7 +73,7 @@ def _resource(
         deprecation=_deprecation(version.gvk, entry, spec["versions"]), storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
         from_storage=partial(_shown, version, made, convert), keep=partial(_kept, made[storage], convert), convert=convert,
-        unservable="" if trusts_soundly(spec) else "error resolving resource",
+        unservable="" if converts_at_all(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
 

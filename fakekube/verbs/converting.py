@@ -74,6 +74,8 @@ class Conversions:
         """Call `wake` whenever `position` has moved."""
         with self._lock:
             self._wakes = (*self._wakes, wake)
+        if self._todo:  # what failed while nobody watched
+            self._changed()
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """End a subscription."""
