@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from fakekube.codecs import json
 
-__all__ = ["Document", "Object", "json_of"]
+__all__ = ["Document", "Object", "encodings_of", "json_of"]
 
 Object = dict[str, Any]
 V = TypeVar("V")
@@ -57,3 +57,8 @@ class Document:
 def json_of(documents: Iterable[Document]) -> list[bytes]:
     """The `json` of each: a list of thousands is little more than this loop."""
     return [document._json or document.json for document in documents]
+
+
+def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], bytes]) -> list[bytes]:
+    """The `encoded` of each, for encodings that are never empty."""
+    return [document._made.get(key) or document.encoded(key, make) for document in documents]

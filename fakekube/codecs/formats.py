@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.codecs import cbor, framing, json, protobuf, yaml
-from fakekube.codecs.document import Document, Object, json_of
+from fakekube.codecs.document import Document, Object, encodings_of, json_of
 from fakekube.codecs.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -65,6 +65,12 @@ class Kind:
         """The object with its kind and apiVersion."""
         return obj if self.custom else {"kind": self.kind, "apiVersion": self.api_version, **obj}
 
+    def whole_json(self, part: bytes) -> bytes:
+        """The same of compact JSON."""
+        if self.custom:
+            return part
+        return b"%b,%b" % (self.json_head, part[1:]) if len(part) > 2 else self.json_head + b"}"
+
 
 class Format(Protocol):
     """See the module. Implementations have no state."""
@@ -95,7 +101,7 @@ class JSON:
         return json_of(documents)
 
     def object(self, part: bytes, kind: Kind) -> bytes:
-        return self._whole(part, kind) + b"\n"
+        return kind.whole_json(part) + b"\n"
 
     def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
         meta = json.dumps(metadata)
@@ -106,13 +112,7 @@ class JSON:
         return _enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), parts, b"]}\n")
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
-        whole = self._whole(part, kind)
-        return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), whole))
-
-    def _whole(self, part: bytes, kind: Kind) -> bytes:
-        if kind.custom:
-            return part
-        return kind.json_head + b"," + part[1:] if len(part) > 2 else kind.json_head + b"}"
+        return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(part)))
 
 
 def _enclosed(opening: bytes, parts: Sequence[bytes], closing: bytes) -> bytes:
@@ -172,10 +172,10 @@ class CBOR:
     """CBOR; a watch is a sequence of items."""
 
     def part(self, document: Document, kind: Kind) -> bytes:
-        return document.encoded(("cbor", kind.name), lambda obj: cbor.part(obj, kind.type))
+        return document.encoded(("cbor", kind.name), partial(cbor.part, type_=kind.type))
 
     def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
-        return [self.part(document, kind) for document in documents]
+        return encodings_of(documents, ("cbor", kind.name), partial(cbor.part, type_=kind.type))
 
     def object(self, part: bytes, kind: Kind) -> bytes:
         return cbor.SELF_DESCRIBED + self._whole(part, kind)
@@ -183,7 +183,7 @@ class CBOR:
     def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
         listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
         opening = cbor.part(listing)[:-1]  # without the null
-        return cbor.SELF_DESCRIBED + opening + cbor.head(4, len(parts)) + b"".join(parts)
+        return b"".join([cbor.SELF_DESCRIBED, opening, cbor.head(4, len(parts)), *parts])
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         opening = cbor.part({"type": event_type, "object": None})[:-1]
@@ -199,17 +199,18 @@ class Protobuf:
     def part(self, document: Document, kind: Kind) -> bytes:
         if kind.type is None:
             raise EncodeError(f"{kind.name} has no Protobuf form")
-        type_ = kind.type
-        return document.encoded(("protobuf", kind.name), lambda obj: protobuf.encode(type_, obj))
+        return document.encoded(("protobuf", kind.name), partial(protobuf.part, kind.type))
 
     def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
-        return [self.part(document, kind) for document in documents]
+        if kind.type is None:
+            raise EncodeError(f"{kind.name} has no Protobuf form")
+        return encodings_of(documents, ("protobuf", kind.name), partial(protobuf.part, kind.type))
 
     def object(self, part: bytes, kind: Kind) -> bytes:
-        return protobuf.envelope(kind.api_version, kind.kind, part)
+        return protobuf.document(kind.api_version, kind.kind, part)
 
     def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
-        return protobuf.envelope(kind.api_version, kind.kind, protobuf.list_content(metadata, parts))
+        return protobuf.list_document(kind.api_version, kind.kind, metadata, parts)
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         return framing.protobuf_frame(protobuf.event(event_type, self.object(part, kind)))

@@ -21,7 +21,7 @@ from fakekube.codecs.protobuf_fields import varint
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
 
-__all__ = ["MAGIC", "decode", "encode", "envelope", "event", "list_content", "loads"]
+__all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
 
 #: What every document begins with.
 MAGIC: Final = b"k8s\0"
@@ -57,21 +57,33 @@ def _delimited(number: int, data: bytes) -> bytes:
 @lru_cache(maxsize=1024)
 def _envelope_head(api_version: str, kind: str) -> bytes:
     type_meta = _delimited(1, api_version.encode()) + _delimited(2, kind.encode())
-    return MAGIC + _delimited(1, type_meta) + b"\x12"
+    return MAGIC + _delimited(1, type_meta)
 
 
-def envelope(api_version: str, kind: str, content: bytes) -> bytes:
-    """A document: the content of an object with its kind."""
-    return b"%b%b%b\x1a\0\x22\0" % (_envelope_head(api_version, kind), varint(len(content)), content)
+#: What ends an envelope: no encoding, and no type of the content.
+_ENVELOPE_TAIL: Final = b"\x1a\0\x22\0"
 
 
-def list_content(metadata: dict[str, Any], contents: Sequence[bytes]) -> bytes:
-    """The content of a list, from the ListMeta and the contents of the items."""
-    meta = encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata)
-    parts = [b"\x0a", varint(len(meta)), meta]
-    for content in contents:
-        parts += (b"\x12", varint(len(content)), content)
-    return b"".join(parts)
+def part(type_: Type, obj: dict[str, Any]) -> bytes:
+    """The content of an object as field 2: so it stands in the envelope, and in the items of a list.
+
+    Raises:
+        EncodeError: the object is not of the type.
+    """
+    return _delimited(2, content_of(type_)(obj))
+
+
+def document(api_version: str, kind: str, made: bytes) -> bytes:
+    """A document: the part of an object with its kind."""
+    return b"%b%b%b" % (_envelope_head(api_version, kind), made, _ENVELOPE_TAIL)
+
+
+def list_document(api_version: str, kind: str, metadata: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """A document that is a list, from its ListMeta and the parts of its items; all in one join."""
+    meta = _delimited(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
+    length = len(meta) + sum(map(len, parts))
+    opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), varint(length), meta)
+    return b"".join([opening, *parts, _ENVELOPE_TAIL])
 
 
 def event(event_type: str, document: bytes) -> bytes:

@@ -9,11 +9,9 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformOb
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import orjson
-
-from fakekube.codecs import formats, json
+from fakekube.codecs import formats
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
@@ -22,7 +20,7 @@ from fakekube.resources.strategy import Object
 from fakekube.verbs.bodies import internal_package
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
-from fakekube.views import custom, partial, table
+from fakekube.views import custom, partial, rows, table
 from fakekube.views.table import Row, TableConvertor
 
 if TYPE_CHECKING:
@@ -112,17 +110,15 @@ Pairs = Iterable[tuple[Document, Document]]
 
 
 def _table(scope: Scope, chosen: MediaType, code: int, pairs: Pairs, metadata: Object) -> Response:
-    """The rows' objects are put in as the bytes that are kept with them, where the form allows it."""
+    """In compact JSON, rows are joined from what is kept with their objects."""
     assert chosen.target is not None
-    is_compact = chosen.format == "json" and not chosen.pretty and not scope.resource.custom
-    rows = _Rows(scope, chosen.target.api_version, is_compact)
-    made = table.table(
-        _convertor(scope), chosen.target.api_version, [rows.row(*pair) for pair in pairs], metadata,
-        scope.backend.clock.now(),
-    )
-    if is_compact:
-        return _response(chosen, code, json.dumps(made, floats=False) + b"\n")
-    form, kind = formats.format_of(chosen), _table_kind(chosen.target.api_version)
+    api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
+    shown = _Rows(scope, api_version)
+    if chosen.format == "json" and not chosen.pretty:
+        parts = [shown.part(*pair) for pair in pairs]
+        return _response(chosen, code, rows.table_json(convertor, api_version, parts, metadata, now) + b"\n")
+    made = table.table(convertor, api_version, [shown.row(*pair) for pair in pairs], metadata, now)
+    form, kind = formats.format_of(chosen), _table_kind(api_version)
     return _response(chosen, code, form.object(form.part(Document(made), kind), kind))
 
 
@@ -150,7 +146,7 @@ def _convertor(scope: Scope) -> TableConvertor:
 class _Rows:
     """Makes rows as the query parameter includeObject asks for. Raises StatusError 400."""
 
-    def __init__(self, scope: Scope, api_version: str, is_compact: bool = False) -> None:
+    def __init__(self, scope: Scope, api_version: str) -> None:
         self._include = scope.request.query.get("includeObject") or ""
         problem = table.include_object_error(self._include)
         if problem:
@@ -158,19 +154,27 @@ class _Rows:
         self._scope = scope
         self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=scope.resource.custom)
         self._api_version = api_version
-        self._is_compact = is_compact
 
     def row(self, stored: Document, shown: Document) -> Row:
-        return Row((shown if self._scope.resource.custom else stored).object, self._shown(stored, shown))
+        carried = self._carried(stored, shown)
+        whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
+        return Row(self._printed(stored, shown).object, whole)
 
-    def _shown(self, stored: Document, shown: Document) -> Any:
+    def part(self, stored: Document, shown: Document) -> tuple[Document, bytes]:
+        """What `views.rows` joins: what is printed, and the JSON of what the row carries."""
+        carried = self._carried(stored, shown)
+        whole = b"null" if carried is None else self._kind.whole_json(carried.json) if carried is shown else carried.json
+        return self._printed(stored, shown), whole
+
+    def _printed(self, stored: Document, shown: Document) -> Document:
+        return shown if self._scope.resource.custom else stored
+
+    def _carried(self, stored: Document, shown: Document) -> Document | None:
+        """What the row carries: nothing, the object as it is shown, or its metadata."""
         annotations = shown.object["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
             return None
-        if self._include == "Object":
-            return self._kind.whole(shown.object)
-        metadata = _metadata_only(self._scope, self._api_version, stored, shown)
-        return orjson.Fragment(metadata.json) if self._is_compact else metadata.object
+        return shown if self._include == "Object" else _metadata_only(self._scope, self._api_version, stored, shown)
 
 
 # ---------------------------------------------------------------- watch events

@@ -6,14 +6,13 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableco
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import orjson
 
 from fakekube.schema.timestamps import TimeError, parse_time
 from fakekube.views import jsonpath
-from fakekube.views.printers.texts import UNKNOWN, Object, name, since
+from fakekube.views.printers.texts import UNKNOWN, Ages, Object, name, since
 from fakekube.views.table import TableConvertor
 
 __all__ = ["SCALE_COLUMNS", "convertor"]
@@ -56,7 +55,7 @@ def _convertor(columns: Sequence[Column]) -> TableConvertor:
     writers = [_cell(column) for column in columns]
     return TableConvertor(
         [_NAME, *map(_definition, columns)],
-        lambda obj, now: [name(obj), *(write(obj, now) for write in writers)],
+        lambda obj, ages: [name(obj), *(write(obj, ages) for write in writers)],
     )
 
 
@@ -68,47 +67,47 @@ def _definition(column: Column) -> Column:
     }  # fmt: skip
 
 
-def _cell(column: Column) -> Callable[[Object, datetime], Any]:
+def _cell(column: Column) -> Callable[[Object, Ages], Any]:
     try:
         path = jsonpath.parse(column["jsonPath"])
     except jsonpath.PathError:
-        return lambda _obj, _now: None
+        return lambda _obj, _ages: None
     kind = column["type"]
 
-    def write(obj: Object, now: datetime) -> Any:
+    def write(obj: Object, ages: Ages) -> Any:
         found = path.find(obj)
         if not found:
             return None
         if kind == "string":
             return jsonpath.text(found[0])
-        return _VALUES[kind](found[0], now) if kind in _VALUES else None
+        return _VALUES[kind](found[0], ages) if kind in _VALUES else None
 
     return write
 
 
-def _integer(value: Any, _: datetime) -> int | None:
+def _integer(value: Any, _: Ages) -> int | None:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _number(value: Any, _: datetime) -> float | None:
+def _number(value: Any, _: Ages) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _boolean(value: Any, _: datetime) -> bool | None:
+def _boolean(value: Any, _: Ages) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _date(value: Any, now: datetime) -> str | None:
+def _date(value: Any, ages: Ages) -> str | None:
     if not isinstance(value, str):
         return None
     if value in ("", "null"):
         return UNKNOWN
     try:
-        return since(parse_time(value), now)
+        return since(parse_time(value), ages)
     except TimeError:
         return "<invalid>"
 
 
-_VALUES: Final[Mapping[str, Callable[[Any, datetime], Any]]] = {
+_VALUES: Final[Mapping[str, Callable[[Any, Ages], Any]]] = {
     "integer": _integer, "number": _number, "boolean": _boolean, "date": _date,
 }  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any, Final
 from fakekube import data
 from fakekube.errors.field import go_quote
 from fakekube.views.printers import cluster, core, network, pods, storage, workloads
-from fakekube.views.printers.texts import Cells, Object
+from fakekube.views.printers.texts import Ages, Cells, Object, ages_at
 
 __all__ = ["DEFAULT", "Row", "TableConvertor", "convertor_for", "include_object_error", "table"]
 
@@ -37,7 +37,7 @@ class TableConvertor:
     columns: Sequence[Column]
     """name, type, format, description and priority of each."""
     cells: Cells
-    """(object in its storage version, now) → the cells of its row."""
+    """(object in its storage version, ages) → the cells of its row."""
     conditions: Callable[[Object], list[dict[str, str]]] = _no_conditions
     """What the row as a whole is: completed, or not."""
     order: Callable[[Object], Any] | None = None
@@ -76,7 +76,8 @@ def table(
         order = convertor.order
         rows = sorted(rows, key=lambda row: order(row.stored))
     columns = [dict(column) for column in convertor.columns] if headers or convertor.repeats_columns else None
-    made = [_row(convertor, row, now) for row in rows]
+    ages = ages_at(now)
+    made = [_row(convertor, row, ages) for row in rows]
     empty = None if convertor.empty is None else list(convertor.empty)
     return {
         "kind": "Table", "apiVersion": api_version, "metadata": metadata,
@@ -84,8 +85,8 @@ def table(
     }  # fmt: skip
 
 
-def _row(convertor: TableConvertor, row: Row, now: datetime) -> dict[str, Any]:
-    made: dict[str, Any] = {"cells": convertor.cells(row.stored, now)}
+def _row(convertor: TableConvertor, row: Row, ages: Ages) -> dict[str, Any]:
+    made: dict[str, Any] = {"cells": convertor.cells(row.stored, ages)}
     conditions = convertor.conditions(row.stored)
     if conditions:
         made["conditions"] = conditions
@@ -116,7 +117,7 @@ def _column(name: str, type_: str = "string", format_: str = "", priority: int =
     return {"name": name, "type": type_, "format": format_, "description": "", "priority": priority}
 
 
-def _name_and_time(obj: Object, _: datetime) -> list[Any]:
+def _name_and_time(obj: Object, _: Ages) -> list[Any]:
     metadata = obj["metadata"]
     return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
 

@@ -54,10 +54,10 @@ def running(url: str, token: str) -> Side:
 
 
 @contextmanager
-def ours() -> Iterator[Side]:
-    """`fakekube serve` as the reference is run: HTTPS, no controllers."""
+def ours(*flags: str) -> Iterator[Side]:
+    """`fakekube serve` as the reference is run: HTTPS, no controllers; and further flags."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
-        command = [sys.executable, "-m", "fakekube", "serve", "--tls", "--profile=apiserver", "--port={port}"]
+        command = [sys.executable, "-m", "fakekube", "serve", "--tls", "--profile=apiserver", "--port={port}", *flags]
         with _started("ours", [*command, f"--kubeconfig={folder}/kubeconfig"], "admin-token") as side:
             yield side
 

@@ -41,7 +41,7 @@ class Connection:
         if parts.scheme == "https":
             self.socket = _context().wrap_socket(self.socket)
         self._begun = b""
-        self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nAccept: {JSON}\r\nUser-Agent: benchmark/1\r\n"
+        self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nUser-Agent: benchmark/1\r\n"
 
     def __enter__(self) -> Connection:
         return self
@@ -49,11 +49,11 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.socket.close()
 
-    def prepare(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> bytes:
+    def prepare(self, method: str, path: str, body: Any = None, content_type: str = JSON, *, accept: str = JSON) -> bytes:
         """The bytes of a request."""
         data = b"" if body is None else json.dumps(body).encode()
         framing = f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n" if data else ""
-        return f"{method} {path} HTTP/1.1\r\n{self._head}{framing}\r\n".encode() + data
+        return f"{method} {path} HTTP/1.1\r\n{self._head}Accept: {accept}\r\n{framing}\r\n".encode() + data
 
     def exchange(self, request: bytes) -> bytes:
         """Send a prepared request; returns the body of the answer. Raises RequestFailed."""

@@ -7,12 +7,12 @@ k8s.io/kube-aggregator/pkg/registry/apiservice/etcd.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from fakekube.views.printers.texts import (
     NONE,
     UNSET,
+    Ages,
     Cells,
     Object,
     age,
@@ -29,14 +29,14 @@ def _spec(obj: Object) -> Object:
     return found
 
 
-def _name_and_age(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), age(obj, now)]
+def _name_and_age(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), age(obj, ages)]
 
 
 # ---------------------------------------------------------------- access
 
 
-def _role_binding(obj: Object, now: datetime) -> list[Any]:
+def _role_binding(obj: Object, ages: Ages) -> list[Any]:
     role = obj.get("roleRef", {})
     subjects = obj.get("subjects") or ()
     named: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
@@ -46,10 +46,10 @@ def _role_binding(obj: Object, now: datetime) -> list[Any]:
             text = f"{subject.get('namespace', '')}/{text}"
         named.setdefault(subject.get("kind", ""), []).append(text)
     wide = [", ".join(named[kind]) for kind in ("User", "Group", "ServiceAccount")]
-    return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj, now), *wide]
+    return [name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age(obj, ages), *wide]
 
 
-def _signing_request(obj: Object, now: datetime) -> list[Any]:
+def _signing_request(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _spec(obj), obj.get("status", {})
     conditions = status.get("conditions")
     verdicts = ("Denied", "Approved")
@@ -61,7 +61,7 @@ def _signing_request(obj: Object, now: datetime) -> list[Any]:
     seconds = spec.get("expirationSeconds")
     duration = NONE if seconds is None else human_duration(seconds)
     signer = spec.get("signerName") or NONE
-    return [name(obj), age(obj, now), signer, spec.get("username", ""), duration, verdict]
+    return [name(obj), age(obj, ages), signer, spec.get("username", ""), duration, verdict]
 
 
 # ---------------------------------------------------------------- admission
@@ -70,24 +70,24 @@ def _signing_request(obj: Object, now: datetime) -> list[Any]:
 def _counted(field: str, place: str = "") -> Cells:
     """Name, how many there are of something, and age."""
 
-    def cells(obj: Object, now: datetime) -> list[Any]:
+    def cells(obj: Object, ages: Ages) -> list[Any]:
         holder = obj.get(place, {}) if place else obj
-        return [name(obj), len(holder.get(field) or ()), age(obj, now)]
+        return [name(obj), len(holder.get(field) or ()), age(obj, ages)]
 
     return cells
 
 
 def _policy(field: str) -> Cells:
-    def cells(obj: Object, now: datetime) -> list[Any]:
+    def cells(obj: Object, ages: Ages) -> list[Any]:
         spec = _spec(obj)
         kind = spec.get("paramKind")
         shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
-        return [name(obj), len(spec.get(field) or ()), shown, age(obj, now)]
+        return [name(obj), len(spec.get(field) or ()), shown, age(obj, ages)]
 
     return cells
 
 
-def _policy_binding(obj: Object, now: datetime) -> list[Any]:
+def _policy_binding(obj: Object, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     reference, shown = spec.get("paramRef"), UNSET
     if reference is not None:
@@ -95,7 +95,7 @@ def _policy_binding(obj: Object, now: datetime) -> list[Any]:
             shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
         elif reference.get("selector") is not None:
             shown = _go_selector(reference["selector"])
-    return [name(obj), spec.get("policyName", ""), shown, age(obj, now)]
+    return [name(obj), spec.get("policyName", ""), shown, age(obj, ages)]
 
 
 def _go_selector(selector: Object) -> str:
@@ -113,22 +113,22 @@ def _go_selector(selector: Object) -> str:
 # ---------------------------------------------------------------- scheduling, nodes, devices, leases
 
 
-def _priority_class(obj: Object, now: datetime) -> list[Any]:
+def _priority_class(obj: Object, ages: Ages) -> list[Any]:
     return [
-        name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj, now),
+        name(obj), obj.get("value", 0), obj.get("globalDefault", False), age(obj, ages),
         obj.get("preemptionPolicy", ""),
     ]  # fmt: skip
 
 
-def _runtime_class(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), obj.get("handler", ""), age(obj, now)]
+def _runtime_class(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("handler", ""), age(obj, ages)]
 
 
-def _lease(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), _spec(obj).get("holderIdentity", ""), age(obj, now)]
+def _lease(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), _spec(obj).get("holderIdentity", ""), age(obj, ages)]
 
 
-def _resource_claim(obj: Object, now: datetime) -> list[Any]:
+def _resource_claim(obj: Object, ages: Ages) -> list[Any]:
     status, deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
     allocated = status.get("allocation") is not None
     states = {
@@ -137,25 +137,25 @@ def _resource_claim(obj: Object, now: datetime) -> list[Any]:
         "allocated": allocated,
         "reserved": allocated and bool(status.get("reservedFor")),
     }
-    return [name(obj), ",".join(state for state, holds in states.items() if holds), age(obj, now)]
+    return [name(obj), ",".join(state for state, holds in states.items() if holds), age(obj, ages)]
 
 
-def _resource_slice(obj: Object, now: datetime) -> list[Any]:
+def _resource_slice(obj: Object, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     pool = spec.get("pool", {}).get("name", "")
-    return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, now)]
+    return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, ages)]
 
 
 # ---------------------------------------------------------------- flow control, aggregation
 
 
-def _flow_schema(obj: Object, now: datetime) -> list[Any]:
+def _flow_schema(obj: Object, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     method = spec.get("distinguisherMethod")
     dangling = condition(obj.get("status", {}).get("conditions"), "Dangling")
     return [
         name(obj), spec.get("priorityLevelConfiguration", {}).get("name", ""),
-        spec.get("matchingPrecedence", 0), NONE if method is None else method.get("type", ""), age(obj, now),
+        spec.get("matchingPrecedence", 0), NONE if method is None else method.get("type", ""), age(obj, ages),
         "?" if dangling is None else dangling.get("status", ""),
     ]  # fmt: skip
 
@@ -165,7 +165,7 @@ def flow_order(obj: Object) -> tuple[int, str]:
     return _spec(obj).get("matchingPrecedence", 0), name(obj)
 
 
-def _priority_level(obj: Object, now: datetime) -> list[Any]:
+def _priority_level(obj: Object, ages: Ages) -> list[Any]:
     spec = _spec(obj)
     limited = spec.get("limited")
     shares: Any = NONE
@@ -175,17 +175,17 @@ def _priority_level(obj: Object, now: datetime) -> list[Any]:
         queuing = limited.get("limitResponse", {}).get("queuing")
         if queuing is not None:
             queues = [queuing.get(field, 0) for field in ("queues", "handSize", "queueLengthLimit")]
-    return [name(obj), spec.get("type", ""), shares, *queues, age(obj, now)]
+    return [name(obj), spec.get("type", ""), shares, *queues, age(obj, ages)]
 
 
-def _api_service(obj: Object, now: datetime) -> list[Any]:
+def _api_service(obj: Object, ages: Ages) -> list[Any]:
     service = _spec(obj).get("service")
     where = "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
     available = condition(obj.get("status", {}).get("conditions"), "Available")
     status = "Unknown" if available is None else available.get("status", "")
     if available is not None and status != "True" and available.get("reason"):
         status = f"{status} ({available['reason']})"
-    return [name(obj), where, status, age(obj, now)]
+    return [name(obj), where, status, age(obj, ages)]
 
 
 _WEBHOOKS: Final = _counted("webhooks")

@@ -6,31 +6,30 @@ Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
-from fakekube.views.printers.texts import NONE, UNKNOWN, Cells, Object, age, condition, name, quantity, since
+from fakekube.views.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, condition, name, quantity, since
 
 __all__ = ["CELLS"]
 
 
-def _namespace(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), obj.get("status", {}).get("phase", ""), age(obj, now)]
+def _namespace(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("status", {}).get("phase", ""), age(obj, ages)]
 
 
-def _config_map(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, now)]
+def _config_map(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, ages)]
 
 
-def _secret(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), obj.get("type", ""), len(obj.get("data") or ()), age(obj, now)]
+def _secret(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("type", ""), len(obj.get("data") or ()), age(obj, ages)]
 
 
-def _name_and_age(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), age(obj, now)]
+def _name_and_age(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), age(obj, ages)]
 
 
-def _component_status(obj: Object, _: datetime) -> list[Any]:
+def _component_status(obj: Object, _: Ages) -> list[Any]:
     healthy = condition(obj.get("conditions"), "Healthy")
     if healthy is None:
         return [name(obj), "Unknown", "", ""]
@@ -38,13 +37,13 @@ def _component_status(obj: Object, _: datetime) -> list[Any]:
     return [name(obj), status, healthy.get("message", ""), healthy.get("error", "")]
 
 
-def _resource_quota(obj: Object, now: datetime) -> list[Any]:
+def _resource_quota(obj: Object, ages: Ages) -> list[Any]:
     status = obj.get("status", {})
     texts: dict[bool, list[str]] = {True: [], False: []}
     for resource, hard in sorted((status.get("hard") or {}).items()):
         used = quantity(status.get("used"), resource)
         texts[resource.startswith("limits.")].append(f"{resource}: {used}/{hard}")
-    return [name(obj), ", ".join(texts[False]), ", ".join(texts[True]), age(obj, now)]
+    return [name(obj), ", ".join(texts[False]), ", ".join(texts[True]), age(obj, ages)]
 
 
 # ---------------------------------------------------------------- nodes
@@ -53,14 +52,14 @@ _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 
 
-def _node(obj: Object, now: datetime) -> list[Any]:
+def _node(obj: Object, ages: Ages) -> list[Any]:
     status = obj.get("status", {})
     info = status.get("nodeInfo", {})
     kernel = info.get("kernelVersion") or UNKNOWN
     if info.get("architecture"):
         kernel += f" ({info['architecture']})"
     return [
-        name(obj), _node_status(obj), _roles(obj), age(obj, now), info.get("kubeletVersion", ""),
+        name(obj), _node_status(obj), _roles(obj), age(obj, ages), info.get("kubeletVersion", ""),
         _address(status, "InternalIP"), _address(status, "ExternalIP"),
         info.get("osImage") or UNKNOWN, kernel, info.get("containerRuntimeVersion") or UNKNOWN,
     ]  # fmt: skip
@@ -93,14 +92,14 @@ def _address(status: Object, type_: str) -> str:
 # ---------------------------------------------------------------- events
 
 
-def _event(obj: Object, now: datetime) -> list[Any]:
+def _event(obj: Object, ages: Ages) -> list[Any]:
     """An event in the shape of the core group."""
-    first = since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
-    last = since(obj["lastTimestamp"], now) if obj.get("lastTimestamp") else first
+    first = since(obj.get("firstTimestamp") or obj.get("eventTime"), ages)
+    last = since(obj["lastTimestamp"], ages) if obj.get("lastTimestamp") else first
     series = obj.get("series")
     count = obj.get("count") or 1
     if series is not None:
-        last, count = since(series.get("lastObservedTime"), now), series.get("count", 0)
+        last, count = since(series.get("lastObservedTime"), ages), series.get("count", 0)
     involved = obj.get("involvedObject", {})
     target = involved.get("kind", "").lower()
     if involved.get("name"):

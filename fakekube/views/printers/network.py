@@ -6,21 +6,20 @@ Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
-from fakekube.views.printers.texts import NONE, UNKNOWN, Cells, Object, age, labels, more, name, selector
+from fakekube.views.printers.texts import NONE, UNKNOWN, Ages, Cells, Object, age, labels, more, name, selector
 
 __all__ = ["CELLS"]
 
 
-def _service(obj: Object, now: datetime) -> list[Any]:
+def _service(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     addresses = spec.get("clusterIPs") or [NONE]
     ports = ",".join(_port(port) for port in spec.get("ports") or ()) or NONE
     return [
         name(obj), spec.get("type", ""), addresses[0], _external(spec, obj.get("status", {})), ports,
-        age(obj, now), labels(spec.get("selector")),
+        age(obj, ages), labels(spec.get("selector")),
     ]  # fmt: skip
 
 
@@ -48,16 +47,16 @@ def _load_balancer(status: Object) -> str:
     return ",".join(sorted(found - {""}))
 
 
-def _endpoints(obj: Object, now: datetime) -> list[Any]:
+def _endpoints(obj: Object, ages: Ages) -> list[Any]:
     subsets = obj.get("subsets") or ()
     if not subsets:
-        return [name(obj), NONE, age(obj, now)]
+        return [name(obj), NONE, age(obj, ages)]
     found: list[str] = []
     for subset in subsets:
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = subset.get("ports") or ()
         found += addresses if not ports else [_joined(ip, port) for port in ports for ip in addresses]
-    return [name(obj), more(found, empty=""), age(obj, now)]
+    return [name(obj), more(found, empty=""), age(obj, ages)]
 
 
 def _joined(ip: str, port: Object) -> str:
@@ -65,17 +64,17 @@ def _joined(ip: str, port: Object) -> str:
     return f"{host}:{port.get('port', 0)}"
 
 
-def _endpoint_slice(obj: Object, now: datetime) -> list[Any]:
+def _endpoint_slice(obj: Object, ages: Ages) -> list[Any]:
     ports = (str(port.get("port", port.get("name", "*"))) for port in obj.get("ports") or ())
     addresses = (ip for endpoint in obj.get("endpoints") or () for ip in endpoint.get("addresses") or ())
-    return [name(obj), obj.get("addressType", ""), more(ports), more(addresses), age(obj, now)]
+    return [name(obj), obj.get("addressType", ""), more(ports), more(addresses), age(obj, ages)]
 
 
-def _ingress(obj: Object, now: datetime) -> list[Any]:
+def _ingress(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     ports = "80, 443" if spec.get("tls") else "80"
     address = _load_balancer(obj.get("status", {}))
-    return [name(obj), spec.get("ingressClassName", NONE), _hosts(spec), address, ports, age(obj, now)]
+    return [name(obj), spec.get("ingressClassName", NONE), _hosts(spec), address, ports, age(obj, ages)]
 
 
 def _hosts(spec: Object) -> str:
@@ -90,7 +89,7 @@ def _hosts(spec: Object) -> str:
     return ",".join(hosts) or "*"
 
 
-def _ingress_class(obj: Object, now: datetime) -> list[Any]:
+def _ingress_class(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     annotations = obj["metadata"].get("annotations") or {}
     default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
@@ -100,18 +99,18 @@ def _ingress_class(obj: Object, now: datetime) -> list[Any]:
         kind = parameters.get("kind", "") if group is None else f"{parameters.get('kind', '')}.{group}"
         shown = f"{kind}/{parameters.get('name', '')}"
     title = f"{name(obj)} (default)" if default else name(obj)
-    return [title, spec.get("controller", ""), shown, age(obj, now)]
+    return [title, spec.get("controller", ""), shown, age(obj, ages)]
 
 
-def _network_policy(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), selector(obj.get("spec", {}).get("podSelector")) or NONE, age(obj, now)]
+def _network_policy(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), selector(obj.get("spec", {}).get("podSelector")) or NONE, age(obj, ages)]
 
 
-def _service_cidr(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), ",".join(obj.get("spec", {}).get("cidrs") or ()), age(obj, now)]
+def _service_cidr(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), ",".join(obj.get("spec", {}).get("cidrs") or ()), age(obj, ages)]
 
 
-def _ip_address(obj: Object, now: datetime) -> list[Any]:
+def _ip_address(obj: Object, ages: Ages) -> list[Any]:
     """Has a cell more than columns."""
     parent = obj.get("spec", {}).get("parentRef")
     shown = NONE
@@ -119,7 +118,7 @@ def _ip_address(obj: Object, now: datetime) -> list[Any]:
         group, resource = parent.get("group", ""), parent.get("resource", "")
         parts = [f"{resource}.{group}".lower() if group else resource.lower(), parent.get("namespace", "")]
         shown = "/".join([*filter(None, parts), parent.get("name", "")])
-    return [name(obj), shown, age(obj, now)]
+    return [name(obj), shown, age(obj, ages)]
 
 
 CELLS: Final[Mapping[tuple[str, str], Cells]] = {

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from fakekube.views.printers.texts import NONE, Cells, Object, age, condition, containers, labels, name, since
+from fakekube.views.printers.texts import NONE, Ages, Cells, Object, age, condition, containers, labels, name, since
 
 __all__ = ["CELLS", "pod_conditions"]
 
@@ -46,18 +45,18 @@ class _Summary:
             self.last_restart = ended
 
 
-def _pod(pod: Object, now: datetime) -> list[Any]:
+def _pod(pod: Object, ages: Ages) -> list[Any]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     sidecars = {c["name"] for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
     summary = _summary(pod, sidecars)
     restarts = str(summary.restarts)
     if summary.restarts and summary.last_restart:
-        restarts = f"{summary.restarts} ({since(summary.last_restart, now)} ago)"
+        restarts = f"{summary.restarts} ({since(summary.last_restart, ages)} ago)"
     total = len(spec.get("containers") or ()) + len(sidecars)
     ready = f"{summary.ready}/{total}"
     addresses = status.get("podIPs") or [{}]
     return [
-        name(pod), ready, _reason_of_deletion(pod) or summary.reason, restarts, age(pod, now),
+        name(pod), ready, _reason_of_deletion(pod) or summary.reason, restarts, age(pod, ages),
         addresses[0].get("ip") or NONE, spec.get("nodeName") or NONE, status.get("nominatedNodeName") or NONE,
         _readiness_gates(spec, status),
     ]  # fmt: skip
@@ -164,15 +163,15 @@ def _readiness_gates(spec: Object, status: Object) -> str:
     return f"{passed}/{len(gates)}"
 
 
-def _pod_template(obj: Object, _: datetime) -> list[Any]:
+def _pod_template(obj: Object, _: Ages) -> list[Any]:
     template = obj.get("template", {})
     return [name(obj), *containers(template.get("spec")), labels(template.get("metadata", {}).get("labels"))]
 
 
-def _disruption_budget(obj: Object, now: datetime) -> list[Any]:
+def _disruption_budget(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     bounds = [str(spec.get(bound, "N/A")) for bound in ("minAvailable", "maxUnavailable")]
-    return [name(obj), *bounds, obj.get("status", {}).get("disruptionsAllowed", 0), age(obj, now)]
+    return [name(obj), *bounds, obj.get("status", {}).get("disruptionsAllowed", 0), age(obj, ages)]
 
 
 CELLS: Final[Mapping[tuple[str, str], Cells]] = {

@@ -6,10 +6,9 @@ Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go), pkg/
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
-from fakekube.views.printers.texts import NONE, UNSET, Cells, Object, age, name, quantity
+from fakekube.views.printers.texts import NONE, UNSET, Ages, Cells, Object, age, name, quantity
 
 __all__ = ["CELLS"]
 
@@ -39,7 +38,7 @@ def _storage_class_of(obj: Object) -> str:
     return _annotations(obj).get(_CLASS_ANNOTATION, obj.get("spec", {}).get("storageClassName", ""))
 
 
-def _volume(obj: Object, now: datetime) -> list[Any]:
+def _volume(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     claim = spec.get("claimRef")
     return [
@@ -47,11 +46,11 @@ def _volume(obj: Object, now: datetime) -> list[Any]:
         spec.get("persistentVolumeReclaimPolicy", ""), _phase(obj),
         "" if claim is None else f"{claim.get('namespace', '')}/{claim.get('name', '')}",
         _storage_class_of(obj), spec.get("volumeAttributesClassName", UNSET),
-        obj.get("status", {}).get("reason", ""), age(obj, now), spec.get("volumeMode", UNSET),
+        obj.get("status", {}).get("reason", ""), age(obj, ages), spec.get("volumeMode", UNSET),
     ]  # fmt: skip
 
 
-def _claim(obj: Object, now: datetime) -> list[Any]:
+def _claim(obj: Object, ages: Ages) -> list[Any]:
     spec, status = obj.get("spec", {}), obj.get("status", {})
     volume = spec.get("volumeName", "")
     capacity = modes = ""
@@ -60,35 +59,35 @@ def _claim(obj: Object, now: datetime) -> list[Any]:
         modes = _access_modes(status.get("accessModes"))
     return [
         name(obj), _phase(obj), volume, capacity, modes, _storage_class_of(obj),
-        spec.get("volumeAttributesClassName", UNSET), age(obj, now), spec.get("volumeMode", UNSET),
+        spec.get("volumeAttributesClassName", UNSET), age(obj, ages), spec.get("volumeMode", UNSET),
     ]  # fmt: skip
 
 
-def _storage_class(obj: Object, now: datetime) -> list[Any]:
+def _storage_class(obj: Object, ages: Ages) -> list[Any]:
     default = any(_annotations(obj).get(key) == "true" for key in _DEFAULT_ANNOTATIONS)
     return [
         f"{name(obj)} (default)" if default else name(obj), obj.get("provisioner", ""),
         obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate"),
-        obj.get("allowVolumeExpansion", False), age(obj, now),
+        obj.get("allowVolumeExpansion", False), age(obj, ages),
     ]  # fmt: skip
 
 
-def _attributes_class(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), obj.get("driverName", ""), age(obj, now)]
+def _attributes_class(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), obj.get("driverName", ""), age(obj, ages)]
 
 
-def _attachment(obj: Object, now: datetime) -> list[Any]:
+def _attachment(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     volume = spec.get("source", {}).get("persistentVolumeName", "")
     attached = obj.get("status", {}).get("attached", False)
-    return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj, now)]
+    return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj, ages)]
 
 
-def _csi_node(obj: Object, now: datetime) -> list[Any]:
-    return [name(obj), len(obj.get("spec", {}).get("drivers") or ()), age(obj, now)]
+def _csi_node(obj: Object, ages: Ages) -> list[Any]:
+    return [name(obj), len(obj.get("spec", {}).get("drivers") or ()), age(obj, ages)]
 
 
-def _csi_driver(obj: Object, now: datetime) -> list[Any]:
+def _csi_driver(obj: Object, ages: Ages) -> list[Any]:
     spec = obj.get("spec", {})
     requests = spec.get("tokenRequests")
     audiences = UNSET if requests is None else ",".join(request.get("audience", "") for request in requests)
@@ -96,7 +95,7 @@ def _csi_driver(obj: Object, now: datetime) -> list[Any]:
     return [
         name(obj), spec.get("attachRequired", True), spec.get("podInfoOnMount", False),
         spec.get("storageCapacity", False), audiences, spec.get("requiresRepublish", False), modes,
-        age(obj, now),
+        age(obj, ages),
     ]  # fmt: skip
 
 

@@ -11,13 +11,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 __all__ = [
-    "NONE", "UNKNOWN", "UNSET", "Cells", "Object", "age", "between", "condition", "containers",
+    "NONE", "UNKNOWN", "UNSET", "Ages", "Cells", "Object", "age", "ages_at", "between", "condition", "containers",
     "human_duration", "labels", "more", "name", "quantity", "selector", "since",
 ]
 
 Object = Mapping[str, Any]
-Cells = Callable[[Object, datetime], list[Any]]
-"""(object, now) → the cells of its row."""
+Ages = Callable[[datetime], str]
+"""How long ago a time was, as a cell shows it."""
+Cells = Callable[[Object, Ages], list[Any]]
+"""(object, ages) → the cells of its row."""
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"
@@ -60,9 +62,14 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def since(timestamp: str | None, now: datetime) -> str:
+def since(timestamp: str | None, ages: Ages) -> str:
     """How long ago a time was."""
-    return human_duration((now - _moment(timestamp)).total_seconds()) if timestamp else UNKNOWN
+    return ages(_moment(timestamp)) if timestamp else UNKNOWN
+
+
+def ages_at(now: datetime) -> Ages:
+    """Ages as they are at this time."""
+    return lambda moment: human_duration((now - moment).total_seconds())
 
 
 def between(start: str, end: str) -> str:
@@ -70,9 +77,9 @@ def between(start: str, end: str) -> str:
     return human_duration((_moment(end) - _moment(start)).total_seconds())
 
 
-def age(obj: Object, now: datetime) -> str:
+def age(obj: Object, ages: Ages) -> str:
     """How long ago the object was created."""
-    return since(obj["metadata"].get("creationTimestamp"), now)
+    return since(obj["metadata"].get("creationTimestamp"), ages)
 
 
 def name(obj: Object) -> str:

@@ -6,13 +6,13 @@ Specified by: k8s.io/kubernetes/pkg/printers/internalversion (printers.go).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from fakekube.views.printers.texts import (
     NONE,
     UNKNOWN,
     UNSET,
+    Ages,
     Cells,
     Object,
     age,
@@ -46,21 +46,21 @@ def _replicas(spec: Object, status: Object) -> list[int]:
     return [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
 
 
-def _replication_controller(obj: Object, now: datetime) -> list[Any]:
+def _replication_controller(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     wide = [*containers(_pod_spec(spec)), labels(spec.get("selector"))]
-    return [name(obj), *_replicas(spec, status), age(obj, now), *wide]
+    return [name(obj), *_replicas(spec, status), age(obj, ages), *wide]
 
 
-def _replica_set(obj: Object, now: datetime) -> list[Any]:
+def _replica_set(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
-    return [name(obj), *_replicas(spec, status), age(obj, now), *_wide(spec)]
+    return [name(obj), *_replicas(spec, status), age(obj, ages), *_wide(spec)]
 
 
-def _stateful_set(obj: Object, now: datetime) -> list[Any]:
+def _stateful_set(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
-    return [name(obj), ready, age(obj, now), *containers(_pod_spec(spec))]
+    return [name(obj), ready, age(obj, ages), *containers(_pod_spec(spec))]
 
 
 _DAEMONS: Final = (
@@ -69,22 +69,22 @@ _DAEMONS: Final = (
 )  # fmt: skip
 
 
-def _daemon_set(obj: Object, now: datetime) -> list[Any]:
+def _daemon_set(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     counts = [status.get(count, 0) for count in _DAEMONS]
     nodes = labels((_pod_spec(spec) or {}).get("nodeSelector"))
-    return [name(obj), *counts, nodes, age(obj, now), *_wide(spec)]
+    return [name(obj), *counts, nodes, age(obj, ages), *_wide(spec)]
 
 
-def _deployment(obj: Object, now: datetime) -> list[Any]:
+def _deployment(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
     wide = [*containers(_pod_spec(spec)), selector(spec.get("selector"))]
-    return [name(obj), ready, *counts, age(obj, now), *wide]
+    return [name(obj), ready, *counts, age(obj, ages), *wide]
 
 
-def _controller_revision(obj: Object, now: datetime) -> list[Any]:
+def _controller_revision(obj: Object, ages: Ages) -> list[Any]:
     owners = obj["metadata"].get("ownerReferences") or ()
     owner = next((owner for owner in owners if owner.get("controller")), None)
     controller = NONE
@@ -92,7 +92,7 @@ def _controller_revision(obj: Object, now: datetime) -> list[Any]:
         group = owner.get("apiVersion", "").rpartition("/")[0]
         kind = f"{owner.get('kind', '')}.{group}" if group else owner.get("kind", "")
         controller = f"{kind.lower()}/{owner.get('name', '')}"
-    return [name(obj), controller, obj.get("revision", 0), age(obj, now)]
+    return [name(obj), controller, obj.get("revision", 0), age(obj, ages)]
 
 
 #: What a job's conditions make of its status, the first one that is true; deletion comes in between.
@@ -102,10 +102,10 @@ _JOB_STATES: Final = {
 }  # fmt: skip
 
 
-def _job(obj: Object, now: datetime) -> list[Any]:
+def _job(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
-    progress = [_job_status(obj), _completions(spec, status), _duration(status, now)]
-    return [name(obj), *progress, age(obj, now), *_wide(spec)]
+    progress = [_job_status(obj), _completions(spec, status), _duration(status, ages)]
+    return [name(obj), *progress, age(obj, ages), *_wide(spec)]
 
 
 def _job_status(obj: Object) -> str:
@@ -129,34 +129,34 @@ def _completions(spec: Object, status: Object) -> str:
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
-def _duration(status: Object, now: datetime) -> str:
+def _duration(status: Object, ages: Ages) -> str:
     start, end = status.get("startTime"), status.get("completionTime")
     if not start:
         return ""
-    return between(start, end) if end else since(start, now)
+    return between(start, end) if end else since(start, ages)
 
 
-def _cron_job(obj: Object, now: datetime) -> list[Any]:
+def _cron_job(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     suspend = {None: UNSET, True: "True", False: "False"}[spec.get("suspend")]
     last = status.get("lastScheduleTime")
     job = spec.get("jobTemplate", {}).get("spec", {})
     return [
         name(obj), spec.get("schedule", ""), spec.get("timeZone", NONE), suspend,
-        len(status.get("active") or ()), since(last, now) if last else NONE, age(obj, now), *_wide(job),
+        len(status.get("active") or ()), since(last, ages) if last else NONE, age(obj, ages), *_wide(job),
     ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- autoscaling
 
 
-def _autoscaler(obj: Object, now: datetime) -> list[Any]:
+def _autoscaler(obj: Object, ages: Ages) -> list[Any]:
     spec, status = _parts(obj)
     target = spec.get("scaleTargetRef", {})
     minimum = str(spec.get("minReplicas", UNSET))
     counts = [minimum, spec.get("maxReplicas", 0), status.get("currentReplicas", 0)]
     reference = f"{target.get('kind', '')}/{target.get('name', '')}"
-    return [name(obj), reference, _metrics(spec, status), *counts, age(obj, now)]
+    return [name(obj), reference, _metrics(spec, status), *counts, age(obj, ages)]
 
 
 def _metrics(spec: Object, status: Object) -> str:
@@ -201,10 +201,10 @@ def _metric(wanted: Object, status: Object) -> str:
     return f"{value}/{target.get('value', '<nil>')}"
 
 
-def scale(obj: Object, now: datetime) -> list[Any]:
+def scale(obj: Object, ages: Ages) -> list[Any]:
     """The cells of a Scale, which no resource lists."""
     spec, status = _parts(obj)
-    return [name(obj), spec.get("replicas", 0), status.get("replicas", 0), age(obj, now)]
+    return [name(obj), spec.get("replicas", 0), status.get("replicas", 0), age(obj, ages)]
 
 
 CELLS: Final[Mapping[tuple[str, str], Cells]] = {

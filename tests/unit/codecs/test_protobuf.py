@@ -267,7 +267,7 @@ def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
 
 def test_documents() -> None:
     type_ = builtin("", "v1", "ConfigMap")
-    body = protobuf.envelope("v1", "ConfigMap", protobuf.encode(type_, {"data": {"a": "b"}}))
+    body = protobuf.document("v1", "ConfigMap", protobuf.part(type_, {"data": {"a": "b"}}))
     assert protobuf.loads(body, "", "") == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}
 
 
@@ -277,13 +277,13 @@ def test_a_document_that_does_not_say_its_kind() -> None:
 
 
 def test_a_document_of_an_unknown_kind() -> None:
-    body = protobuf.envelope("nope/v1", "Nope", b"\xff")
+    body = protobuf.document("nope/v1", "Nope", field(2, b"\xff"))
     assert protobuf.loads(body, "v1", "ConfigMap") == {"apiVersion": "nope/v1", "kind": "Nope"}
 
 
 def test_broken_content_of_a_known_kind() -> None:
     with pytest.raises(ContentError) as caught:
-        protobuf.loads(protobuf.envelope("v1", "Pod", b"\xff"), "", "")
+        protobuf.loads(protobuf.document("v1", "Pod", field(2, b"\xff")), "", "")
     assert (str(caught.value), caught.value.api_version, caught.value.kind) == ("unexpected EOF", "v1", "Pod")
 
 
@@ -303,8 +303,10 @@ def test_what_is_no_document(body: bytes, message: str) -> None:
 
 
 def test_lists_are_joined() -> None:
-    content = protobuf.list_content({"resourceVersion": "7", "remainingItemCount": 3}, [b"one", b"two"])
-    assert content == field(1, b"\n\0\x12\0017\x1a\0 \3") + field(2, b"one") + field(2, b"two")
+    parts = [field(2, b"one"), field(2, b"two")]
+    listing = protobuf.list_document("v1", "PodList", {"resourceVersion": "7", "remainingItemCount": 3}, parts)
+    content = field(1, b"\n\0\x12\0017\x1a\0 \3") + b"".join(parts)
+    assert listing == protobuf.document("v1", "PodList", field(2, content))
 
 
 def test_events() -> None:

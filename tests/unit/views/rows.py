@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fakekube.views.printers.texts import ages_at
 from fakekube.views.table import convertor_for
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
+AGES = ages_at(NOW)
 
 
 def ago(**units: float) -> str:
@@ -24,4 +26,4 @@ def cells(path: str, obj: dict[str, Any], **metadata: Any) -> list[Any]:
     """
     group, version, plural = path.split("/")
     whole = {"metadata": {"name": "x", "creationTimestamp": ago(hours=1), **metadata}, **obj}
-    return convertor_for(group, version, plural).cells(whole, NOW)
+    return convertor_for(group, version, plural).cells(whole, AGES)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fakekube.views import custom
-from tests.unit.views.rows import NOW, ago
+from tests.unit.views.rows import AGES, ago
 
 
 def column(type_: str, path: str, **more: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ OBJECT: dict[str, Any] = {
     ],
 )  # fmt: skip
 def test_cells(type_: str, path: str, cell: Any) -> None:
-    assert custom.convertor([column(type_, path)]).cells(OBJECT, NOW) == ["x", cell]
+    assert custom.convertor([column(type_, path)]).cells(OBJECT, AGES) == ["x", cell]
 
 
 def test_columns() -> None:
@@ -47,7 +47,7 @@ def test_columns() -> None:
 def test_without_columns_there_is_the_age() -> None:
     convertor = custom.convertor([])
     assert [one["name"] for one in convertor.columns] == ["Name", "Age"]
-    assert convertor.cells(OBJECT, NOW) == ["x", "5h"]
+    assert convertor.cells(OBJECT, AGES) == ["x", "5h"]
 
 
 def test_convertors_are_kept() -> None:

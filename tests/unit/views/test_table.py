@@ -6,7 +6,7 @@ import pytest
 
 from fakekube.views import table
 from fakekube.views.table import DEFAULT, Row, TableConvertor, convertor_for
-from tests.unit.views.rows import NOW, ago
+from tests.unit.views.rows import AGES, NOW, ago
 
 API_VERSION = "meta.k8s.io/v1"
 
@@ -57,14 +57,14 @@ def test_rows_may_have_an_order() -> None:
 def test_kinds_without_a_printer() -> None:
     convertor = convertor_for("rbac.authorization.k8s.io", "v1", "roles")
     assert [column["name"] for column in convertor.columns] == ["Name", "Created At"]
-    assert convertor.cells(row("a").stored, NOW) == ["a", "2026-01-10T11:55:00Z"]
-    assert convertor.cells({"metadata": {}}, NOW) == ["", "0001-01-01T00:00:00Z"]
+    assert convertor.cells(row("a").stored, AGES) == ["a", "2026-01-10T11:55:00Z"]
+    assert convertor.cells({"metadata": {}}, AGES) == ["", "0001-01-01T00:00:00Z"]
 
 
 def test_scales() -> None:
     convertor = convertor_for("apps", "v1", "deployments", scale=True)
     assert [column["name"] for column in convertor.columns] == ["Name", "Desired", "Available", "Age"]
-    assert convertor.cells(row("a", spec={"replicas": 3}, status={"replicas": 2}).stored, NOW) == ["a", 3, 2, "5m"]
+    assert convertor.cells(row("a", spec={"replicas": 3}, status={"replicas": 2}).stored, AGES) == ["a", 3, 2, "5m"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_scales() -> None:
 def test_every_printer_has_a_cell_for_every_column(group: str, version: str, plural: str) -> None:
     """And can print an object of nothing. (Addresses have a cell too many, as on the real server.)"""
     convertor: TableConvertor = convertor_for(group, version, plural)
-    found = convertor.cells({"metadata": {"name": "x"}}, NOW)
+    found = convertor.cells({"metadata": {"name": "x"}}, AGES)
     assert len(found) == len(convertor.columns) + (plural == "ipaddresses")
     assert all(isinstance(cell, str | int | bool) for cell in found)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.views.printers import texts
-from tests.unit.views.rows import NOW, ago
+from tests.unit.views.rows import AGES, ago
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
@@ -30,11 +30,11 @@ def test_durations_are_short(seconds: float) -> None:
 
 
 def test_times() -> None:
-    assert texts.since(None, NOW) == "<unknown>"
-    assert texts.since(ago(hours=2), NOW) == "120m"
-    assert texts.since("2026-01-10T11:59:00.500000Z", NOW) == "59s"
+    assert texts.since(None, AGES) == "<unknown>"
+    assert texts.since(ago(hours=2), AGES) == "120m"
+    assert texts.since("2026-01-10T11:59:00.500000Z", AGES) == "59s"
     assert texts.between(ago(hours=3), ago(hours=1)) == "120m"
-    assert texts.age({"metadata": {}}, NOW) == "<unknown>"
+    assert texts.age({"metadata": {}}, AGES) == "<unknown>"
 
 
 @pytest.mark.parametrize(

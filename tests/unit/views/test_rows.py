@@ -1,0 +1,62 @@
+"""Rows that are joined from kept pieces are the rows of `views.table`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakekube.codecs import json
+from fakekube.codecs.document import Document
+from fakekube.views import custom, table
+from fakekube.views.rows import table_json
+from fakekube.views.table import DEFAULT, Row, TableConvertor, convertor_for
+from tests.unit.views.rows import NOW, ago
+
+API_VERSION = "meta.k8s.io/v1"
+META = {"resourceVersion": "7"}
+POD: dict[str, Any] = {
+    "metadata": {"name": 'a"\\<', "creationTimestamp": ago(minutes=5)}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    "status": {
+        "phase": "Failed",
+        "containerStatuses": [{"restartCount": 2, "lastState": {"terminated": {"finishedAt": ago(hours=2)}}}],
+    },
+}
+
+
+def both(convertor: TableConvertor, objects: list[dict[str, Any]], now: Any) -> tuple[bytes, bytes]:
+    rows = [Row(obj, {"shown": obj["metadata"]["name"]}) for obj in objects]
+    slow = json.dumps(table.table(convertor, API_VERSION, rows, META, now))
+    documents = [(Document(obj), json.dumps(row.shown)) for obj, row in zip(objects, rows, strict=True)]
+    assert table_json(convertor, API_VERSION, documents, META, now) == slow
+    return table_json(convertor, API_VERSION, documents, META, now + timedelta(hours=1)), slow
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_they_are_the_same(count: int) -> None:
+    later, before = both(convertor_for("", "v1", "pods"), [POD] * count, NOW)
+    assert later.count(b'"2 (3h ago)"') == later.count(b'"65m"') == before.count(b'"2 (120m ago)"') == before.count(b'"5m"') == count
+
+
+def test_the_order_of_flow_schemas() -> None:
+    schemas = [{"metadata": {"name": name}, "spec": {"matchingPrecedence": place}} for name, place in (("b", 2), ("a", 2), ("c", 1))]
+    both(convertor_for("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"), schemas, NOW)
+
+
+def test_kinds_without_a_printer() -> None:
+    both(DEFAULT, [], NOW)
+    both(DEFAULT, [{"metadata": {"name": "x"}}], NOW)
+
+
+@given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**7))
+def test_custom_columns(text: str, number: float, seconds: int) -> None:
+    columns = [
+        {"name": "Text", "type": "string", "jsonPath": ".text"}, {"name": "Number", "type": "number", "jsonPath": ".number"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        {"name": "Other", "type": "date", "jsonPath": ".time"},
+    ]
+    obj = {"metadata": {"name": text, "creationTimestamp": ago(seconds=seconds)}, "text": text, "number": number, "time": ago(hours=1)}
+    both(custom.convertor(columns), [obj, {"metadata": {"name": "b"}}], NOW)
