@@ -38,6 +38,7 @@ class Operator(StrEnum):
     LESS_THAN = "<"
 
 
+_ADMITTING = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
 _SETS = frozenset({Operator.IN, Operator.NOT_IN})
 _UNARY = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
 _ORDERS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
@@ -50,6 +51,11 @@ class LabelRequirement:
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
+
+    @property
+    def admitted(self) -> frozenset[str]:
+        """The values of which the label must have one; none where the requirement is of another sort."""
+        return frozenset(self.values) if self.operator in _ADMITTING else frozenset()
 
     def __str__(self) -> str:
         values = ",".join(sorted(self.values))
@@ -145,18 +151,9 @@ def _compiled(selector: LabelSelector) -> Callable[[Labels | None], bool]:
     tests = [_TESTS[one.operator](one.key, one.values) for one in selector.requirements]
     if not tests:
         return lambda labels: True
-    if len(tests) == 1 and (wanted := _only_value(selector.requirements[0])) is not None:
-        key = selector.requirements[0].key  # what most selectors are, without a call into a test
-        return lambda labels: labels is not None and labels.get(key) == wanted
     test = tests[0] if len(tests) == 1 else _all(tests)
     without_labels = test({})
     return lambda labels: test(labels) if labels else without_labels
-
-
-def _only_value(requirement: LabelRequirement) -> str | None:
-    """The one value that a requirement admits, if it is of that sort."""
-    equality = _TESTS[requirement.operator] is _in and len(requirement.values) == 1
-    return requirement.values[0] if equality else None
 
 
 _Test = Callable[[Labels], bool]

@@ -8,6 +8,7 @@ etcd's mvcc and the watch cache in front of it are to a real API server. Theory 
   revision.
 * `keys` is the sorted set of keys that `versions` pages through.
 * `history` holds the events of one bucket in order, and the two windows in which watches may start.
+* `index` finds keys by what they hold, a step behind the history, which it catches up with when it is asked.
 * `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is one watcher's place.
 * `store` is the set of buckets: compaction, snapshots, forks.
 
@@ -19,13 +20,15 @@ from __future__ import annotations
 
 from fakekube.store.bucket import Bucket
 from fakekube.store.cursor import Cursor
+from fakekube.store.index import Condition
 from fakekube.store.store import Snapshot, Store
 from fakekube.store.timeline import Retention
-from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, StoreError
+from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, Selection, StoreError
 
 __all__ = [
     "Bucket",
     "Compacted",
+    "Condition",
     "Conflict",
     "Cursor",
     "Event",
@@ -33,6 +36,7 @@ __all__ = [
     "Page",
     "Record",
     "Retention",
+    "Selection",
     "Snapshot",
     "Store",
     "StoreError",

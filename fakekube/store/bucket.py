@@ -10,14 +10,15 @@ copies first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from fakekube.store.cursor import Cursor
 from fakekube.store.history import History
+from fakekube.store.index import Condition, Indexes
 from fakekube.store.timeline import Timeline
-from fakekube.store.values import Compacted, Conflict, Event, Page, Record
+from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Versions
 
 __all__ = ["Bucket", "Contents"]
@@ -44,12 +45,13 @@ class Contents(Generic[V]):
 class Bucket(Generic[V]):
     """A collection of keys with a history; a `streams.Source`. Thread-safe; made by `Store.bucket`."""
 
-    __slots__ = ("_contents", "_timeline", "_wakes", "name")
+    __slots__ = ("_contents", "_indexes", "_timeline", "_wakes", "name")
 
     def __init__(self, name: str, timeline: Timeline, contents: Contents[V]) -> None:
         self.name = name
         self._timeline = timeline
         self._contents = contents
+        self._indexes: Indexes[V] = Indexes()
         self._wakes: tuple[Callable[[], None], ...] = ()
 
     # ------------------------------------------------------------ reads
@@ -96,6 +98,31 @@ class Bucket(Generic[V]):
         rest = (records[-1].key + "\0", span[1])
         remaining = contents.versions.count(rest) - contents.history.growth(rest, revision)
         return Page(records, remaining > 0, remaining, revision)
+
+    def select(
+        self,
+        conditions: Sequence[Condition[V]],
+        prefix: str = "",
+        *,
+        start: str = "",
+        limit: int = 0,
+        revision: int | None = None,
+    ) -> Selection[V]:
+        """As `page`, of the records that meet all conditions; there may be others among them.
+
+        The cost follows from how many records meet the rarest condition, of the past also from how many
+        writes there were since. Raises Compacted or FutureRevision.
+        """
+        span = (max(prefix, start), _end_of(prefix))
+        with self._timeline.lock:
+            if revision is not None:
+                self._timeline.compact_if_due()
+                self._timeline.check(revision)
+            versions = self._contents.versions
+            keys = self._indexes.keys(conditions, versions, self._contents.history, revision)
+            if revision is None:
+                return Selection(versions.heads_of(keys(span, limit)), self._timeline.revision)
+            return Selection(versions.then(span, limit, revision, keys), revision)
 
     def count(self, prefix: str = "") -> int:
         """How many keys begin with `prefix` now."""

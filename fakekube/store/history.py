@@ -108,6 +108,16 @@ class History(Generic[V]):
         place = sequence - self._first
         return self._events[place : place + limit] if limit > 0 else self._events[place:]
 
+    def kept_since(self, sequence: int) -> Sequence[Event[V]] | None:
+        """All events from a sequence number on, whatever the windows; None if one of them was dropped."""
+        return self._events[sequence - self._first :] if sequence >= self._first else None
+
+    def keys_since(self, span: Span, revision: int) -> set[str]:
+        """The keys of a span that were written after a revision."""
+        first, end = span
+        later = self._events[bisect_right(self._events, revision, key=_revision) :]
+        return {event.key for event in later if first <= event.key and (end is None or event.key < end)}
+
     def _let_go(self) -> None:
         start = min(self._cached, self._uncached)
         del self._events[: start - self._first]

@@ -9,13 +9,16 @@ asked for after a change.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import Final
 
-__all__ = ["SortedKeys", "Span"]
+__all__ = ["EVERYTHING", "SortedKeys", "Span"]
 
 #: Keys from the first (inclusive) to the second (exclusive; None: no end).
 Span = tuple[str, str | None]
+
+EVERYTHING: Final[Span] = ("", None)
 
 #: A chunk of more keys is split in two.
 _MAXIMUM = 1024
@@ -26,9 +29,11 @@ class SortedKeys:
 
     __slots__ = ("_chunks", "_lasts", "_offsets")
 
-    def __init__(self) -> None:
-        self._chunks: list[list[str]] = []
-        self._lasts: list[str] = []
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        """`keys` in their order."""
+        half = _MAXIMUM // 2
+        self._chunks: list[list[str]] = [[*keys[start : start + half]] for start in range(0, len(keys), half)]
+        self._lasts: list[str] = [chunk[-1] for chunk in self._chunks]
         self._offsets: list[int] = []
         """How many keys stand before each chunk, and in all; empty if that has to be found out anew."""
 
@@ -74,6 +79,9 @@ class SortedKeys:
             del self._chunks[place], self._lasts[place]
         else:
             self._lasts[place] = chunk[-1]
+
+    def __len__(self) -> int:
+        return self._offset(len(self._chunks))
 
     def count(self, span: Span) -> int:
         """How many keys lie in a span."""

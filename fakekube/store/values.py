@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Compacted", "Conflict", "Event", "FutureRevision", "Page", "Record", "StoreError"]
+__all__ = ["Compacted", "Conflict", "Event", "FutureRevision", "Page", "Record", "Selection", "StoreError"]
 
 V = TypeVar("V")
 
@@ -48,6 +48,14 @@ class Page(NamedTuple, Generic[V]):
     """How many there are after the last one."""
     revision: int
     """The revision that the page shows."""
+
+
+class Selection(NamedTuple, Generic[V]):
+    """Records in the order of their keys, among which are all that meet some conditions."""
+
+    records: Sequence[Record[V]]
+    revision: int
+    """The revision that they show."""
 
 
 class StoreError(Exception):

@@ -12,16 +12,19 @@ within it. Not thread-safe: `Bucket` holds the lock.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Generic, TypeVar
 
 from fakekube.store.keys import SortedKeys, Span
 from fakekube.store.values import Event, Record
 
-__all__ = ["Versions"]
+__all__ = ["Keys", "Versions"]
 
 V = TypeVar("V")
+
+Keys = Callable[[Span, int], list[str]]
+"""Which keys there are: the first so many (0: all) of a span, in their order."""
 
 _revision = attrgetter("revision")
 
@@ -102,15 +105,23 @@ class Versions(Generic[V]):
 
     def now(self, span: Span, limit: int) -> list[Record[V]]:
         """The first `limit` records of the span (0: all)."""
-        return list(map(self.heads.__getitem__, self._keys.first(span, limit)))
+        return self.heads_of(self._keys.first(span, limit))
 
-    def then(self, span: Span, limit: int, revision: int) -> list[Record[V]]:
-        """The first `limit` records of the span (0: all) as they stood at a revision."""
+    def heads_of(self, keys: Iterable[str]) -> list[Record[V]]:
+        """What these keys hold now; all of them do."""
+        return list(map(self.heads.__getitem__, keys))
+
+    def then(self, span: Span, limit: int, revision: int, known: Keys | None = None) -> list[Record[V]]:
+        """The first `limit` records of the span (0: all) as they stood at a revision.
+
+        `known` tells the keys to look at, if not all of them.
+        """
+        known = known or self._known
         records: list[Record[V]] = []
         heads, (first, end) = self.heads, span
         batch = max(limit, _BATCH) if limit else 0
         while True:
-            keys = self._known((first, end), batch)
+            keys = known((first, end), batch)
             for key in keys:
                 head = heads.get(key)
                 record = head if head is not None and head.revision <= revision else self._before(key, revision)

@@ -1,7 +1,7 @@
 """Reading single objects and collections at the revision that the options ask for.
 
 How a list is read follows from resourceVersion, resourceVersionMatch, limit and continue (`_view` is that table);
-selectors are applied on the way, and a page ends when it is full, wherever it stands in the collection.
+selectors are applied on the way (`selecting`), and a page ends when it is full, wherever it stands in the collection.
 
 Two things differ between resources with a watch cache and those without (events): with a cache a list from revision
 "0" ignores the limit, and a read waits a while for a revision that is still to come.
@@ -12,21 +12,19 @@ k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
 from fakekube.resources.strategy import Object
 from fakekube.store import Compacted, FutureRevision, Record
-from fakekube.verbs import continuation, versions
+from fakekube.verbs import continuation
 from fakekube.verbs.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.verbs.scope import Scope
+from fakekube.verbs.selecting import Matches, candidates, matcher
 
-__all__ = ["Listing", "Matches", "get", "list_objects", "matcher"]
-
-Matches = Callable[[Document], bool]
-"""Does a stored document match?"""
+__all__ = ["Listing", "get", "list_objects", "wait_for_revision"]
 
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 TOO_OLD_TOKEN = (
@@ -109,25 +107,6 @@ def wait_for_revision(scope: Scope, wanted: int) -> None:
 # ---------------------------------------------------------------- collections
 
 
-def matcher(scope: Scope, options: ListOptions) -> Matches | None:
-    """Does a stored document match the selectors? None if there are none.
-
-    Of a custom resource it is what the version of the request shows that must match.
-    """
-    labels, fields, resource = options.labels, options.fields, scope.resource
-    if not options.selects:
-        return None
-    read = resource.read_field
-    if fields.empty and not resource.converts_by_call:
-        return lambda document: labels.matches(document.object["metadata"].get("labels"))
-
-    def matches(document: Document) -> bool:
-        obj = versions.shown(resource, document).object if resource.custom else document.object
-        return labels.matches(obj["metadata"].get("labels")) and fields.matches(lambda name: read(name, obj))
-
-    return matches
-
-
 def list_objects(scope: Scope, options: ListOptions) -> Listing:
     """A page of the collection.
 
@@ -135,7 +114,7 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     revision that is still to come.
     """
     if scope.resource.computed is not None:
-        matches = matcher(scope, options) or (lambda _document: True)
+        matches = matcher(scope.resource, options) or (lambda _document: True)
         return Listing([document for document in map(Document, scope.resource.computed()) if matches(document)], 0)
     view = _view(scope, options)
     try:
@@ -178,7 +157,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
 
 
 def _page(scope: Scope, options: ListOptions, view: View) -> Listing:
-    matches = matcher(scope, options)
+    matches = matcher(scope.resource, options)
     if matches is None:
         return _whole_page(scope, view)
     return _selected_page(scope, options, view, matches)
@@ -197,39 +176,26 @@ def _whole_page(scope: Scope, view: View) -> Listing:
 _STEP = 500
 
 
-def _selected_page(
-    scope: Scope, options: ListOptions, view: View, matches: Matches,
-) -> Listing:
+def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matches) -> Listing:
     name = _single_name(scope, options)
     if name is not None:
         return _single(scope, view, name, matches)
-    if not view.limit:
-        page = scope.bucket.page(scope.prefix, start=view.start, revision=view.revision)
-        return Listing(_selected(scope, options, matches, page.records), page.revision)
+    read = candidates(scope, options)
+    step = _STEP if view.limit else 0
     start, revision = view.start, view.revision
     documents: list[Document] = []
     while True:
-        page = scope.bucket.page(scope.prefix, start=start, limit=_STEP, revision=revision)
-        revision = page.revision  # all steps show one state
-        for position, record in enumerate(page.records):
-            if matches(record.value):
-                documents.append(record.value)
-                if len(documents) >= view.limit:
-                    more = page.more or position + 1 < len(page.records)
-                    return Listing(documents, revision, _token_after(scope, record.key, revision) if more else "")
-        if not page.more:
+        found = read(start=start, limit=step, revision=revision)
+        records, revision = found.records, found.revision  # all steps show one state
+        matching = [record for record in records if matches(record.value)]
+        if view.limit and len(documents) + len(matching) >= view.limit:
+            del matching[view.limit - len(documents) :]
+            documents += [record.value for record in matching]
+            return Listing(documents, revision, _token_if_more(scope, matching[-1].key, revision))
+        documents += [record.value for record in matching]
+        if not step or len(records) < step:
             return Listing(documents, revision)
-        start = page.records[-1].key + "\0"
-
-
-def _selected(
-    scope: Scope, options: ListOptions, matches: Matches, records: Sequence[Record[Document]]
-) -> list[Document]:
-    """The documents that match; with labels alone, which is what thousands are searched for, in one tight loop."""
-    if not options.fields.empty or scope.resource.converts_by_call:
-        return [record.value for record in records if matches(record.value)]
-    has_labels = options.labels.matches
-    return [record.value for record in records if has_labels(record.value.object["metadata"].get("labels"))]
+        start = records[-1].key + "\0"
 
 
 def _single_name(scope: Scope, options: ListOptions) -> str | None:
@@ -245,6 +211,12 @@ def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
     found = [r.value for r in page.records if r.key == key and matches(r.value)]
     return Listing(found, page.revision)
+
+
+def _token_if_more(scope: Scope, key: str, revision: int) -> str:
+    """A page of what matches goes on as long as there is anything behind it, be it of another sort."""
+    rest = scope.bucket.page(scope.prefix, start=key + "\0", limit=1, revision=revision)
+    return _token_after(scope, key, revision) if rest.records else ""
 
 
 def _token_after(scope: Scope, key: str, revision: int) -> str:

@@ -28,8 +28,9 @@ from fakekube.verbs import versions
 from fakekube.verbs.answers import EventEncoder, UnencodableError
 from fakekube.verbs.converting import ConvertedCursor, conversions_of
 from fakekube.verbs.options import ListOptions, parse_resource_version
-from fakekube.verbs.reading import matcher, wait_for_revision
+from fakekube.verbs.reading import wait_for_revision
 from fakekube.verbs.scope import Scope
+from fakekube.verbs.selecting import candidates, matcher
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
@@ -55,7 +56,8 @@ class WatchStream:
         self._scope = scope
         self._clock = clock
         self._encoder = encoder
-        self._matches = matcher(scope, options)
+        self._matches = matcher(scope.resource, options)
+        self._candidates = candidates(scope, options)
         self._prefix = scope.prefix
         self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
         self._bookmarks = options.allow_bookmarks
@@ -93,7 +95,7 @@ class WatchStream:
 
         Raises StatusError 500 if a webhook does not convert them.
         """
-        page = self._bucket.page(self._prefix)
+        page = self._bucket.page(self._name_key) if self._name_key else self._candidates()
         if self._conversions is not None:
             for record in page.records:
                 versions.shown(self._scope.resource, record.value)

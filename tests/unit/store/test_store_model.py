@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fakekube.store import (
     Compacted,
+    Condition,
     Conflict,
     Cursor,
     Event,
@@ -32,6 +33,27 @@ PREFIXES = ("", "n/", "n", "q", "\U0010ffff")
 PICKS = st.integers(0, 3)
 BACK = st.integers(-3, 12)
 """How far before the newest revision; what is negative lies in the future."""
+
+
+
+def parity(value: object) -> str | None:
+    """An attribute that every value has."""
+    assert isinstance(value, int)
+    return ("even", "odd")[value % 2]
+
+
+def third(value: object) -> str | None:
+    """An attribute that some values do not have."""
+    assert isinstance(value, int)
+    return str(value % 3) if value % 3 else None
+
+
+CONDITIONS = st.lists(
+    st.builds(Condition, st.just(parity), st.sampled_from([["even"], ["odd"], ["odd", "even"], ["none"]]))
+    | st.builds(Condition, st.just(third), st.sampled_from([["1"], ["2"], ["1", "2", "3"]])),
+    min_size=1,
+    max_size=3,
+)
 
 Heads = dict[str, dict[str, tuple[object, int, int]]]
 """Bucket → key → (value, created, revision)."""
@@ -298,6 +320,18 @@ class StoreMachine(RuleBasedStateMachine):
         with pytest.raises(refusal):
             twin.store.bucket(bucket).get("n/a", revision)
 
+    @rule(which=PICKS, bucket=BUCKETS, conditions=CONDITIONS, prefix=st.sampled_from(PREFIXES), back=BACK | st.none())
+    def select(
+        self, which: int, bucket: str, conditions: list[Condition[object]], prefix: str, back: int | None
+    ) -> None:
+        twin = self.twin(which)
+        revision = None if back is None else self.revision(twin, back)
+        if revision is None or twin.model.compacted <= revision <= twin.model.revision:
+            select(twin, bucket, conditions, prefix, revision)
+            return
+        with pytest.raises(FutureRevision if revision > twin.model.revision else Compacted):
+            twin.store.bucket(bucket).select(conditions, prefix, revision=revision)
+
     def teardown(self) -> None:
         for twin in self.twins:
             for bucket in "abc":
@@ -359,6 +393,33 @@ def read_everything(twin: Twin, bucket: str, revision: int | None) -> None:
             assert reads.count(prefix) == len(expected)
     for key in ("n/a", "n/b", "z", "absent"):
         assert triple(reads.get(key, revision)) == heads.get(key)
+
+
+def select(
+    twin: Twin, bucket: str, conditions: list[Condition[object]], prefix: str, revision: int | None
+) -> None:
+    """What meets some conditions, in steps of two: nothing is missing, and now nothing else is there."""
+    heads = {key: one for key, one in twin.model.heads(bucket, revision).items() if key.startswith(prefix)}
+    meeting = [
+        {key for key, (value, _, _) in heads.items() if one.attribute(value) in one.admitted} for one in conditions
+    ]
+    reads = twin.store.bucket(bucket)
+    found: list[Record[object]] = []
+    start, step = "", 2
+    while True:
+        selection = reads.select(conditions, prefix, start=start, limit=step, revision=revision)
+        assert selection.revision == (twin.model.revision if revision is None else revision)
+        found += selection.records
+        if len(selection.records) < step:
+            break
+        start = selection.records[-1].key + "\0"
+    assert list(reads.select(conditions, prefix, revision=revision).records) == found
+    keys = [record.key for record in found]
+    assert keys == sorted(set(keys))
+    assert {record.key: triple(record) for record in found}.items() <= heads.items()
+    assert set.intersection(*meeting) <= set(keys)
+    if revision is None:
+        assert set(keys) in meeting
 
 
 def take(twin: Twin, watched: Watched, limit: int) -> None:
