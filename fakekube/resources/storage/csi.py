@@ -1,135 +1,29 @@
-"""The kinds of storage.k8s.io: classes of volumes and of their attributes, CSI drivers and what they tell
-of nodes and capacities, attachments.
+"""CSI drivers: what they want (CSIDriver), and what they tell of nodes (CSINode) and of capacities (CSIStorageCapacity).
 
-Specified by: pkg/apis/storage (validation, v1/defaults.go), pkg/api/storage, pkg/registry/storage.
+Specified by: pkg/apis/storage/validation (ValidateCSIDriver …), pkg/apis/storage/v1/defaults.go,
+pkg/registry/storage/{csidriver,csinode,csistoragecapacity}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
+from fakekube.errors.field import duplicate, immutable, invalid, required
 from fakekube.resources import names
 from fakekube.resources.checks import immutable_field, invalid_each, label_name, non_negative, one_of
 from fakekube.resources.equality import same
-from fakekube.resources.internal import as_internal, printed
-from fakekube.resources.metadata import validate_object_meta
-from fakekube.resources.node_labels import DEPRECATED, node_label_selector_warnings
-from fakekube.resources.persistentvolumes import validate_volume_spec
+from fakekube.resources.internal import printed
+from fakekube.resources.node_labels import node_label_selector_warnings
 from fakekube.resources.pods.volumes import csi_driver_name
 from fakekube.resources.resource_lists import non_negative_quantity
 from fakekube.resources.revalidated import Revalidated
-from fakekube.resources.selectors import label_selector, topology_selector_term
-from fakekube.resources.status import StatusStrategy
+from fakekube.resources.selectors import label_selector
 from fakekube.resources.strategy import Object, Strategy, WriteContext
-from fakekube.schema.strings import bytes_of
 
-__all__ = [
-    "VOLUME_ATTACHMENT_STATUS",
-    "CSIDriverStrategy",
-    "CSINodeStrategy",
-    "CSIStorageCapacityStrategy",
-    "StorageClassStrategy",
-    "VolumeAttachmentStrategy",
-    "VolumeAttributesClassStrategy",
-]
+__all__ = ["CSIDriverStrategy", "CSINodeStrategy", "CSIStorageCapacityStrategy"]
 
-MAX_PARAMETERS = 512
-PARAMETERS_SIZE = 256 * 1024
-METADATA_SIZE = 256 * 1024
-ERROR_LENGTH = 1024
 NODE_ID_LENGTH = 256
-MAX_INT32 = 2**31 - 1
-
-
-# ---------------------------------------------------------------- classes
-
-
-class StorageClassStrategy(Revalidated):
-    """Classes of volumes: what a provisioner makes. Little of a class may change."""
-
-    delete_returns_object = True
-
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _provisioner(obj.get("provisioner", ""), "provisioner")
-        errors += _parameters(obj.get("parameters") or {}, "parameters")
-        if obj.get("reclaimPolicy"):
-            errors += one_of(obj["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
-        mode = obj.get("volumeBindingMode")
-        modes = ("Immediate", "WaitForFirstConsumer")
-        errors += [required("volumeBindingMode")] if mode is None else one_of(mode, "volumeBindingMode", modes)
-        return errors + _topologies(obj.get("allowedTopologies") or ())
-
-    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors: list[FieldError] = []
-        if not same(obj.get("parameters"), old.get("parameters")):
-            errors.append(immutable("parameters", obj.get("parameters")))
-        for field in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
-            errors += immutable_field(obj.get(field), old.get(field), field)
-        return errors
-
-    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        return [
-            f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED[item['key']]}"
-            for index, term in enumerate(obj.get("allowedTopologies") or ())
-            for position, item in enumerate(term.get("matchLabelExpressions") or ())
-            if item.get("key") in DEPRECATED
-        ]
-
-
-def _provisioner(name: str, path: str) -> list[FieldError]:
-    if not name:
-        return [required(path)]
-    return label_name(name.lower(), path)
-
-
-def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
-    if len(parameters) > MAX_PARAMETERS:
-        return [too_long(path, MAX_PARAMETERS)]
-    errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
-    return errors if _size(parameters) <= PARAMETERS_SIZE else [*errors, too_long(path, PARAMETERS_SIZE)]
-
-
-def _size(mapping: Mapping[str, str]) -> int:
-    return sum(len(bytes_of(key)) + len(bytes_of(value)) for key, value in mapping.items())
-
-
-def _topologies(terms: Sequence[Object]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
-    for index, term in enumerate(terms):
-        path = f"allowedTopologies[{index}]"
-        found, wrong = topology_selector_term(term, path)
-        errors += wrong
-        repeats = sum(1 for other in seen if other == found)
-        errors += [duplicate(f"{path}.matchLabelExpressions", "")] * repeats
-        seen.append(found)
-    return errors
-
-
-class VolumeAttributesClassStrategy(Strategy):
-    """Classes of what can be changed of a volume. A class itself does not change."""
-
-    delete_returns_object = True
-
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _provisioner(obj.get("driverName", ""), "driverName")
-        parameters = obj.get("parameters") or {}
-        errors += _parameters(parameters, "parameters")
-        return errors if parameters else [*errors, required("parameters", "must contain at least one key/value pair")]
-
-    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        changed = [field for field in ("driverName", "parameters") if not same(obj.get(field), old.get(field))]
-        errors = [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
-        errors += validate_object_meta(obj["metadata"], False, self.name_errors)
-        return errors + self.validate(context, obj)
-
-
-# ---------------------------------------------------------------- CSI
-
-
 TOKENS_HINT = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
     "to prevent possible logging of tokens in volume attributes"
@@ -318,96 +212,3 @@ def _storage_capacity(obj: Object, *, tolerant: bool) -> list[FieldError]:
     name, capacity = obj.get("storageClassName", ""), obj.get("capacity")
     errors += invalid_each("storageClassName", name, names.dns_subdomain(name))
     return errors if capacity is None else errors + non_negative_quantity(capacity, "capacity")
-
-
-# ---------------------------------------------------------------- attachments
-
-
-class VolumeAttachmentStrategy(Strategy):
-    """A volume is to be attached to a node. Only the status changes."""
-
-    delete_returns_object = True
-    unconditional_update = False
-    has_status = True
-    checks_metadata_update = False
-    checks_metadata_again = True
-
-    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _attachment(obj)
-
-    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _attachment(obj) + _changed_attachment(obj, old)
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
-
-def _attachment(obj: Object) -> list[FieldError]:
-    spec, status = obj["spec"], obj.get("status") or {}
-    errors = csi_driver_name(spec.get("attacher", ""), "spec.attacher")
-    errors += _attached(spec.get("source") or {}, "spec.source")
-    node = spec.get("nodeName", "")
-    errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
-    if _size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
-        errors.append(too_long("status.attachmentMetadata", METADATA_SIZE))
-    for field in ("attachError", "detachError"):
-        errors += _volume_error(status.get(field) or {}, f"status.{field}")
-    volume = (spec.get("source") or {}).get("persistentVolumeName")
-    if volume is not None:
-        errors += invalid_each("spec.source.persistentVolumeName", volume, names.dns_subdomain(volume))
-    return errors
-
-
-def _attached(source: Mapping[str, Any], path: str) -> list[FieldError]:
-    inline, name = source.get("inlineVolumeSpec"), source.get("persistentVolumeName")
-    text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-    if inline is None and name is None:
-        return [required(path, text)]
-    if inline is not None and name is not None:
-        return [forbidden(path, text)]
-    if inline is not None:
-        return validate_volume_spec(inline, f"{path}.inlineVolumeSpec", inline=True)
-    where = f"{path}.persistentVolumeName"
-    return [] if name else [required(where, "must specify non empty persistentVolumeName")]
-
-
-def _volume_error(error: Object, path: str) -> list[FieldError]:
-    code = error.get("errorCode")
-    errors: list[FieldError] = []
-    if not names.fits(error.get("message", ""), ERROR_LENGTH):
-        errors.append(too_long(f"{path}.message", METADATA_SIZE))
-    if code is not None and code < 0:
-        errors += invalid_each(f"{path}.errorCode", code, names.in_range(code, 0, MAX_INT32))
-    return errors
-
-
-def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
-    spec, old_spec = obj["spec"], old["spec"]
-    if same(spec, old_spec):
-        return []
-    source = spec.get("source") or {}
-    inline = source.get("inlineVolumeSpec")
-    shown = {
-        "Attacher": spec.get("attacher", ""),
-        "Source": {
-            "PersistentVolumeName": source.get("persistentVolumeName"),
-            "InlineVolumeSpec": None if inline is None else as_internal("PersistentVolumeSpec", inline),
-        },
-        "NodeName": spec.get("nodeName", ""),
-    }
-    return [immutable("spec", shown)]
-
-
-class _AttachmentStatus(StatusStrategy):
-    unconditional_update = False
-    checks_metadata_update = False
-    checks_metadata_again = True
-
-
-def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:
-    return _attachment(obj) + _changed_attachment(obj, old)
-
-
-VOLUME_ATTACHMENT_STATUS = _AttachmentStatus(
-    _validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",))
-)
