@@ -25,9 +25,9 @@ from fakekube.cel.syntax import (
     Literal,
     Loop,
     MapLiteral,
+    MessageLiteral,
     Node,
     Select,
-    StructLiteral,
     qualified_name,
 )
 from fakekube.cel.types import BOOL, DYN, ERROR, INT, Type, Unification, list_of, map_of, optional_of
@@ -67,9 +67,15 @@ class Checked:
     """The variables from outside that are spoken of."""
 
 
-def check(source: str, node: Node, variables: Mapping[str, Type]) -> Checked:
+#: Name of a type of messages → the type, if there is one.
+Messages = Callable[[str], Type | None]
+
+
+def check(
+    source: str, node: Node, variables: Mapping[str, Type], messages: Messages = lambda name: None
+) -> Checked:
     """Check an expression whose variables have types. Raises CompileError."""
-    checker = _Checker(node, variables)
+    checker = _Checker(node, variables, messages)
     checker.check(node)
     if checker.issues:
         raise CompileError(source, checker.issues)
@@ -81,8 +87,9 @@ def check(source: str, node: Node, variables: Mapping[str, Type]) -> Checked:
 
 
 class _Checker:
-    def __init__(self, tree: Node, variables: Mapping[str, Type]) -> None:
+    def __init__(self, tree: Node, variables: Mapping[str, Type], messages: Messages) -> None:
         self.issues: list[Issue] = []
+        self._messages = messages
         self._checked = Checked(tree)
         self._types = self._checked.types
         self._variables = variables
@@ -229,21 +236,33 @@ class _Checker:
             return found
         return self._unification.more_general(before, found) if self._unification.fits(before, found) else DYN
 
-    def struct_literal(self, node: StructLiteral) -> Type:
-        known = self._named(node.name)
-        if known is None:
-            self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
-            return ERROR
-        made = known.parameters[0] if known.name == "type" and known.parameters else None
-        if made is None:
-            self._complain(node, f"'{known}' is not a type")
-        elif made.name not in ("timestamp", "duration"):
-            self._complain(node, f"'{made}' is not a message type")
-        for position, _, value in node.fields:
-            self.check(value)
+    def message_literal(self, node: MessageLiteral) -> Type:
+        known = self._messages(node.name)
+        made = known or self._other_message(node)
+        for number, (position, name, value) in enumerate(node.fields):
+            found = self._content(value, number in node.optional)
             if made is None:
+                continue
+            wanted = (made.fields or {}).get(name)
+            if known is None:
                 self.issues.append(Issue(position, f"unexpected failed resolution of '{node.name}'"))
-        return made or ERROR
+            elif wanted is None:
+                self.issues.append(Issue(position, f"undefined field '{name}'"))
+            elif not self._unification.fits(wanted, found):
+                said = f"expected type of field '{name}' is '{wanted}' but provided type is '{found}'"
+                self.issues.append(Issue(position, said))
+        return known or ERROR
+
+    def _other_message(self, node: MessageLiteral) -> Type | None:
+        """What is named, but no type of messages; None if it is nothing."""
+        named = self._named(node.name)
+        if named is None:
+            self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
+        elif named.name != "type":
+            self._complain(node, f"'{named}' is not a type")
+        else:
+            self._complain(node, f"'{named.parameters[0]}' is not a message type")
+        return named
 
     # ------------------------------------------------------------ macros
 
@@ -287,6 +306,6 @@ _LOGIC: Final = frozenset({"_&&_", "_||_"})
 
 _METHODS: Final[dict[type, Callable[[_Checker, Any], Type]]] = {
     Literal: _Checker.literal, Identifier: _Checker.identifier, Select: _Checker.select, Call: _Checker.call,
-    ListLiteral: _Checker.list_literal, MapLiteral: _Checker.map_literal, StructLiteral: _Checker.struct_literal,
+    ListLiteral: _Checker.list_literal, MapLiteral: _Checker.map_literal, MessageLiteral: _Checker.message_literal,
     Loop: _Checker.loop, Comprehension: _Checker.comprehension,
 }

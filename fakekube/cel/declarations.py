@@ -8,7 +8,7 @@ Specified by: k8s.io/apiserver/pkg/cel/common/schemas.go, pkg/cel/types.go, pkg/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -66,17 +66,23 @@ class Declaration:
         return MAX_REQUEST_SIZE // (self.min_size + _COMMA)
 
 
-class _Fields:
+class _Fields(Mapping[str, Type]):
     """The fields of objects; their types are made when they are asked for."""
 
     def __init__(self, name: str, declarations: Mapping[str, Declaration]) -> None:
         self._name, self._declarations = name, declarations
         self._known: dict[str, Type] = {}
 
-    def get(self, name: str) -> Type | None:
-        if name not in self._known and name in self._declarations:
+    def __getitem__(self, name: str) -> Type:
+        if name not in self._known:
             self._known[name] = self._declarations[name].type(f"{self._name}.{name}")
-        return self._known.get(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declarations)
+
+    def __len__(self) -> int:
+        return len(self._declarations)
 
 
 _LIST: Final = Type("list")

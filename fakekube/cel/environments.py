@@ -15,8 +15,8 @@ from functools import cache
 from typing import Final
 
 from fakekube.cel.checker import check
-from fakekube.cel.compilation import fold
 from fakekube.cel.errors import CompileError, EvaluationError
+from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
@@ -108,16 +108,16 @@ class Environment:
 
     def compiled(self, source: str) -> Type:
         """The type of an expression. Raises ExpressionError."""
+        messages = _patch_types if self.makes_patches else lambda name: None
         try:
-            tree = parse(source, bindings=self.bindings)
-            found = check(source, tree, self.variables, _patch_types if self.makes_patches else lambda name: None)
+            checked = check(source, parse(source, bindings=self.bindings), self.variables, messages)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:
-            fold(tree)
+            program(checked)
         except EvaluationError as error:
             raise ExpressionError(f"program instantiation failed: {error}") from None
-        return found
+        return checked.type
 
 
 def _composed(type_: Type | None) -> Type:

@@ -53,6 +53,8 @@ def _shown(source: str, issue: Issue) -> str:
     """The issue, its line, and a mark below the character; wide characters get wide dots and marks."""
     if issue.position < 0:
         return f"ERROR: <input>:-1:0: {issue.message}"
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.position]
     number = before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1)

@@ -26,7 +26,18 @@ from fakekube.cel.folds import FOLDS, Body, truth
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
 from fakekube.cel.libraries.regex import compiled
-from fakekube.cel.syntax import Call, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node, Select, qualified_name
+from fakekube.cel.syntax import (
+    Call,
+    Identifier,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    qualified_name,
+)
 from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Optional, key_of, kind_of, shown
 
 __all__ = ["Program", "program"]
@@ -100,6 +111,8 @@ class _Variable(NamedTuple):
 
     slot: int
     lazy: bool = False
+    value: Evaluator | None = None
+    """Computed when it is looked at for the first time."""
 
 
 class _Planner:
@@ -117,15 +130,19 @@ class _Planner:
         return _constant(node.value)
 
     def identifier(self, node: Identifier) -> _Plan:
-        variable = self._scope.get(node.name)
+        return self._named(node.name)
+
+    def _named(self, name: str) -> _Plan:
+        variable = self._scope.get(name)
         if variable is None:
-            return _constant(_TYPES[node.name])
-        return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, node.name)))
+            return _constant(_TYPES[name])
+        if variable.value is not None:
+            return _of_attribute(Attribute(_late(variable.slot, variable.value)))
+        return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, name)))
 
     def select(self, node: Select) -> _Plan:
-        name = qualified_name(node)
-        if node.operand not in self._checked.types and name in _TYPES:
-            return _constant(_TYPES[name])
+        if node.operand not in self._checked.types:  # a name with dots
+            return self._named(qualified_name(node))
         attribute = self.plan(node.operand).as_attribute
         if node.test:
             return _Plan(attribute.presence(node.field))
@@ -196,6 +213,16 @@ class _Planner:
             return _membership(plans[0], plans[1].constant)
         return None
 
+    def message(self, node: MessageLiteral) -> _Plan:
+        """Messages are only checked so far: nothing that evaluates can make them."""
+        for _, _, value in node.fields:
+            self.plan(value)
+
+        def fail(frame: Frame) -> Any:
+            raise EvaluationError(f"unknown type: {node.name}")
+
+        return _Plan(fail)
+
     def conditional(self, node: Call) -> _Plan:
         condition, yes, no = map(self.plan, node.arguments)
         asked, if_true, if_false = condition.run, yes.as_part, no.as_part
@@ -248,6 +275,8 @@ class _Planner:
         target = self.plan(node.target)
         if node.macro in ("optMap", "optFlatMap"):
             return self._on_content(node, target.run)
+        if node.macro == "bind":
+            return self._bound(node, target.run)
         slots = tuple(range(self.slots, self.slots + len(node.variables)))
         self.slots += len(slots)
         names = [variable.name for variable in node.variables]
@@ -264,6 +293,17 @@ class _Planner:
         plans = [self.plan(body) for body in bodies]
         self._scope = outer
         return plans
+
+    def _bound(self, node: Loop, value: Evaluator) -> _Plan:
+        slot = self.slots
+        self.slots += 1
+        body = self._within({node.variables[0].name: _Variable(slot, value=value)}, node.bodies)[0].run
+
+        def run(frame: Frame) -> Any:
+            frame.slots[slot] = ABSENT
+            return body(frame)
+
+        return _Plan(run)
 
     def _on_content(self, node: Loop, target: Evaluator) -> _Plan:
         """`optMap`, `optFlatMap`: what the value is comes at a price when the variable is used, for the second time."""
@@ -300,6 +340,16 @@ def _slot(slot: int, name: str) -> Evaluator:
         if value is ABSENT:
             raise EvaluationError(f"no such attribute(s): {name}")
         return value
+
+    return look
+
+
+def _late(slot: int, value: Evaluator) -> Evaluator:
+    def look(frame: Frame) -> Any:
+        found = frame.slots[slot]
+        if found is ABSENT:
+            found = frame.slots[slot] = value(frame)
+        return found
 
     return look
 
@@ -427,5 +477,6 @@ _SPECIAL: Final[dict[str, Callable[[_Planner, Any], _Plan]]] = {
 
 _METHODS: Final[dict[type, Callable[[_Planner, Any], _Plan]]] = {
     Literal: _Planner.literal, Identifier: _Planner.identifier, Select: _Planner.select, Call: _Planner.call,
-    ListLiteral: _Planner.list_literal, MapLiteral: _Planner.map_literal, Loop: _Planner.loop,
+    ListLiteral: _Planner.list_literal, MapLiteral: _Planner.map_literal,
+    MessageLiteral: _Planner.message, Loop: _Planner.loop,
 }

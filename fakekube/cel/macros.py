@@ -14,7 +14,7 @@ from typing import Final
 
 from fakekube.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Literal, Loop, MapLiteral, Node
 
-__all__ = ["ACCUMULATOR", "MACROS", "Macro", "expanded"]
+__all__ = ["ACCUMULATOR", "BIND", "MACROS", "Macro", "expanded"]
 
 #: No name that can be written.
 ACCUMULATOR: Final = "@result"
@@ -54,6 +54,10 @@ MACROS: Final = {
     ("optMap", 2): _optional("optMap"), ("optFlatMap", 2): _optional("optFlatMap"),
     ("sortBy", 2): Macro("sortBy", 1, _NO_IDENTIFIER),
 }
+
+
+#: `cel.bind(name, value, expression)`, where there is it; the value is the target.
+BIND: Final = Macro("bind", 1, "cel.bind() variable names must be simple identifiers", accumulates=False)
 
 
 def expanded(loop: Loop) -> Node:
@@ -130,14 +134,21 @@ def _transform_map_entry(loop: Loop) -> Node:
     return _collect(loop, MapLiteral(loop.position, ()), step, _condition(loop))
 
 
+def _under_name(loop: Loop, name: str, value: Node, result: Node) -> Node:
+    return Comprehension(
+        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), name, value, _literal(loop, False),
+        Identifier(loop.position, name), result,
+    )
+
+
+def _bind(loop: Loop) -> Node:
+    return _under_name(loop, loop.variables[0].name, loop.target, loop.bodies[0])
+
+
 def _bound(loop: Loop) -> Node:
     """The content of an optional value under a name."""
-    name = loop.variables[0].name
     content = Call(loop.position, "value", (), loop.target)
-    return Comprehension(
-        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), name, content, _literal(loop, False),
-        Identifier(loop.position, name), loop.bodies[0],
-    )
+    return _under_name(loop, loop.variables[0].name, content, loop.bodies[0])
 
 
 def _on_content(loop: Loop, made: Node) -> Node:
@@ -161,14 +172,12 @@ def _sort_by(loop: Loop) -> Node:
     items = Identifier(loop.position, _SORTED)
     keys = _map(Loop(loop.position, "map", items, loop.variables, loop.bodies))
     by_keys = Call(loop.position, "@sortByAssociatedKeys", (keys,), Identifier(loop.position, _SORTED))
-    return Comprehension(
-        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), _SORTED, loop.target, _literal(loop, False),
-        Identifier(loop.position, _SORTED), by_keys,
-    )
+    return _under_name(loop, _SORTED, loop.target, by_keys)
 
 
 _EXPANSIONS: Final[dict[str, Callable[[Loop], Node]]] = {
     "all": _all, "exists": _exists, "existsOne": _exists_one, "map": _map, "filter": _filter,
     "transformMap": _transform_map, "transformMapEntry": _transform_map_entry,
     "optMap": _opt_map, "optFlatMap": _opt_flat_map, "sortBy": _sort_by,
+    "bind": _bind,
 }

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.lexer import RESERVED, Token, tokenize
-from fakekube.cel.macros import MACROS, Macro
+from fakekube.cel.macros import BIND, MACROS, Macro
 from fakekube.cel.signatures import SIGNATURES
 from fakekube.cel.syntax import (
     Call,
@@ -22,9 +22,9 @@ from fakekube.cel.syntax import (
     Literal,
     Loop,
     MapLiteral,
+    MessageLiteral,
     Node,
     Select,
-    StructLiteral,
     qualified_name,
 )
 
@@ -33,27 +33,41 @@ __all__ = ["parse"]
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
 #: operator → (function, how strongly it binds).
 _CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
-
-#: What an expression may begin with.
-_STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
-_EXPECTED: Final = (
-    "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', "
-    "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-)
 #: Functions whose names have a dot.
 _NAMESPACED: Final = frozenset(name for name, member in SIGNATURES if "." in name and not member)
+
+#: What an expression may begin with, without a sign.
+_STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
+#: What may follow an operand.
+_CONTINUATIONS: Final = frozenset({*_RELATIONS, *_CALCULATIONS, "&&", "||", "?"})
+_ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
+
+#: Places of the grammar → what the real parser expects there.
+_CONSTANTS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_START: Final = "{'[', '{', '(', '.', '-', '!', " + _CONSTANTS
+_EXPECTED: Final = {
+    "operand": _START,
+    "arguments": "{'[', '{', '(', ')', '.', '-', '!', " + _CONSTANTS,
+    "index": "{'[', '{', '(', '.', '-', '!', '?', " + _CONSTANTS,
+    "elements": "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
+    "entries": "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
+    "fields": "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}",
+}
 _MAX_DEPTH = 250
+_TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
 
-def parse(source: str) -> Node:
-    """The tree of an expression. Raises CompileError."""
+def parse(source: str, *, bindings: bool = False) -> Node:
+    """The tree of an expression. `bindings`: `cel.bind` gives a value a name. Raises CompileError."""
     issues: list[Issue] = []
-    parser = _Parser(tokenize(source, issues), issues)
+    parser = _Parser(tokenize(source, issues), issues, bindings)
     try:
         node = parser.whole()
     except _Stop:
         node = None
+    except RecursionError:
+        raise CompileError(source, [Issue(-1, _TOO_DEEP)]) from None
     if issues or node is None:
         raise CompileError(source, issues)
     return node
@@ -64,10 +78,11 @@ class _Stop(Exception):
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
-        self._tokens, self._issues = tokens, issues
+    def __init__(self, tokens: list[Token], issues: list[Issue], bindings: bool) -> None:
+        self._tokens, self._issues, self._bindings = tokens, issues, bindings
         self._at = 0
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
+        self._place = "operand"
 
     @property
     def _next(self) -> Token:
@@ -82,13 +97,32 @@ class _Parser:
     def _taken(self, kind: str) -> Token | None:
         return self._take() if self._next.kind == kind else None
 
+    @property
+    def _second(self) -> Token:
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+
     def _expect(self, kind: str) -> Token:
-        if self._next.kind != kind:
-            self._fail(
-                f"mismatched input '{self._next.text}' expecting ':'" if kind == ":"
-                else f"missing '{kind}' at '{self._next.text}'"
-            )
+        """The one token that can stand here. As the real parser does, a word too many is skipped."""
+        found = self._next
+        if found.kind != kind:
+            if found.kind == "end" or self._second.kind != kind:
+                inserted = _STARTS | {"-", "!"} if kind == ":" else _ENDS - {","}
+                missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
+                self._fail(missing if found.kind in inserted else wrong)
+            self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
+            self._take()
         return self._take()
+
+    def _closed(self, closing: str) -> None:
+        """The end of a list, map or message, maybe after a comma."""
+        if self._next.kind not in (",", closing):
+            told = f"input '{self._next.text}' expecting {{'{closing}', ','}}"
+            if self._second.kind not in (",", closing) or self._next.kind == "end":
+                self._fail(f"mismatched {told}")
+            self._complain(self._next.position, f"Syntax error: extraneous {told}")
+            self._take()
+        self._taken(",")
+        self._expect(closing)
 
     def _fail(self, problem: str) -> NoReturn:
         self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
@@ -100,21 +134,21 @@ class _Parser:
     def whole(self) -> Node:
         node = self._expression()
         if self._next.kind != "end":
-            self._fail(
-                f"mismatched input '{self._next.text}' expecting <EOF>" if self._next.kind in (")", "]", "}")
-                else f"extraneous input '{self._next.text}' expecting <EOF>"
-            )
+            found = "extraneous" if self._second.kind == "end" else "mismatched"
+            self._fail(f"{found} input '{self._next.text}' expecting <EOF>")
         return node
 
     def _enter(self, rule: str) -> None:
         """Counts how deep rules of the grammar lie within themselves."""
         self._depths[rule] += 1
         if self._depths[rule] > _MAX_DEPTH:
-            self._complain(-1, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+            self._complain(-1, _TOO_DEEP)
             raise _Stop
 
-    def _expression(self) -> Node:
+    def _expression(self, place: str = "operand") -> Node:
+        """`place`: where the expression stands, for what is told if there is none."""
         self._enter("expression")
+        self._place = place
         node = self._logic("||", "_||_", self._conjunction)
         question = self._taken("?")
         if question:
@@ -171,6 +205,10 @@ class _Parser:
         while self._taken(first.kind):
             count += 1
         following = self._next
+        if following.kind == "end":
+            if first.kind == "!":
+                self._fail(f"extraneous input '<EOF>' expecting {_START}")
+            self._complain(following.position, "Syntax error: no viable alternative at input '-'")
         if first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
             count -= 1  # the sign belongs to the number
             self._take()
@@ -185,9 +223,11 @@ class _Parser:
                 node = self._selected(node, dot)
             elif bracket := self._taken("["):
                 optional = self._taken("?") is not None
-                index = self._expression()
+                index = self._expression("operand" if optional else "index")
                 self._expect("]")
                 node = Call(bracket.position, "_[?_]" if optional else "_[_]", (node, index))
+            elif self._next.kind == "{" and (name := qualified_name(node)):
+                node = self._message(name)
             else:
                 return node
 
@@ -203,6 +243,8 @@ class _Parser:
         if opening is None:
             return Select(dot.position, node, name, optional=optional)
         arguments = self._arguments(")")
+        if self._bindings and qualified_name(node) == "cel" and (name, len(arguments)) == ("bind", 3):
+            return self._loop(opening, BIND, arguments[1], (arguments[0], arguments[2]))
         macro = MACROS.get((name, len(arguments)))
         if macro is not None:
             return self._loop(opening, macro, node, arguments)
@@ -230,8 +272,11 @@ class _Parser:
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
         arguments = []
+        if self._next.kind == "," and self._second.kind == closing:
+            self._complain(self._next.position, f"Syntax error: extraneous input ',' expecting {_EXPECTED['arguments']}")
+            self._take()
         if not self._taken(closing):
-            arguments.append(self._expression())
+            arguments.append(self._expression("arguments"))
             while self._taken(","):
                 arguments.append(self._expression())
             self._expect(closing)
@@ -254,13 +299,15 @@ class _Parser:
                 return self._map()
             case "." | "name":
                 return self._name()
-        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-        if token.kind != "end" and following.kind in _STARTS:  # one word too many: go on without it
-            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' {_EXPECTED}")
+        expected = _EXPECTED[self._place]
+        if token.kind != "end" and self._second.kind in _STARTS:  # one word too many: go on without it
+            self._complain(token.position, f"Syntax error: extraneous input '{token.text}' expecting {expected}")
             self._take()
             return self._primary()
-        self._fail(f"mismatched input '{token.text}' {_EXPECTED}")
-        return None
+        if token.kind not in _CONTINUATIONS:
+            self._fail(f"mismatched input '{token.text}' expecting {expected}")
+        self._complain(token.position, f"Syntax error: mismatched input '{token.text}' expecting {expected}")
+        return Literal(token.position, None)  # go on as if there were an operand
 
     def _checked(self, token: Token, value: object) -> object:
         if type(value) is int and not -_TOO_LARGE <= value < _TOO_LARGE:
@@ -268,10 +315,10 @@ class _Parser:
         return value
 
     def _name(self) -> Node:
-        self._taken(".")
-        token = self._expect("name")
-        if self._next.kind == "{" or (self._next.kind == "." and self._is_struct()):
-            return self._struct(token.text)
+        dot = self._taken(".")
+        if dot and self._next.kind != "name":
+            self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
+        token = self._take()
         opening = self._taken("(")
         if token.text in RESERVED:
             self._complain(token.position, f"reserved identifier: {token.text}")
@@ -282,62 +329,56 @@ class _Parser:
             return self._has(opening, arguments[0])
         return Call(opening.position, token.text, arguments)
 
-    def _is_struct(self) -> bool:
-        """Do names and dots up to a brace follow?"""
-        at = self._at
-        while self._tokens[at].kind == "." and self._tokens[at + 1].kind == "name":
-            at += 2
-        return self._tokens[at].kind == "{"
-
-    def _struct(self, name: str) -> Node:
-        while self._taken("."):
-            name += f".{self._take().text}"
-        opening = self._take()
-        fields = list[tuple[int, str, Node]]()
-        while not self._taken("}"):
-            self._taken("?")
-            if self._next.kind != "name":
-                self._fail(f"mismatched input '{self._next.text}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}")
-            field = self._take().text
-            colon = self._expect(":")
-            fields.append((colon.position, field, self._expression()))
-            if not self._taken(","):
-                self._expect("}")
-                break
-        return StructLiteral(opening.position, name, tuple(fields))
-
     def _has(self, opening: Token, argument: Node) -> Node:
         if isinstance(argument, Select):
             return Select(opening.position, argument.operand, argument.field, test=True, optional=argument.optional)
         self._complain(argument.position, "invalid argument to has() macro")
         return argument
 
+    def _another(self, closing: str, any_before: bool) -> bool:
+        """Is there a further element? The comma before it is taken; one at the end is left."""
+        if not any_before:
+            return self._next.kind not in (",", closing)
+        if self._next.kind != "," or self._second.kind not in _STARTS | {"-", "!", "?"}:
+            return False
+        self._take()
+        return True
+
     def _list(self) -> Node:
         opening = self._take()
         elements: list[Node] = []
         optional = set()
-        while not self._taken("]"):
+        while self._another("]", bool(elements)):
             if self._taken("?"):
                 optional.add(len(elements))
-            elements.append(self._expression())
-            if not self._taken(","):
-                if self._next.kind != "]":
-                    self._fail(f"mismatched input '{self._next.text}' expecting {{']', ','}}")
-                self._take()
-                break
+            elements.append(self._expression("operand" if elements else "elements"))
+        self._closed("]")
         return ListLiteral(opening.position, tuple(elements), frozenset(optional))
 
     def _map(self) -> Node:
         opening = self._take()
         entries: list[tuple[Node, Node]] = []
         optional = set()
-        while not self._taken("}"):
+        while self._another("}", bool(entries)):
             if self._taken("?"):
                 optional.add(len(entries))
-            key = self._expression()
+            key = self._expression("operand" if entries else "entries")
             self._expect(":")
             entries.append((key, self._expression()))
-            if not self._taken(","):
-                self._expect("}")
-                break
+        self._closed("}")
         return MapLiteral(opening.position, tuple(entries), frozenset(optional))
+
+    def _message(self, name: str) -> Node:
+        opening = self._take()
+        fields: list[tuple[int, str, Node]] = []
+        optional = set()
+        while self._another("}", bool(fields)):
+            if self._taken("?"):
+                optional.add(len(fields))
+            if self._next.kind != "name":
+                self._fail(f"mismatched input '{self._next.text}' expecting {_EXPECTED['fields']}")
+            field = self._take().text
+            colon = self._expect(":")
+            fields.append((colon.position, field, self._expression()))
+        self._closed("}")
+        return MessageLiteral(opening.position, name, tuple(fields), frozenset(optional))

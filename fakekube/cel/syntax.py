@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
-    "Call", "Comprehension", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "Node", "Select",
-    "StructLiteral", "descendants", "parts", "qualified_name", "references",
+    "Call", "Comprehension", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "MessageLiteral", "Node",
+    "Select", "descendants", "parts", "qualified_name", "references",
 ]
 
 
@@ -85,12 +85,13 @@ class MapLiteral(Node):
 
 
 @dataclass(slots=True, frozen=True, eq=False)
-class StructLiteral(Node):
-    """`Name{field: value}`."""
+class MessageLiteral(Node):
+    """`Name{field: a, ?other: b}`."""
 
     name: str
     fields: tuple[tuple[int, str, Node], ...]
     """(position of the colon, field, value)."""
+    optional: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -128,7 +129,7 @@ def parts(node: Node) -> tuple[Node, ...]:
             return node.elements
         case MapLiteral():
             return tuple(part for entry in node.entries for part in entry)
-        case StructLiteral():
+        case MessageLiteral():
             return tuple(value for _, _, value in node.fields)
         case Loop():
             return (node.target, *node.bodies)

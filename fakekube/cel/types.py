@@ -6,20 +6,14 @@ Specified by: cel-spec, doc/langdef.md (Gradual type checking); cel-go/common/ty
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 __all__ = [
-    "BOOL", "DYN", "ERROR", "INT", "STRING", "Fields", "Type", "Unification", "equivalent", "list_of", "map_of",
+    "ANY", "BOOL", "DYN", "ERROR", "INT", "STRING", "Type", "Unification", "equivalent", "list_of", "map_of",
     "optional_of", "read",
 ]
-
-
-class Fields(Protocol):
-    """What a type of objects knows of its fields."""
-
-    def get(self, name: str) -> Type | None:
-        """The type of a field; None if there is no such field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +22,7 @@ class Type:
 
     name: str
     parameters: tuple[Type, ...] = ()
-    fields: Fields | None = field(default=None, compare=False, repr=False)
+    fields: Mapping[str, Type] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
@@ -44,8 +38,8 @@ class Type:
 
     @property
     def is_dynamic(self) -> bool:
-        """Does anything fit it, because it is not known, or wrong already?"""
-        return self.name in ("dyn", "!error!")
+        """Does anything fit it, because only the value will tell, or it is wrong already?"""
+        return self.name in ("dyn", "any", "!error!")
 
     @property
     def is_generic(self) -> bool:
@@ -54,6 +48,7 @@ class Type:
 
 
 DYN: Final = Type("dyn")
+ANY: Final = Type("any")
 ERROR: Final = Type("!error!")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
@@ -206,8 +201,8 @@ class Unification:
 
 
 def _is_as_general(one: Type, other: Type) -> bool:
-    if one == DYN or one.is_variable:
+    if one in (DYN, ANY) or one.is_variable:
         return True
-    if other == DYN or other.is_variable or one.name != other.name or len(one.parameters) != len(other.parameters):
+    if other in (DYN, ANY) or other.is_variable or one.name != other.name or len(one.parameters) != len(other.parameters):
         return False
     return one.name == "type" or all(map(_is_as_general, one.parameters, other.parameters))

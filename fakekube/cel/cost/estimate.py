@@ -27,9 +27,9 @@ from fakekube.cel.syntax import (
     Literal,
     Loop,
     MapLiteral,
+    MessageLiteral,
     Node,
     Select,
-    StructLiteral,
 )
 from fakekube.cel.types import Type
 
@@ -181,7 +181,7 @@ class _Estimator:
         self._entries[node] = _Entries("map", keys, values)
         return cost
 
-    def struct_literal(self, node: StructLiteral) -> Range:
+    def message_literal(self, node: MessageLiteral) -> Range:
         cost = fixed(STRUCT_COST)
         for _, _, value in node.fields:
             cost = cost.plus(self.cost(value))
@@ -340,5 +340,5 @@ _SPECIAL: Final[dict[tuple[str, str], Callable[..., CallEstimate]]] = {
 _METHODS: Final[dict[type, Callable[[_Estimator, Any], Range]]] = {
     Literal: _Estimator.literal, Identifier: _Estimator.identifier, Select: _Estimator.select, Call: _Estimator.call,
     ListLiteral: _Estimator.list_literal, MapLiteral: _Estimator.map_literal,
-    StructLiteral: _Estimator.struct_literal, Loop: _Estimator.loop, Comprehension: _Estimator.comprehension,
+    MessageLiteral: _Estimator.message_literal, Loop: _Estimator.loop, Comprehension: _Estimator.comprehension,
 }
