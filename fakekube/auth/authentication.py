@@ -169,7 +169,7 @@ class Authenticator:
         claims = self._verified(token)
         audience = claims.get("aud") or (self.audience,)
         given = (audience,) if isinstance(audience, str) else tuple(audience)
-        common = tuple(name for name in given if name in wanted)
+        common = tuple(name for name in wanted if name in given)
         if not common:
             problem = f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
             raise BadCredentialsError(problem)

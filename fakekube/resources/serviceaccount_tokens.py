@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import invalid
+from fakekube.resources.keys import check_key_name
 from fakekube.resources.strategy import Object, WriteContext
 from fakekube.schema.timestamps import print_time
 
@@ -98,6 +99,7 @@ def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any]
         raise status.bad_request(f"cannot bind token to object of type {_go_syntax(api_version, kind)}")
     plural, namespaced = BOUND_KINDS[kind]
     wanted = reference.get("name", "")
+    check_key_name(wanted)
     obj = context.services.get("", plural, context.namespace if namespaced else "", wanted)
     if obj is None:
         raise status.not_found("", plural, wanted)

@@ -14,7 +14,7 @@ from fakekube.resources.strategy import Object
 from fakekube.store import Bucket, Conflict, Store
 from fakekube.verbs import managers
 from fakekube.verbs.backend import Settings
-from fakekube.verbs.writing import stamped
+from fakekube.verbs.writing import same_object, stamped
 
 __all__ = ["AccessControl", "ClusterServices"]
 
@@ -84,6 +84,8 @@ class ClusterServices:
             if recorded is not None:
                 new = managers.recorded(self._registry, resource, old, new, recorded)
             final = resource.stored(new)
+            if same_object(final, old):
+                return old
             try:
                 return bucket.commit(key, record.revision, partial(stamped, final)).value.object
             except Conflict:

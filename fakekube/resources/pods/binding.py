@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import FieldError, aggregate, not_supported, required
+from fakekube.resources.keys import check_key_name
 from fakekube.resources.pods.conditions import set_condition
 from fakekube.resources.strategy import Object, WriteContext
 
@@ -14,8 +15,9 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 def bind_named(context: WriteContext, _name: str, body: Object) -> Object:
-    """POST to the bindings of a namespace: the body names the pod."""
-    return bind(context, (body.get("metadata") or {}).get("name", ""), body)
+    """POST to the bindings of a namespace: the body names the pod, of whatever uid."""
+    meta = {field: value for field, value in (body.get("metadata") or {}).items() if field != "uid"}
+    return bind(context, meta.get("name", ""), {**body, "metadata": meta})
 
 
 def bind(context: WriteContext, name: str, body: Object) -> Object:
@@ -26,6 +28,8 @@ def bind(context: WriteContext, name: str, body: Object) -> Object:
     errors = _target_errors(body.get("target") or {})
     if errors:
         raise status.generic(500, "", aggregate(errors))
+
+    check_key_name(name)
 
     def assign(pod: Object) -> Object:
         _check_preconditions(context, pod, meta)
@@ -62,7 +66,8 @@ def _check_preconditions(context: WriteContext, pod: Object, wanted: Object) -> 
             problem = (
                 f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
             )
-            key = f"/registry/pods/{context.namespace}/{meta['name']}"
+            prefix = "" if context.dry_run else "/registry"  # which only the storage adds
+            key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
             error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
             raise status.conflict("", "pods", meta["name"], f"{error}, AdditionalErrorMsg: {problem}")
 

@@ -245,7 +245,7 @@ def test_a_token_of_a_pod(objects, authenticator: Authenticator, signer: Signer)
 
 def test_audiences(authenticator: Authenticator, signer: Signer) -> None:
     token = signer.sign(_claims(aud=["a", "b", "c"]))
-    assert authenticator.authenticate_token(token, ("c", "x", "a")).audiences == ("a", "c")
+    assert authenticator.authenticate_token(token, ("c", "x", "a")).audiences == ("c", "a")
     assert authenticator.authenticate_token("user-token").audiences == ("https://kubernetes.default.svc",)
     assert _problem(authenticator, "user-token", ("other",)) == "invalid bearer token"
     assert _problem(authenticator, "nope") == "invalid bearer token"
