@@ -13,6 +13,7 @@ from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.resources.pods.aliases import settle_account
 from fakekube.resources.strategy import Object
 
 __all__ = ["ServiceAccount"]
@@ -45,6 +46,7 @@ class ServiceAccount(Plugin):
         if not _is_mirror(pod):
             spec = pod["spec"]
             spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
+            settle_account(spec)
             account = _account(attributes, spec["serviceAccountName"])
             if _automounts(account, spec):
                 _mount_token(spec)

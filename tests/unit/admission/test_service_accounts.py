@@ -1,0 +1,24 @@
+"""The ServiceAccount plugin, which the profile `cluster` has."""
+
+from __future__ import annotations
+
+from fakekube import Cluster
+
+POD = {
+    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+}
+
+
+def test_a_pod_gets_the_default_account_under_both_its_names() -> None:
+    with Cluster() as cluster:
+        spec = cluster.create(POD)["spec"]
+    assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
+
+
+def test_a_pod_that_the_plugin_completed_can_be_applied_by_another_manager() -> None:
+    with Cluster() as cluster:
+        first = cluster.apply(POD, field_manager="one")
+        second = cluster.apply(POD, field_manager="two", force=False)
+    assert second["spec"] == first["spec"]
+    assert [entry["manager"] for entry in second["metadata"]["managedFields"]] == ["one", "two"]
