@@ -42,9 +42,8 @@ def _is_quantity(text: str) -> bool:
 
 def _whole(number: quantity.Quantity) -> int | None:
     """The amount, unless it is kept with decimals (even if those are zeros) or is too large."""
-    if number.scale < 0 or not -(1 << 63) <= number.value() < 1 << 63:
-        return None
-    return number.value()
+    whole = int(number.amount)
+    return whole if number.scale >= 0 and -(1 << 63) <= whole < 1 << 63 else None
 
 
 def _integer(value: Quantity) -> int:
