@@ -17,7 +17,6 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, go_quote, invalid, not_supported, required
 from fakekube.resources import names
 from fakekube.resources.checks import immutable_annotation, immutable_field, invalid_each, one_of
-from fakekube.resources.equality import same
 from fakekube.resources.internal import diff
 from fakekube.resources.metadata import validate_annotations, validate_labels
 from fakekube.resources.resource_lists import (
@@ -29,7 +28,7 @@ from fakekube.resources.resource_lists import (
 )
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.status import StatusStrategy
-from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 
 __all__ = [
     "ACCESS_MODES",
@@ -89,7 +88,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old["spec"]
         errors = validate_claim_spec(obj["spec"], "spec", _tolerance(old_spec))
-        return errors + _change(obj, old)
+        return errors + _change(context, obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []
@@ -254,7 +253,7 @@ def validate_claim_template(template: Object, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- changes
 
 
-def _change(obj: Object, old: Object) -> list[FieldError]:
+def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
     spec, old_spec = obj["spec"], old["spec"]
     annotations = obj["metadata"].get("annotations") or {}
     old_annotations = old["metadata"].get("annotations") or {}
@@ -270,7 +269,7 @@ def _change(obj: Object, old: Object) -> list[FieldError]:
             compared.pop("storageClassName", None)
     if (obj.get("status") or {}).get("phase") == "Bound":
         _forgive(compared, old_compared)
-    if not same(compared, old_compared):
+    if part_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
         errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
     errors += _shrunk(spec, old_spec, old.get("status") or {})
@@ -298,13 +297,10 @@ def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> b
 
 def _forgive(compared: Object, old_compared: Object) -> None:
     """What may change of a bound claim: its size and the class of its attributes."""
-    requests = _requests(compared)
-    if requests:
-        resources = {
-            **compared["resources"],
-            "requests": {**requests, "storage": _requests(old_compared).get("storage", "0")},
-        }
-        compared["resources"] = resources
+    resources = compared.get("resources") or {}
+    if resources.get("requests") is not None:
+        size = _requests(old_compared).get("storage", "0")
+        compared["resources"] = {**resources, "requests": {**resources["requests"], "storage": size}}
     compared.pop("volumeAttributesClassName", None)
     if old_compared.get("volumeAttributesClassName") is not None:
         compared["volumeAttributesClassName"] = old_compared["volumeAttributesClassName"]

@@ -397,7 +397,7 @@ def _renamed_term(term: Object, old: Object) -> Object:
     if len(items) != len(old_items):
         return term
     changed = [
-        {**item, "key": before["key"]} if _TOPOLOGY_LABELS.get(before.get("key", "")) == item.get("key") else item
+        {**item, "key": before["key"]} if _TOPOLOGY_LABELS.get(before["key"], "") == item["key"] else item
         for item, before in zip(items, old_items, strict=True)
     ]
     return {**term, "matchExpressions": changed}
@@ -428,9 +428,9 @@ class _VolumeStatus(StatusStrategy):
         field = "lastPhaseTransitionTime"
         told, held = status.get(field), old_status.get(field)
         if status.get("phase", "") == old_status.get("phase", ""):
-            if told is None and held is not None:
+            if field not in status and held is not None:
                 status[field] = held
-        elif told is None or told == held:
+        elif field not in status or told == held:
             status[field] = context.now()
 
 

@@ -116,8 +116,12 @@ class Quantity:
         return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
 
     def value(self) -> int:
-        """The amount, rounded away from zero to a whole number."""
-        return self.rounded_up(0).unscaled * _ten(self.scale)
+        """The amount, rounded away from zero to a whole number of 64 bits; one that has more is told wrong."""
+        whole = self.rounded_up(0).unscaled * _ten(self.scale)
+        if -_MAX_INT64 <= whole <= _MAX_INT64:
+            return whole
+        few = abs(self.unscaled) < 10**_FAST_DIGITS
+        return 0 if few else (whole + _MAX_INT64 + 1) % 2**64 - _MAX_INT64 - 1
 
     def milli_value(self) -> int:
         """The amount in thousandths, rounded away from zero to a whole number."""

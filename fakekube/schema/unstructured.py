@@ -50,7 +50,7 @@ def _from_unstructured(type_: Type, value: dict[str, Any], unknown: list[str] | 
         value = _sorted(value)
     try:
         return decoder(type_)(value, None)
-    except Irregularity:
+    except (Irregularity, DecodeError):
         found: list[str] = []
         tree = _converted(type_, value, "", found)
         if unknown is not None:

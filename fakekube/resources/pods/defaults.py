@@ -54,7 +54,7 @@ def default_pod(spec: Spec) -> None:
 def _default_requests(wanted: dict[str, Any] | None) -> None:
     """What has a limit and no request requests the limit."""
     limits = wanted.get("limits") if wanted else None
-    if wanted and limits:
+    if wanted and limits is not None:
         wanted["requests"] = {**limits, **(wanted.get("requests") or {})}
 
 

@@ -260,6 +260,7 @@ class EphemeralContainersStrategy(Strategy):
         obj["spec"] = dict(old["spec"])
         restore(obj["spec"], sent, "ephemeralContainers")
         keep_metadata(obj, old)
+        drop_disabled_fields(obj["spec"], old["spec"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         if MIRROR in (old["metadata"].get("annotations") or {}):
