@@ -283,10 +283,9 @@ class FieldManager:
         try:
             fitted: Object = from_unstructured(self._type, new)
         except DecodeError as error:
-            name = self._gvk.removeprefix("/")
             raise uninterpreted(
                 f"failed to convert new object ({self._described(applied)}) to proper version: "
-                f"unable to convert unstructured object to {name}: {error}"
+                f"unable to convert unstructured object to {self._gvk}: {error}"
             ) from None
         return fitted
 
