@@ -34,6 +34,7 @@ from fakekube.api.site import Site
 from fakekube.api.warnings import warning_headers
 from fakekube.auth.access import Access
 from fakekube.auth.authorization import sanitised
+from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError
 from fakekube.resources.registry import Resource
 from fakekube.verbs.backend import Backend
@@ -172,13 +173,13 @@ class _Exchange:
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
     """The body as WSGI wants it: compressed where that is due, with its length told unless it is a stream."""
     body = response.body
-    if not isinstance(body, bytes):
+    if not isinstance(body, bytes | Pieces):
         return body
     if len(body) > THRESHOLD:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
     if response.status not in _WITHOUT_BODY:
         response.headers.append(("Content-Length", str(len(body))))
-    return (body,)
+    return (body,) if isinstance(body, bytes) else body
 
 
 def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:

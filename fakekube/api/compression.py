@@ -11,6 +11,7 @@ import zlib
 from typing import Final
 
 from fakekube.codecs import negotiation
+from fakekube.codecs.pieces import Pieces
 from fakekube.verbs.request import Response
 
 __all__ = ["THRESHOLD", "compress", "gzipped", "takes_gzip"]
@@ -23,7 +24,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
 
 
-def compress(response: Response, body: bytes, accept_encoding: str) -> bytes:
+def compress(response: Response, body: bytes | Pieces, accept_encoding: str) -> bytes | Pieces:
     """The large body of an answer as it is to be sent; says so in the headers if that is compressed."""
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
     if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
@@ -32,10 +33,11 @@ def compress(response: Response, body: bytes, accept_encoding: str) -> bytes:
     return gzipped(body)
 
 
-def gzipped(body: bytes) -> bytes:
+def gzipped(body: bytes | Pieces) -> bytes:
     """A body with gzip, quickly rather than well."""
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    return compressor.compress(body) + compressor.flush()
+    pieces = (body,) if isinstance(body, bytes) else body
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
 
 
 def takes_gzip(accept_encoding: str) -> bool:

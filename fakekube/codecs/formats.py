@@ -5,7 +5,7 @@ JSON (whose layout depends on the place) the object itself. From parts
 
 * `object` makes the answer that is one object: `kind` and `apiVersion` come in front of what a built-in
   kind has at rest; custom resources carry both already;
-* `list` makes a collection, by joining;
+* `list` makes a collection, by joining; a large one is joined while it is sent (`pieces`);
 * `event` makes one frame of a watch.
 
 So that an answer is the same bytes as the real server's: compact JSON ends with a newline, indented JSON
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube.codecs import cbor, framing, json, protobuf, yaml
 from fakekube.codecs.document import Document, Object, encodings_of, json_of
 from fakekube.codecs.errors import EncodeError
+from fakekube.codecs.pieces import PIECE_BYTES, Pieces
 
 if TYPE_CHECKING:
     from fakekube.codecs.negotiation import MediaType
@@ -84,7 +85,7 @@ class Format(Protocol):
     def object(self, part: Any, kind: Kind) -> bytes:
         """An answer that is this one object."""
 
-    def list(self, parts: Sequence[Any], kind: Kind, metadata: Object) -> bytes:
+    def list(self, parts: Sequence[Any], kind: Kind, metadata: Object) -> bytes | Pieces:
         """An answer that is a collection; `kind` is that of the list, `metadata` its ListMeta."""
 
     def event(self, event_type: str, part: Any, kind: Kind) -> bytes:
@@ -103,7 +104,7 @@ class JSON:
     def object(self, part: bytes, kind: Kind) -> bytes:
         return kind.whole_json(part) + b"\n"
 
-    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
+    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes | Pieces:
         meta = json.dumps(metadata)
         if kind.custom:
             version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
@@ -115,16 +116,12 @@ class JSON:
         return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(part)))
 
 
-def _enclosed(opening: bytes, parts: Sequence[bytes], closing: bytes) -> bytes:
-    """The parts with commas between them, all in one join: megabytes are copied once."""
-    match parts:
-        case []:
-            return opening + closing
-        case [only]:
-            return opening + only + closing
-        case [first, *middle, last]:
-            return b",".join([opening + first, *middle, last + closing])
-    raise AssertionError(parts)
+def _enclosed(opening: bytes, parts: Sequence[bytes], closing: bytes) -> bytes | Pieces:
+    """The parts with commas between them."""
+    if not parts:
+        return opening + closing
+    pieces = Pieces(opening, [*parts], closing)
+    return pieces if len(pieces) > PIECE_BYTES else b"".join(pieces)
 
 
 class _Written:

@@ -15,6 +15,7 @@ from fakekube.codecs import formats, negotiation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
+from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
@@ -102,7 +103,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     return _response(chosen, code, form.object(form.part(Document(obj), kind), kind))
 
 
-def _response(chosen: MediaType, code: int, body: bytes) -> Response:
+def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
     return Response(code, [("Content-Type", chosen.media_type)], body)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from fakekube.codecs.pieces import Pieces
 from fakekube.errors import status
 from fakekube.streams import Stream
 
@@ -174,4 +175,4 @@ class Response:
 
     status: int
     headers: list[tuple[str, str]]
-    body: bytes | Stream
+    body: bytes | Pieces | Stream

@@ -16,7 +16,8 @@ from typing import Any
 __all__ = ["Connection", "RequestFailed"]
 
 JSON = "application/json"
-_RECEIVE = 1 << 18
+_RECEIVE = 1 << 14
+"""One record of TLS: more never comes at once, and to ask for more costs."""
 
 
 class RequestFailed(Exception):
@@ -55,7 +56,7 @@ class Connection:
         framing = f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n" if data else ""
         return f"{method} {path} HTTP/1.1\r\n{self._head}Accept: {accept}\r\n{framing}\r\n".encode() + data
 
-    def exchange(self, request: bytes) -> bytes:
+    def exchange(self, request: bytes) -> bytes | bytearray:
         """Send a prepared request; returns the body of the answer. Raises RequestFailed."""
         self.socket.sendall(request)
         head, rest = self._receive_head()
@@ -99,16 +100,23 @@ class Connection:
         head, _, rest = received.partition(b"\r\n\r\n")
         return head, rest
 
-    def _receive_length(self, begun: bytes, length: int) -> bytes:
-        parts, have = [begun], len(begun)
-        while have < length:
-            parts.append(self._receive())
-            have += len(parts[-1])
-        return b"".join(parts)
+    def _receive_length(self, begun: bytes | bytearray, length: int) -> bytes | bytearray:
+        have = len(begun)
+        if have >= length:
+            return begun
+        received = bytearray(length)
+        received[:have] = begun
+        rest = memoryview(received)[have:]
+        while rest:
+            count = self.socket.recv_into(rest)
+            if not count:
+                raise ConnectionError("the server closed the connection")
+            rest = rest[count:]
+        return received
 
     def _receive_chunks(self, begun: bytes) -> bytes:
-        parts: list[bytes] = []
-        buffer = begun
+        parts: list[bytes | bytearray] = []
+        buffer: bytes | bytearray = begun
         while True:
             while b"\r\n" not in buffer:
                 buffer += self._receive()
