@@ -243,7 +243,7 @@ class _Checker:
             found = self._content(value, number in node.optional)
             if made is None:
                 continue
-            wanted = (made.fields or {}).get(name)
+            wanted = made.fields.get(name) if made.fields is not None else None
             if known is None:
                 self.issues.append(Issue(position, f"unexpected failed resolution of '{node.name}'"))
             elif wanted is None:

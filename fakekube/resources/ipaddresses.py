@@ -36,6 +36,8 @@ _OWNED_FIELDS: Object = {
 class IPAddressStrategy(Revalidated):
     """See the module."""
 
+    suffixes_names = False
+
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         return [error.detail for error in addresses.ip("", name)]
 

@@ -86,6 +86,8 @@ class Strategy:
     """DELETE answers with the deleted object instead of a Status."""
     has_status: bool = False
     """There is a /status subresource: main writes keep the old status (a create drops it), status writes keep the rest."""
+    suffixes_names: ClassVar[bool] = True
+    """A name for a generateName has random characters at its end (all but those of IP addresses)."""
     graceful: ClassVar[bool] = False
     """DELETE may leave the object terminating for a grace period (pods)."""
     terminates: ClassVar[bool] = False
@@ -98,6 +100,8 @@ class Strategy:
     """Deletion without a policy orphans dependents (jobs)."""
     standard_finalizers: ClassVar[bool] = True
     """Finalizers without a domain must be standard ones (see metadata.py; not so in a few groups)."""
+    unsettled_at_creation: ClassVar[bool] = False
+    """A new object is stored without something that every read adds: the first update stores it, even if nothing changes."""
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
 
