@@ -254,11 +254,15 @@ _BLOCK = re.compile(
 
 
 def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
-    """Of each PEM block: its type, whether it has headers, its content."""
-    return [
-        (found[1].decode(), bool(found[2].strip()), base64.b64decode(b"".join(found[3].split())))
-        for found in _BLOCK.finditer(base64.b64decode(text))
-    ]
+    """Of each PEM block: its type, whether it has headers, its content. What is no block is passed over."""
+    blocks = []
+    for found in _BLOCK.finditer(base64.b64decode(text)):
+        try:
+            content = base64.b64decode(b"".join(found[3].split()), validate=True)
+        except ValueError:
+            continue
+        blocks.append((found[1].decode("utf-8", "replace"), bool(found[2].strip()), content))
+    return blocks
 
 
 def _problem_with_request(text: str) -> str:
@@ -299,6 +303,22 @@ def _problem_with_certificate(text: str) -> str:
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 
 
+def _problem_with_length(digits: bytes, announced: int) -> str:
+    """How Go's decoder complains of a length that does not fit in one byte."""
+    if not announced:
+        return "asn1: syntax error: indefinite length found (not DER)"
+    length = 0
+    for digit in digits:
+        if length >= 1 << 23:
+            return "asn1: structure error: length too large"
+        length = length << 8 | digit
+        if not length:
+            return "asn1: structure error: superfluous leading zeros in length"
+    if len(digits) < announced:
+        return "asn1: syntax error: truncated tag or length"
+    return "asn1: structure error: non-minimal length" if length < 0x80 else ""
+
+
 def _problem_with_der(content: bytes, struct: str) -> str:
     """How Go's decoder complains of the outermost element."""
     if not content:
@@ -308,6 +328,9 @@ def _problem_with_der(content: bytes, struct: str) -> str:
     tag, length, header = content[0], content[1], 2
     if length & 0x80:
         header += length & 0x7F
+        problem = _problem_with_length(content[2:header], length & 0x7F)
+        if problem:
+            return problem
         length = int.from_bytes(content[2:header], "big")
     if header + length > len(content):
         return "asn1: syntax error: data truncated"

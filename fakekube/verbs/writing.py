@@ -224,7 +224,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     final = _prepared_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
-    if same_object(final, old):
+    if same_object(final, old) and not (record.revision == record.created and scope.resource.strategy.unsettled_at_creation):
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))
