@@ -6,13 +6,14 @@ Specified by: cel-spec, doc/langdef.md (Numeric values, Overflow); cel-go/common
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.values import (
     ABSENT,
     NANOSECONDS,
+    ORDERED,
     Duration,
     Mapping,
     Optional,
@@ -54,7 +55,7 @@ def checked_duration(nanoseconds: int) -> Duration:
     """Within int64, or an error."""
     if _MIN <= nanoseconds <= _MAX:
         return Duration(nanoseconds)
-    raise EvaluationError("duration overflow")
+    raise EvaluationError("integer overflow")
 
 
 def checked_timestamp(nanoseconds: int, offset: int = 0) -> Timestamp:
@@ -73,6 +74,8 @@ def _quotient(one: int, other: int) -> int:
 def _remainder(one: int, other: int) -> int:
     if other == 0:
         raise EvaluationError("modulus by zero")
+    if one == _MIN and other == -1:
+        raise EvaluationError("integer overflow")
     return int(math.fmod(one, other)) if abs(one) < 1 << 53 > abs(other) else one - other * _quotient(one, other)
 
 
@@ -126,14 +129,34 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
 }
 
 
+#: Whose first operand may be of any type, as far as the real interpreter can tell at once.
+_RECEIVERS: Final = frozenset({str, Timestamp, Duration})
+
+
+def _misfit(name: str, kinds: Container[type], one: Any) -> EvaluationError:
+    """Operands for which an operator is not made; `kinds` are those of first operands for which it is."""
+    kind = kind_of(one)
+    return no_such_overload("" if kind in kinds or kind in _RECEIVERS else name)
+
+
 def _arithmetic(name: str) -> Binary:
     by_types = _ARITHMETIC[name]
+    kinds = frozenset(first for first, _ in by_types)
 
     def operate(one: Any, other: Any) -> Any:
         operation = by_types.get((one.__class__, other.__class__)) or by_types.get((kind_of(one), kind_of(other)))
         if operation is None:
-            raise no_such_overload()
+            raise _misfit(name, kinds, one)
         return operation(one, other)
+
+    return operate
+
+
+def _order(name: str, *wanted: int) -> Binary:
+    def operate(one: Any, other: Any) -> bool:
+        if kind_of(one) not in ORDERED:
+            raise no_such_overload(name)
+        return compared(one, other) in wanted
 
     return operate
 
@@ -162,7 +185,7 @@ def index(container: Any, key: Any) -> Any:
         return found
     if kind is Optional:
         return optional_index(container, key)
-    raise no_such_overload()
+    raise EvaluationError(f"no such key: {shown(key)}")
 
 
 def optional_index(container: Any, key: Any) -> Optional:
@@ -173,9 +196,7 @@ def optional_index(container: Any, key: Any) -> Optional:
     if kind is list:
         position = _position(key)
         return Optional(container[position]) if 0 <= position < len(container) else Optional()
-    if kind is Mapping:
-        return Optional(container.find(key))
-    raise no_such_overload()
+    return Optional(container.find(key) if kind is Mapping else ABSENT)
 
 
 def _position(key: Any) -> int:
@@ -183,6 +204,8 @@ def _position(key: Any) -> int:
         return int(key)
     if key.__class__ is float and key.is_integer():
         return int(key)
+    if key.__class__ is float:
+        raise EvaluationError(f"unsupported index value {shown(key)} in list")
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
 
 
@@ -194,17 +217,14 @@ def negated(value: Any) -> Any:
         return -value
     if value.__class__ is Duration:
         return checked_duration(-value.nanoseconds)
-    raise no_such_overload()
+    raise no_such_overload("" if value.__class__ in (bool, str) else "-_")
 
 
 OPERATORS: Final[dict[str, Binary]] = {
     **{name: _arithmetic(name) for name in _ARITHMETIC},
     "_==_": equal,
     "_!=_": lambda a, b: not equal(a, b),
-    "_<_": lambda a, b: compared(a, b) == -1,
-    "_<=_": lambda a, b: compared(a, b) in (-1, 0),
-    "_>_": lambda a, b: compared(a, b) == 1,
-    "_>=_": lambda a, b: compared(a, b) in (1, 0),
+    "_<_": _order("_<_", -1), "_<=_": _order("_<=_", -1, 0), "_>_": _order("_>_", 1), "_>=_": _order("_>=_", 1, 0),
     "@in": _contains,
     "_[_]": index,
     "_[?_]": optional_index,

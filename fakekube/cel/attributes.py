@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fakekube.cel.arithmetic import index, optional_index
-from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.errors import EvaluationError
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.values import ABSENT, Mapping, Optional
 
@@ -99,7 +99,7 @@ def _field(frame: Frame, value: Any, name: str) -> Any:
     if value.__class__ is Optional:
         frame.cost -= 1
         return _optional(frame, value, name)
-    raise no_such_overload()
+    return index(value, name)
 
 
 def _optional(frame: Frame, value: Any, key: Any) -> Optional:
@@ -114,7 +114,9 @@ def _has(value: Any, name: str) -> bool:
         return value.find(name) is not ABSENT
     if value.__class__ is Optional:
         return value.present and _has(value.content, name)
-    raise no_such_overload()
+    if isinstance(value, list):
+        index(value, name)
+    return False
 
 
 def field_step(name: str, *, optional: bool = False) -> Step:

@@ -20,9 +20,9 @@ class CostLimitExceeded(Exception):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
-def no_such_overload() -> EvaluationError:
-    """The operands are of types for which the function is not made."""
-    return EvaluationError("no such overload")
+def no_such_overload(operator: str = "") -> EvaluationError:
+    """The operands are of types for which an operator is not made; it is named if it is made for no type of the first."""
+    return EvaluationError(f"no such overload: {operator}" if operator else "no such overload")
 
 
 @dataclass(frozen=True, slots=True)

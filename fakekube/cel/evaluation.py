@@ -38,7 +38,7 @@ from fakekube.cel.syntax import (
     Select,
     qualified_name,
 )
-from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Optional, key_of, kind_of, shown
+from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Optional, go_name_of, key_of, kind_of, shown, type_of
 
 __all__ = ["Program", "program"]
 
@@ -169,7 +169,7 @@ class _Planner:
             for number, (key, value) in enumerate(node.entries)
         ]
         if all(key.is_constant and value.is_constant for key, value, _ in plans):
-            return _known_map([(key.constant, value.constant) for key, value, _ in plans])
+            return _constant(Map.of((key.constant, value.constant) for key, value, _ in plans))
         parts = [(key.run, value.run, optional) for key, value, optional in plans]
 
         def make(frame: Frame) -> Map:
@@ -177,8 +177,8 @@ class _Planner:
             for key_part, value_part, optional in parts:
                 key, value = key_part(frame), value_part(frame)
                 content = _unwrapped(value) if optional else value
-                if content is not ABSENT and not made.add(key, content):
-                    raise EvaluationError("Failed with repeated key")
+                if content is not ABSENT:
+                    made.set(key, content)
             frame.cost += MAP_COST
             return made
 
@@ -201,16 +201,18 @@ class _Planner:
             return _Plan(_binary(operator, plans[0].run, plans[1].run, rule))
         if member and node.function in ("or", "orValue"):
             return _Plan(_alternative(node.function, plans[0].run, plans[1].run))
-        return _Plan(_function(node.function, member, [plan.run for plan in plans], rule))
+        run = _function(node.function, member, [plan.run for plan in plans], rule)
+        return _Plan(_of_texts(run) if _has_known_pattern(node, plans) else run)
 
     def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
         """What can be computed beforehand. Raises EvaluationError if it fails."""
         if node.function in _CONVERSIONS and len(plans) == 1 and plans[0].is_constant:
             return _constant(call(node.function, False, [plans[0].constant]))
-        if node.function in _PATTERNS and plans[1].is_constant:
-            compiled(str(plans[1].constant))
-        if node.function == "@in" and plans[1].is_constant and len(self._checked.overloads.get(node, ())) == 1:
-            return _membership(plans[0], plans[1].constant)
+        if _has_known_pattern(node, plans):
+            compiled(plans[1].constant)
+        if node.function == "@in" and plans[1].is_constant and kind_of(plans[1].constant) is list:
+            meanings = self._checked.overloads.get(node, ())
+            return _membership(plans[0], plans[1].constant) if len(meanings) == 1 else None
         return None
 
     def message(self, node: MessageLiteral) -> _Plan:
@@ -236,6 +238,8 @@ class _Planner:
         container, key = map(self.plan, node.arguments)
         optional = node.function == "_[?_]"
         if key.is_constant:
+            if kind_of(key.constant) not in _QUALIFIERS:
+                raise EvaluationError(f"invalid qualifier type: {go_name_of(key.constant)}")
             step = constant_step(key.constant, optional=optional)
         else:
             step = key_step(key.as_part, optional=optional)
@@ -315,7 +319,7 @@ class _Planner:
             before = frame.cost
             value = target(frame)
             if value.__class__ is not Optional:
-                raise no_such_overload()
+                raise no_such_overload(f"hasValue({type_of(value).name})")
             spent = frame.cost - before
             frame.cost += 1
             if not value.present:
@@ -372,17 +376,6 @@ def _unwrapped(value: Any) -> Any:
     return value.content
 
 
-def _known_map(entries: list[tuple[Any, Any]]) -> _Plan:
-    made = Map.of(())
-    if all(made.add(key, value) for key, value in entries):
-        return _constant(made)
-
-    def fail(frame: Frame) -> Any:
-        raise EvaluationError("Failed with repeated key")
-
-    return _Plan(fail)
-
-
 # ------------------------------------------------------------ functions and operators
 
 
@@ -414,6 +407,26 @@ def _function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None
     return run
 
 
+def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:
+    return node.function in _PATTERNS and isinstance(plans[1].constant, str)
+
+
+def _of_texts(run: Evaluator) -> Evaluator:
+    """A function whose pattern is known: it does not tell what it does not take."""
+    def apply(frame: Frame) -> Any:
+        try:
+            return run(frame)
+        except EvaluationError as error:
+            if str(error).startswith(_NO_OVERLOAD):
+                raise no_such_overload() from None
+            raise
+
+    return apply
+
+
+_NO_OVERLOAD: Final = str(no_such_overload())
+
+
 def _membership(element: _Plan, items: list[Any]) -> _Plan | None:
     """`in` a list that is known: free, if all can be looked up."""
     if not items:
@@ -434,7 +447,7 @@ def _alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
     def choose(frame: Frame) -> Any:
         first = one(frame)
         if first.__class__ is not Optional:
-            raise no_such_overload()
+            return first
         if first.present:
             return first if name == "or" else first.content
         return other(frame)
@@ -464,8 +477,12 @@ _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "times
 _PRIMITIVES: Final = frozenset(
     kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string", "null_type")
 )
+#: Of what constants keys and indices may be.
+_QUALIFIERS: Final = frozenset(
+    kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string")
+)
 _CONVERSIONS: Final = frozenset({
-    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint",
+    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
 })
 _PATTERNS: Final = frozenset({"find", "findAll", "matches"})
 

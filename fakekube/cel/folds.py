@@ -16,7 +16,7 @@ from fakekube.cel.cost.ranges import LIST_COST
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
-from fakekube.cel.values import Map, Mapping, kind_of, shown
+from fakekube.cel.values import Map, Mapping, go_name_of, kind_of, shown
 
 __all__ = ["FOLDS", "Body", "Fold", "truth"]
 
@@ -50,8 +50,10 @@ def _rounds(frame: Frame, container: Any, slots: tuple[int, ...], price: int) ->
         pairs: Any = enumerate(container)
     elif kind is Mapping:
         pairs = ((key, container.find(key)) for key in container)
+    elif len(slots) == 2:
+        raise EvaluationError(f"unsupported comprehension range type: {go_name_of(container)}")
     else:
-        raise no_such_overload()
+        raise EvaluationError(f"got '{go_name_of(container)}', expected iterable type")
     values, limit = frame.slots, frame.limit
     two, by_value = len(slots) == 2, kind is list
     for key, value in pairs:

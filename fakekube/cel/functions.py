@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, Final
 
-from fakekube.cel.errors import no_such_overload
+from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.libraries import (
     addresses,
     formats,
@@ -24,7 +24,7 @@ from fakekube.cel.libraries import (
     strings,
     urls,
 )
-from fakekube.cel.values import kind_of
+from fakekube.cel.values import kind_of, type_of
 
 __all__ = ["FUNCTIONS", "call"]
 
@@ -47,8 +47,30 @@ def call(name: str, member: bool, arguments: list[Any]) -> Any:
     except KeyError:
         function = _found[key] = next((FUNCTIONS[k] for k in _candidates(key) if k in FUNCTIONS), None)
     if function is None:
-        raise no_such_overload()
+        raise _misfit(name, arguments)
     return function(*arguments)
+
+
+#: Functions of texts that look at their arguments themselves.
+_UNTOLD: Final = frozenset({"contains", "startsWith", "endsWith"})
+#: Functions that ask the first argument what it can do.
+_ASKING: Final = frozenset({"matches", "size", "sort", "@sortByAssociatedKeys"})
+
+
+def _misfit(name: str, arguments: list[Any]) -> EvaluationError:
+    """Arguments for which a function is not made."""
+    if name in _UNTOLD or (name in _ASKING and isinstance(arguments[0], str)):
+        return no_such_overload()
+    if name in _ASKING:
+        return no_such_overload(name)
+    names = [type_of(argument).name for argument in arguments]
+    if name == "flatten":
+        shown = [_PARAMETERISED.get(each, each) for each in names]
+        return no_such_overload(f"{shown[0]}.flatten({', '.join(shown[1:])})")
+    return no_such_overload(f"{name}({', '.join(names)})")
+
+
+_PARAMETERISED: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
 
 
 def _candidates(key: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

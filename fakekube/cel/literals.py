@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, Issue
+from fakekube.cel.functions import call
 from fakekube.cel.libraries.formatting import MISFITS, filled
 from fakekube.cel.libraries.regex import compiled
-from fakekube.cel.libraries.standard import parse_duration, parse_timestamp
 from fakekube.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, descendants, parts
 from fakekube.cel.types import DYN, Type, equivalent
 
@@ -48,7 +48,7 @@ def _mixed(
     elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False
 ) -> Iterator[Issue]:
     """Elements of another type than the first (`stop`: no more than one)."""
-    seen = [types[node].parameters[0] if number in optional else types[node] for number, node in enumerate(elements)]
+    seen = [_content(types[node]) if number in optional else types[node] for number, node in enumerate(elements)]
     for node, each in zip(elements[1:], seen[1:], strict=True):
         if not equivalent(seen[0], each):
             yield Issue(node.position, f"expected type '{seen[0]}' but found '{each}'")
@@ -56,11 +56,15 @@ def _mixed(
                 return
 
 
+def _content(found: Type) -> Type:
+    return found.parameters[0] if found.parameters else found
+
+
 #: What is tried with the first argument, if it is a literal.
 _ATTEMPTS: Final[dict[str, Callable[[Any], object]]] = {
     "matches": lambda value: compiled(str(value)),
-    "duration": lambda value: parse_duration(value) if isinstance(value, str) else None,
-    "timestamp": lambda value: parse_timestamp(value) if isinstance(value, str) else None,
+    "duration": lambda value: call("duration", False, [value]),
+    "timestamp": lambda value: call("timestamp", False, [value]),
 }
 
 

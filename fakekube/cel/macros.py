@@ -44,7 +44,7 @@ def _optional(name: str) -> Macro:
 MACROS: Final = {
     ("all", 2): Macro("all"), ("all", 3): Macro("all", 2),
     ("exists", 2): Macro("exists"), ("exists", 3): Macro("exists", 2),
-    **{(name, 2): Macro("existsOne") for name in ("exists_one", "existsOne")},
+    ("exists_one", 2): Macro("existsOne"),
     **{(name, 3): Macro("existsOne", 2) for name in ("exists_one", "existsOne")},
     ("map", 2): Macro("map", 1, _NO_IDENTIFIER), ("map", 3): Macro("map", 1, _NO_IDENTIFIER),
     ("filter", 2): Macro("filter", 1, _NO_IDENTIFIER),

@@ -268,6 +268,10 @@ class _Parser:
         if overwriting is not None:
             self._complain(overwriting.position, "iteration variable overwrites accumulator variable")
             return target
+        if macro.name == "sortBy" and isinstance(target, Literal | MapLiteral | MessageLiteral):
+            said = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+            self._complain(target.position, said)
+            return target
         return Loop(opening.position, macro.name, target, tuple(variables), arguments[macro.variables :])
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:

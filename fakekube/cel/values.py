@@ -20,6 +20,7 @@ from fakekube.cel.errors import EvaluationError, no_such_overload
 
 __all__ = [
     "ABSENT",
+    "ORDERED",
     "TYPE_NAMES",
     "CelType",
     "Duration",
@@ -31,6 +32,7 @@ __all__ = [
     "UInt",
     "compared",
     "equal",
+    "go_name_of",
     "key_of",
     "kind_of",
     "shown",
@@ -170,24 +172,30 @@ class Map(Mapping):
     @classmethod
     def of(cls, pairs: Any) -> Map:
         """From pairs; the last of equal keys wins."""
-        return cls({key_of(key): (key, value) for key, value in pairs})
+        made = cls({})
+        for key, value in pairs:
+            made.set(key, value)
+        return made
 
     def add(self, key: Any, value: Any) -> bool:
         """While the map is being made; False if the key is there already. Raises EvaluationError."""
-        filed = key_of(key)
+        if self.find(key) is not ABSENT:
+            return False
+        self.set(key, value)
+        return True
+
+    def set(self, key: Any, value: Any) -> None:
+        """While the map is being made. Raises EvaluationError."""
         try:
-            if filed in self._entries:
-                return False
-            self._entries[filed] = (key, value)
+            self._entries[key_of(key)] = (key, value)
         except TypeError:  # lists are no keys
             raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
-        return True
 
     def find(self, key: Any) -> Any:
         try:
             found = self._entries.get(key_of(key))
         except TypeError:  # lists are no keys
-            raise EvaluationError(f"unsupported key type: {type_of(key).name}") from None
+            return ABSENT
         return ABSENT if found is None else found[1]
 
     def __iter__(self) -> Iterator[Any]:
@@ -216,6 +224,20 @@ def kind_of(value: Any) -> type:
         kind = next((base for base in (list, Mapping) if issubclass(cls, base)), cls)
         _KINDS[cls] = kind
     return kind
+
+
+#: What the real interpreter's values are called in its own language.
+_GO_NAMES: Final = {
+    int: "types.Int", UInt: "types.Uint", float: "types.Double", bool: "types.Bool", str: "types.String",
+    bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
+    CelType: "*types.Type", Optional: "*types.Optional", list: "*types.baseList", Mapping: "*types.baseMap",
+}
+
+
+def go_name_of(value: Any) -> str:
+    """The name that some errors tell instead of the type's."""
+    kind = kind_of(value)
+    return _GO_NAMES.get(kind) or f"cel.{kind.__name__}"
 
 
 def type_of(value: Any) -> CelType:
@@ -254,6 +276,8 @@ _EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 _ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
+#: The kinds of values that have an order.
+ORDERED: Final = _ORDERED | _NUMBERS
 
 
 def compared(one: Any, other: Any) -> int:

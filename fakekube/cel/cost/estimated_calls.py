@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from fakekube.cel.cost.ranges import (
+    FREE,
     LIST_COST,
     MAXIMUM,
     ONE,
@@ -174,7 +175,7 @@ def _parts(call: EstimatedCall) -> CallEstimate:
 
 def _joined(call: EstimatedCall) -> CallEstimate:
     items = call.subject.size
-    size = items.times(_item_size(call) or UNKNOWN)
+    size = items.times(_item_size(call) or UNKNOWN) if call.subject.type.parameters else FREE
     if call.arguments:
         size = size.plus(call.arguments[0].size.times(Range(max(items.low - 1, 0), max(items.high - 1, 0))))
     return CallEstimate(size.scaled(TRAVERSAL_FACTOR), size)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fakekube.cel.arithmetic import OPERATORS
 from fakekube.cel.errors import EvaluationError
-from fakekube.cel.values import Optional, compared, equal, kind_of
+from fakekube.cel.values import ORDERED, Optional, compared, equal, kind_of
 
 __all__ = ["FUNCTIONS"]
 
@@ -70,6 +70,8 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 def _sorted(items: list[Any], keys: list[Any] | None = None) -> list[Any]:
     keys = items if keys is None else keys
+    if keys and kind_of(keys[0]) not in ORDERED:
+        raise EvaluationError("list elements must be comparable")
     if len({kind_of(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
     order = cmp_to_key(compared)

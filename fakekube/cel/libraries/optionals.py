@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from fakekube.cel.errors import EvaluationError
-from fakekube.cel.values import ABSENT, Mapping, Optional, kind_of
+from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.values import ABSENT, Duration, Mapping, Optional, UInt, kind_of
 
 __all__ = ["FUNCTIONS"]
 
@@ -18,7 +18,9 @@ def _is_zero(value: Any) -> bool:
     kind = kind_of(value)
     if value is None or value is False:
         return True
-    return not len(value) if kind in (str, bytes, list, Mapping) else kind in (int, float) and value == 0
+    if kind in (str, bytes, list, Mapping):
+        return len(value) == 0
+    return value == Duration(0) if kind is Duration else kind in (int, UInt, float) and value == 0
 
 
 def _value(optional: Optional) -> Any:
@@ -27,12 +29,21 @@ def _value(optional: Optional) -> Any:
     return optional.content
 
 
+def _unwrapped(name: str) -> Callable[[list[Any]], list[Any]]:
+    def unwrap(items: list[Any]) -> list[Any]:
+        if not all(item.__class__ is Optional for item in items):
+            raise no_such_overload(f"{name}(list)")
+        return [item.content for item in items if item.present]
+
+    return unwrap
+
+
 FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("optional.of", False, object): Optional,
     ("optional.none", False): Optional,
     ("optional.ofNonZeroValue", False, object): lambda value: Optional() if _is_zero(value) else Optional(value),
     ("hasValue", True, Optional): lambda optional: optional.present,
     ("value", True, Optional): _value,
-    ("optional.unwrap", False, list): lambda items: [item.content for item in items if item.present],
-    ("unwrapOpt", True, list): lambda items: [item.content for item in items if item.present],
+    ("optional.unwrap", False, list): _unwrapped("optional.unwrap"),
+    ("unwrapOpt", True, list): _unwrapped("unwrapOpt"),
 }

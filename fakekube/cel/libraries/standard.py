@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from fakekube.cel.arithmetic import checked_duration, checked_int, checked_timestamp, checked_uint
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
+from fakekube.errors.field import go_quote
 
 __all__ = ["FUNCTIONS", "double_text", "parse_duration", "parse_timestamp"]
 
@@ -25,7 +26,7 @@ _UNITS: Final = {
 _DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -77,6 +78,7 @@ def _string_to_uint(text: str) -> UInt:
     return UInt(text)
 
 
+_SEPARATED = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _HEX_FLOAT = re.compile(r"[-+]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
 
@@ -84,6 +86,7 @@ _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|i
 def _string_to_double(text: str) -> float:
     if _HEX_FLOAT.fullmatch(text):
         return float.fromhex(text)
+    text = _SEPARATED.sub("", text)
     if not _FLOAT.fullmatch(text) or (math.isinf(float(text)) and "i" not in text.lower()):
         raise _unconvertible("string", "double")
     return float(text)
@@ -108,6 +111,10 @@ def _double_to_uint(number: float) -> UInt:
     return UInt(number)
 
 
+#: Numbers with more digits before the point are printed with an exponent.
+_PLAIN_DIGITS: Final = 6
+
+
 def double_text(number: float) -> str:
     """As Go's `%g` prints it."""
     if math.isnan(number) or math.isinf(number):
@@ -118,7 +125,7 @@ def double_text(number: float) -> str:
     plain = digits.replace(".", "").strip("0")
     exponent = _first_place(digits) + int(power or 0)
     sign = "-" if number < 0 else ""
-    if exponent < -4 or exponent >= 21:
+    if not -4 <= exponent < _PLAIN_DIGITS:
         fraction = f".{plain[1:]}" if len(plain) > 1 else ""
         return f"{sign}{plain[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:
@@ -143,15 +150,25 @@ def _bytes_to_string(data: bytes) -> str:
 # ------------------------------------------------------------ times
 
 
-def _zone(name: str) -> tzinfo:
-    match = re.fullmatch(r"([+-]?)([0-9]{2}):([0-9]{2})", name)
-    if match:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
+def _offset(name: str) -> timedelta:
+    """From UTC, as `hours:minutes`. Raises EvaluationError."""
+    numbers = []
+    for part in name.split(":", 1):
+        if not re.fullmatch(r"[-+]?[0-9]+", part):
+            raise EvaluationError(f"strconv.Atoi: parsing {go_quote(part)}: invalid syntax")
+        numbers.append(int(part))
+    hours, minutes = numbers
+    return timedelta(minutes=hours * 60 + (-minutes if name[0] == "-" else minutes))
+
+
+def _local(stamp: Timestamp, zone: str) -> datetime:
+    """The moment as clocks of a zone show it. Raises EvaluationError."""
     try:
-        return ZoneInfo(name) if name else UTC
-    except (KeyError, ValueError, OSError):
-        raise EvaluationError(f"unknown time zone {name}") from None
+        if ":" in zone:
+            return stamp.moment() + _offset(zone)
+        return stamp.moment(UTC if zone in ("", "UTC", "Local") else ZoneInfo(zone))
+    except (KeyError, ValueError, OSError, OverflowError):
+        raise EvaluationError(f"unknown time zone {zone}") from None
 
 
 _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
@@ -168,11 +185,11 @@ _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
 
 
 def _part_of(part: Callable[[datetime], int]) -> Callable[..., int]:
-    return lambda stamp, zone="": part(stamp.moment(_zone(zone)))
+    return lambda stamp, zone="": part(_local(stamp, zone))
 
 
 def _milliseconds(stamp: Timestamp, zone: str = "") -> int:
-    _zone(zone)
+    _local(stamp, zone)
     return stamp.nanoseconds % NANOSECONDS // 1_000_000
 
 
@@ -188,8 +205,13 @@ _TIME_FUNCTIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
     ("getHours", True, Duration): _span_in(3600 * NANOSECONDS),
     ("getMinutes", True, Duration): _span_in(60 * NANOSECONDS),
     ("getSeconds", True, Duration): _span_in(NANOSECONDS),
-    ("getMilliseconds", True, Duration): lambda span: _span_in(1_000_000)(span) % 1000,
+    ("getMilliseconds", True, Duration): _span_in(1_000_000),
 }
+
+
+def _no_duration(number: int) -> Duration:
+    """The real library declares it, and cannot do it."""
+    raise _unconvertible("int", "google.protobuf.Duration")
 
 
 def _size(value: Any) -> int:
@@ -228,7 +250,7 @@ _CONVERSIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
     ("timestamp", False, int): lambda value: checked_timestamp(value * NANOSECONDS),
     ("duration", False, Duration): lambda value: value,
     ("duration", False, str): parse_duration,
-    ("duration", False, int): Duration,
+    ("duration", False, int): _no_duration,
     ("dyn", False, object): lambda value: value,
     ("type", False, object): type_of,
 }

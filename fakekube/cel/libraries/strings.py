@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from fakekube.cel.errors import EvaluationError
+from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.libraries.formatting import formatted
 
 __all__ = ["FUNCTIONS"]
@@ -55,6 +55,8 @@ def _last_index_before(text: str, part: str, start: int) -> int:
 
 
 def _joined(parts: list[Any], separator: str = "") -> str:
+    if parts and parts[0].__class__ is not str:
+        raise no_such_overload("join(list, string)" if separator else "join(list)")
     for part in parts:
         if part.__class__ is not str:
             raise EvaluationError(f"join: invalid input: {part}")
