@@ -10,8 +10,6 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cryptography import x509
-
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
 
@@ -44,6 +42,8 @@ def _bundle(spec: Mapping[str, Any]) -> str:
 
 
 def _problem(pem: bytes) -> str:
+    from cryptography import x509
+
     blocks = list(_BLOCK.finditer(pem))
     if not blocks:
         return "unable to parse bytes as PEM block"

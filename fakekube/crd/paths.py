@@ -6,7 +6,7 @@ Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go (Nest
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fakekube.patch.go_format import go_type, plain
 
@@ -22,14 +22,18 @@ def segments(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
+#: What stands where nothing is; null is something.
+_NOTHING: Final = object()
+
+
 def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
     value = obj
     for depth, name in enumerate(path):
-        if value is None:
-            return None
+        if value is None or value is _NOTHING:
+            return _NOTHING
         if not isinstance(value, Mapping):
             raise _misfit(path[: depth + 1], value, "map[string]interface{}")
-        value = value.get(name)
+        value = value.get(name, _NOTHING)
     return value
 
 
@@ -41,7 +45,9 @@ def _misfit(path: tuple[str, ...], value: Any, wanted: str) -> PathError:
 def integer_at(obj: Any, path: str) -> int | None:
     """The integer there, None if there is nothing. Raises PathError."""
     value = _value_at(obj, segments(path))
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
         raise _misfit(segments(path), value, "int64")
     return value
 
@@ -49,7 +55,9 @@ def integer_at(obj: Any, path: str) -> int | None:
 def string_at(obj: Any, path: str) -> str | None:
     """The string there, None if there is nothing. Raises PathError."""
     value = _value_at(obj, segments(path))
-    if value is not None and not isinstance(value, str):
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, str):
         raise _misfit(segments(path), value, "string")
     return value
 

@@ -22,7 +22,6 @@ from typing import Any
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.crd import conditions
-from fakekube.crd.resource import resources_of
 from fakekube.errors import StatusError
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded, Services
@@ -83,6 +82,8 @@ class Definitions:
         return known[0] if known else None
 
     def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
+        from fakekube.crd.resource import resources_of  # brings CEL along, which a cluster without definitions can do without
+
         name = obj["metadata"]["name"]
         self._serve(name, obj, resources_of(obj, self._call) if conditions.is_served(obj) else [])
         change = conditions.next_state(obj, all_definitions, self._now())

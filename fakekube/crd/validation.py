@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fakekube.codecs import json
-from fakekube.crd.formats import FORMATS
+from fakekube.crd.best_match import best_match
+from fakekube.crd.number_validation import number_errors
+from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
-from fakekube.errors.field import go_quote
 from fakekube.schema.model import ListType, Shape, Type
 
 __all__ = ["list_errors", "value_errors"]
@@ -28,20 +29,33 @@ NONE_BEFORE: Final = object()
 
 
 def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_BEFORE) -> list[FieldError]:
-    """What the keywords of a schema find wrong with a value.
+    """What the keywords of a schema find wrong with a value; what several branches find is told once.
 
     A part that is as it was `before` is not looked at again (KEP-4008, ratcheting).
     """
-    if (before is not NONE_BEFORE and _same_tree(value, before)):
+    found = _errors(schema, value, path, before)
+    if len(found) < 2:
+        return found
+    told: list[FieldError] = []
+    for error in found:
+        if error not in told:
+            told.append(error)
+    return told
+
+
+def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldError]:
+    if before is not NONE_BEFORE and _same_tree(value, before):
         return []
     if value is None:  # of which only the type and the enumeration are asked
-        return [*(() if schema.get("nullable") else _type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
-    errors = list(_type_errors(schema, value, path))
-    errors += _combined_errors(schema, value, path, before)
+        return [*(() if schema.get("nullable") else type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
+    errors = type_errors(schema, value, path)
+    if not _COMBINING.isdisjoint(schema):
+        errors += _combined_errors(schema, value, path, before)
     if isinstance(value, str):
         errors += _string_errors(schema, value, path)
+        errors += format_errors(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        errors += _number_errors(schema, value, path)
+        errors += number_errors(schema, value, path)
     elif isinstance(value, list):
         errors += _array_errors(schema, value, path, before)
     errors += _enum_errors(schema, value, path)
@@ -50,57 +64,39 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
     return errors
 
 
+_COMBINING = frozenset({"anyOf", "oneOf", "allOf", "not"})
+
+
 def _same_tree(one: Any, other: Any) -> bool:
     return bool(one == other) and json.dumps(one) == json.dumps(other)  # 1, 1.0 and True are equal in Python
 
 
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null"}
-    return kinds.get(type(value), "number")
-
-
-def _type_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    wanted = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema["type"]] if schema.get("type") else []
-    kind = _kind(value)
-    if isinstance(value, float) and value.is_integer() and "integer" in wanted:
-        if abs(value) < 2**63:
-            kind = "integer"
-        elif schema.get("format"):
-            wanted, kind = [schema["format"]], "float64"
-    if wanted and kind not in wanted and not (kind == "integer" and "number" in wanted):
-        yield field.type_invalid(path, kind, f'{path} in body must be of type {",".join(wanted)}: "{kind}"')
-        return
-    format_ = str(schema.get("format", "")).replace("-", "")
-    check = FORMATS.get(format_)
-    if isinstance(value, str) and check is not None and wanted == ["string"] and not check(value):
-        yield field.type_invalid(path, value, f"{path} in body must be of type {schema['format']}: {go_quote(value)}")
-
-
 def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iterator[FieldError]:
+    """Of branches that all fail, the one that fits best tells what it misses."""
     branches = schema.get("anyOf")
     if branches:
-        found = [value_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, before) for branch in branches]
         if all(found):
             yield field.invalid("", "", f'"{path}" must validate at least one schema (anyOf)')
-            yield from min(found, key=len)
+            yield from found[best_match(branches, value)]
     branches = schema.get("oneOf")
     if branches:
-        found = [value_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, before) for branch in branches]
         valid = sum(not errors for errors in found)
         if valid != 1:
             suffix = ". Found none valid" if not valid else f". Found {valid} valid alternatives"
             yield field.invalid("", "", f'"{path}" must validate one and only one schema (oneOf){suffix}')
             if not valid:
-                yield from min(found, key=len)
+                yield from found[best_match(branches, value)]
     branches = schema.get("allOf")
     if branches:
-        found = [value_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, before) for branch in branches]
+        for errors in found:
+            yield from errors
         if any(found):
             suffix = ". None validated" if all(found) else ""
             yield field.invalid("", "", f'"{path}" must validate all the schemas (allOf){suffix}')
-            for errors in found:
-                yield from errors
-    if "not" in schema and not value_errors(schema["not"], value, path):
+    if "not" in schema and not _errors(schema["not"], value, path, before):
         yield field.invalid("", "", f'"{path}" must not validate the schema (not)')
 
 
@@ -120,58 +116,18 @@ def _search(pattern: str, value: str) -> bool:
     return re2.search(pattern, value) is not None
 
 
-_INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-
-#: Of 32 bits.
-_LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
-
-
-def _number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
-    if schema.get("type") == "integer":
-        allowed = _INTEGERS.get(schema.get("format", ""), _INTEGERS["int64"])
-        if (isinstance(value, float) and not value.is_integer()) or int(value) not in allowed:
-            named = f"with format {schema['format']}" if schema.get("format") else "(default format)"
-            yield field.invalid("", "", f"Checked value must be of type integer {named} in {path}")
-    elif schema.get("format") == "float" and abs(value) > _LARGEST_FLOAT:
-        yield field.invalid("", "", f"Checked value must be of type number with format float in {path}")
-    step = schema.get("multipleOf")
-    if step is not None and not _is_multiple(value, step):
-        yield field.invalid(path, value, f"{path} in body should be a multiple of {_number(step)}")
-    maximum, minimum = schema.get("maximum"), schema.get("minimum")
-    if maximum is not None:
-        if schema.get("exclusiveMaximum") and value >= maximum:
-            yield field.invalid(path, value, f"{path} in body should be less than {_number(maximum)}")
-        elif not schema.get("exclusiveMaximum") and value > maximum:
-            yield field.invalid(path, value, f"{path} in body should be less than or equal to {_number(maximum)}")
-    if minimum is not None:
-        if schema.get("exclusiveMinimum") and value <= minimum:
-            yield field.invalid(path, value, f"{path} in body should be greater than {_number(minimum)}")
-        elif not schema.get("exclusiveMinimum") and value < minimum:
-            yield field.invalid(path, value, f"{path} in body should be greater than or equal to {_number(minimum)}")
-
-
-def _is_multiple(value: float, step: float) -> bool:
-    quotient = value / step
-    return abs(quotient - round(quotient)) < 1e-9 * max(abs(quotient), 1)
-
-
-def _number(value: float) -> str:
-    return json.dumps(value).decode()
-
-
 def _array_errors(schema: Schema, value: list[Any], path: str, before: Any) -> Iterator[FieldError]:
     items = schema.get("items")
     if items:
         known = _by_keys(schema, before)
         for index, item in enumerate(value):
-            yield from value_errors(items, item, f"{path}[{index}]", known.get(_keys_of(schema, item), NONE_BEFORE))
+            item_before = known.get(_keys_of(schema, item), NONE_BEFORE) if known else NONE_BEFORE
+            yield from _errors(items, item, f"{path}[{index}]", item_before)
     minimum, maximum = schema.get("minItems"), schema.get("maxItems")
     if minimum is not None and len(value) < minimum:
         yield field.invalid(path, len(value), f"{path} in body should have at least {minimum} items")
     if maximum is not None and len(value) > maximum:
         yield field.too_many(path, len(value), maximum)
-    if schema.get("uniqueItems") and len({json.dumps(item) for item in value}) < len(value):
-        yield field.invalid(path, value, f"{path} in body shouldn't contain duplicates")
 
 
 def _by_keys(schema: Schema, items: Any) -> dict[bytes, Any]:
@@ -186,32 +142,50 @@ def _keys_of(schema: Schema, item: Any) -> bytes:
     return json.dumps([item.get(key) for key in keys]) if keys and isinstance(item, dict) else b""
 
 
-def _enum_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     allowed = schema.get("enum")
-    if allowed is not None and not any(_same(value, item) for item in allowed):
-        yield field.not_supported(path, value, [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed])
+    if not allowed or any(_becomes(value, item) for item in allowed):
+        return []
+    return [field.not_supported(path, value, [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed])]
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _becomes(value: Any, item: Any) -> bool:
+    """Is a value, converted to the type of an allowed one, equal to it? Null is never allowed, not even where it is listed."""
+    if value is None or item is None:
+        return False
+    if type(value) is type(item):
+        return _same_tree(value, item)
+    if isinstance(value, bool) or isinstance(item, bool):
+        return False
+    if isinstance(item, int) and isinstance(value, float):
+        return int(value) == item
+    if isinstance(item, float) and isinstance(value, int):
+        return float(value) == item
+    return isinstance(item, str) and isinstance(value, int) and item == _character(value)
+
+
+def _character(code: int) -> str:
+    """What Go makes of an integer as a string."""
+    return chr(code) if 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\N{REPLACEMENT CHARACTER}"
 
 
 def _object_errors(schema: Schema, value: Mapping[str, Any], path: str, before: Any) -> Iterator[FieldError]:
+    """The real server takes the members in the order of a Go map; here they are sorted."""
     minimum, maximum = schema.get("minProperties"), schema.get("maxProperties")
     if minimum is not None and len(value) < minimum:
         yield field.invalid(path, len(value), f"{path} in body should have at least {minimum} properties")
     if maximum is not None and len(value) > maximum:
         yield field.too_many(path, len(value), maximum)
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield field.required(_below(path, name))
     properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
     old: Mapping[str, Any] = before if isinstance(before, dict) else {}
-    for name in sorted(value):
-        schema_of = properties.get(name, values)
-        if isinstance(schema_of, Mapping):
-            place = _below(path, name) if name in properties else f"{path}.{name}"
-            yield from value_errors(schema_of, value[name], place, old.get(name, NONE_BEFORE))
+    if isinstance(values, Mapping):
+        for name in sorted(value.keys() - properties.keys()):
+            yield from _errors(values, value[name], f"{path}.{name}", old.get(name, NONE_BEFORE))
+    for name in sorted(value.keys() & properties.keys()):
+        yield from _errors(properties[name], value[name], _below(path, name), old.get(name, NONE_BEFORE))
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield field.required(_below(path, name))
 
 
 def _below(path: str, name: str) -> str:

@@ -51,7 +51,7 @@ def test_keywords(schema: dict[str, Any], right: list[Any], wrong: list[Any]) ->
 
 def test_places() -> None:
     schema = {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "object", "properties": {"s": STRING}, "required": ["r"]}}}}
-    assert places(value_errors(schema, {"l": [{"s": 1}, "x"]}, "spec")) == ["spec.l[0].r", "spec.l[0].s", "spec.l[1]"]
+    assert places(value_errors(schema, {"l": [{"s": 1}, "x"]}, "spec")) == ["spec.l[0].s", "spec.l[0].r", "spec.l[1]"]
 
 
 VALUES = st.recursive(

@@ -1,0 +1,99 @@
+"""Is a value of the type, and a text of the format, that a schema says?
+
+A schema has one type, two (x-kubernetes-int-or-string) or none; a format counts only where its type knows it. What a
+number is depends on how it was written: whole ones are integers, others may still be close enough to one.
+
+Specified by: k8s.io/kube-openapi/pkg/validation/validate/type.go, formats.go; k8s.io/apiextensions-apiserver/pkg/
+apiserver/validation/formats.go (which formats count); github.com/go-openapi/swag (IsFloat64AJSONInteger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.crd.formats import FORMATS
+from fakekube.errors import FieldError, field
+from fakekube.errors.field import go_quote
+
+__all__ = ["format_errors", "is_near_integer", "type_errors", "types_of"]
+
+Schema = Mapping[str, Any]
+
+_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null", float: "number"}
+
+#: What a number is taken for where a format is asked for; other kinds are of no format.
+_INFERRED = {"integer": "int64", "number": "float64"}
+
+_FORMATS_OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+
+#: Beyond these, a float is not known to be an integer.
+_SAFE = float(2**53 - 1)
+_CLOSE = 1e-9
+
+
+def types_of(schema: Schema) -> tuple[str, ...]:
+    """The types that a schema allows; none means any."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    type_ = schema.get("type")
+    return (type_,) if type_ else ()
+
+
+def format_of(schema: Schema, types: tuple[str, ...]) -> str:
+    """The format, if the type knows it."""
+    format_ = schema.get("format")
+    if not format_:
+        return ""
+    type_ = types[0] if len(types) == 1 else ""
+    if type_ in ("", "string"):
+        is_known = format_.replace("-", "") in FORMATS or format_ == "password"
+    else:
+        is_known = format_ in _FORMATS_OF_NUMBERS.get(type_, ())
+    return str(format_) if is_known else ""
+
+
+def is_near_integer(value: float) -> bool:
+    """Is a float an integer, or as good as one?"""
+    if abs(value) > _SAFE:
+        return False
+    if value.is_integer():
+        return True
+    below = float(int(value))
+    return below > 0 and (value - below) / (value + below) < _CLOSE
+
+
+def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
+    """One error, or none."""
+    types = types_of(schema)
+    kind = _KINDS[type(value)]
+    if kind in types or (not types and "format" not in schema):
+        return []
+    if value is None:
+        return [_misfit(path, ",".join(types), "null")] if types else []
+    if kind == "integer" and "number" in types:
+        return []
+    if kind == "number" and "integer" in types and is_near_integer(value):
+        return []
+    format_ = format_of(schema, types)
+    if format_ and kind in ("string", "array"):
+        if not {"integer", "number"}.intersection(types):
+            return []
+    elif format_ and format_ != _INFERRED.get(kind):
+        return [_misfit(path, format_, _INFERRED.get(kind, ""))]
+    return [_misfit(path, ",".join(types), kind)] if types else []
+
+
+def format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
+    """One error if a text is not of the format, or none."""
+    if "format" not in schema:
+        return []
+    format_ = format_of(schema, types_of(schema))
+    check = FORMATS.get(format_.replace("-", ""))
+    if check is None or check(value):
+        return []
+    return [field.type_invalid(path, value, f"{path} in body must be of type {format_}: {go_quote(value)}")]
+
+
+def _misfit(path: str, wanted: str, found: str) -> FieldError:
+    return field.type_invalid(path, found, f'{path} in body must be of type {wanted}: "{found}"')
