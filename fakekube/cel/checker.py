@@ -137,7 +137,8 @@ class _Checker:
         if name in self._variables:
             self._checked.uses.add(name)
             return self._variables[name]
-        return _TYPES.get(name)
+        message = self._messages(name)
+        return Type("type", (message,)) if message is not None else _TYPES.get(name)
 
     def select(self, node: Select) -> Type:
         name = qualified_name(node) if not node.optional and not node.test else ""
@@ -159,6 +160,8 @@ class _Checker:
             return found or self._complain(node, f"undefined field '{node.field}'")
         if operand.is_variable:
             self._unification.fits(DYN, operand)
+        elif operand.is_struct:
+            self._complain(node, f"unexpected failed resolution of '{operand}'")
         elif not operand.is_dynamic:
             self._complain(node, f"type '{operand}' does not support field selection")
         return DYN

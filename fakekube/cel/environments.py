@@ -20,7 +20,9 @@ from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
-__all__ = ["JSON_PATCH", "NULL", "OBJECT", "Environment", "ExpressionError", "admission", "devices"]
+__all__ = [
+    "JSON_PATCH", "NULL", "OBJECT", "ConstantError", "Environment", "ExpressionError", "admission", "devices",
+]
 
 NULL: Final = Type("null")
 
@@ -85,6 +87,10 @@ class ExpressionError(Exception):
     """What is wrong with an expression, in the words of a field error's detail."""
 
 
+class ConstantError(ExpressionError):
+    """A constant in an expression cannot be computed: the real server calls that an error of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The names that are known to an expression."""
@@ -92,8 +98,8 @@ class Environment:
     variables: Mapping[str, Type]
     makes_patches: bool = False
     """Are there the types of patches?"""
-    bindings: bool = False
-    """Is there `cel.bind`?"""
+    extensions: frozenset[str] = frozenset()
+    """Functions that only some expressions know."""
 
     def with_variable(self, name: str, type_: Type | None) -> Environment:
         """With a further field of `variables`; None: its expression does not compile."""
@@ -110,13 +116,13 @@ class Environment:
         """The type of an expression. Raises ExpressionError."""
         messages = _patch_types if self.makes_patches else lambda name: None
         try:
-            checked = check(source, parse(source, bindings=self.bindings), self.variables, messages)
+            checked = check(source, parse(source, extensions=self.extensions), self.variables, messages)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:
             program(checked)
         except EvaluationError as error:
-            raise ExpressionError(f"program instantiation failed: {error}") from None
+            raise ConstantError(f"program instantiation failed: {error}") from None
         return checked.type
 
 
@@ -140,10 +146,10 @@ def admission(*, params: bool = False, authorizer: bool = True, composed: bool =
         variables["authorizer.requestResource"] = Type("kubernetes.authorization.ResourceCheck")
     if composed:
         variables["variables"] = Type("kubernetes.variables", fields={})
-    return Environment(variables, patches)
+    return Environment(variables, patches, frozenset({"jsonpatch.escapeKey"} if patches else ()))
 
 
 @cache
 def devices() -> Environment:
     """What the selector of a device may name."""
-    return Environment({"device": _object("DRADevice")}, bindings=True)
+    return Environment({"device": _object("DRADevice")}, extensions=frozenset({"cel.bind"}))

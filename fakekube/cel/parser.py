@@ -34,7 +34,9 @@ _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "
 #: operator → (function, how strongly it binds).
 _CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
 #: Functions whose names have a dot.
-_NAMESPACED: Final = frozenset(name for name, member in SIGNATURES if "." in name and not member)
+_NAMESPACED: Final = frozenset(
+    name for name, member in SIGNATURES if "." in name and not member and name != "jsonpatch.escapeKey"
+)
 
 #: What an expression may begin with, without a sign.
 _STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
@@ -58,10 +60,10 @@ _TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
 
-def parse(source: str, *, bindings: bool = False) -> Node:
-    """The tree of an expression. `bindings`: `cel.bind` gives a value a name. Raises CompileError."""
+def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
+    """The tree of an expression. `extensions`: functions that only some expressions know. Raises CompileError."""
     issues: list[Issue] = []
-    parser = _Parser(tokenize(source, issues), issues, bindings)
+    parser = _Parser(tokenize(source, issues), issues, extensions)
     try:
         node = parser.whole()
     except _Stop:
@@ -78,8 +80,8 @@ class _Stop(Exception):
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token], issues: list[Issue], bindings: bool) -> None:
-        self._tokens, self._issues, self._bindings = tokens, issues, bindings
+    def __init__(self, tokens: list[Token], issues: list[Issue], extensions: frozenset[str]) -> None:
+        self._tokens, self._issues, self._extensions = tokens, issues, extensions
         self._at = 0
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
         self._place = "operand"
@@ -243,13 +245,14 @@ class _Parser:
         if opening is None:
             return Select(dot.position, node, name, optional=optional)
         arguments = self._arguments(")")
-        if self._bindings and qualified_name(node) == "cel" and (name, len(arguments)) == ("bind", 3):
+        full_name = f"{qualified_name(node)}.{name}"
+        known = full_name in self._extensions
+        if known and (full_name, len(arguments)) == ("cel.bind", 3):
             return self._loop(opening, BIND, arguments[1], (arguments[0], arguments[2]))
         macro = MACROS.get((name, len(arguments)))
         if macro is not None:
             return self._loop(opening, macro, node, arguments)
-        full_name = f"{qualified_name(node)}.{name}"
-        if full_name in _NAMESPACED:
+        if known or full_name in _NAMESPACED:
             return Call(opening.position, full_name, arguments)
         return Call(opening.position, name, arguments, node)
 

@@ -74,7 +74,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     "timestamp": "timestamp timestamp | int timestamp | string timestamp",
     "duration": "duration duration | int duration | string duration",
     "dyn": "A dyn", "type": "A type(A)", "matches": "string string bool",
-    "strings.quote": "string string", "lists.range": "int list(int)",
+    "jsonpatch.escapeKey": "string string", "strings.quote": "string string", "lists.range": "int list(int)",
     "optional.of": "A optional_type(A)", "optional.none": "optional_type(A)",
     "optional.ofNonZeroValue": "A optional_type(A)", "optional.unwrap": "list(optional_type(A)) list(A)",
     **dict.fromkeys(("sets.contains", "sets.equivalent", "sets.intersects"), "list(A) list(A) bool"),

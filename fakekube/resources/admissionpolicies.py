@@ -28,7 +28,7 @@ from fakekube.resources.admission_rules import (
 )
 from fakekube.resources.checks import conditions, invalid_each, label_name, one_of, required_one_of
 from fakekube.resources.equality import same
-from fakekube.resources.expressions import expression
+from fakekube.resources.expressions import expression, expression_error
 from fakekube.resources.internal import as_internal
 from fakekube.resources.selectors import label_selector
 from fakekube.resources.status import StatusStrategy
@@ -220,7 +220,7 @@ def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Envi
             known = known.with_variable(name, replace(known, makes_patches=False).compiled(source))
         except ExpressionError as error:
             known = known.with_variable(name, None)
-            errors.append(invalid(f"{path}.expression", source, str(error)))
+            errors.append(expression_error(f"{path}.expression", source, error))
     return errors, known
 
 

@@ -15,7 +15,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each, label_name
-from fakekube.resources.expressions import type_name
+from fakekube.resources.expressions import expression_error, type_name
 from fakekube.resources.pods.volumes import csi_driver_name as driver_name
 from fakekube.resources.strategy import Object
 from fakekube.schema.strings import json_text
@@ -177,7 +177,7 @@ def _selector(item: Object, path: str) -> list[FieldError]:
     try:
         found = devices().compiled(source)
     except ExpressionError as error:
-        return [invalid(where, source, str(error))]
+        return [expression_error(where, source, error)]
     told = f"must evaluate to bool or the unknown type, not {type_name(found)}"
     return [] if found in (BOOL, ANY) else [invalid(where, source, told)]
 

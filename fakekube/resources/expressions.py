@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fakekube.cel.environments import Environment, ExpressionError
+from fakekube.cel.environments import ConstantError, Environment, ExpressionError
 from fakekube.cel.types import Type
 from fakekube.errors import FieldError
-from fakekube.errors.field import invalid
+from fakekube.errors.field import internal, invalid
 
-__all__ = ["expression", "type_name"]
+__all__ = ["expression", "expression_error", "type_name"]
 
 _NAMES: Mapping[str, str] = {
     "null": "null_type",
@@ -30,12 +30,16 @@ def expression(
     try:
         found = environment.compiled(source)
     except ExpressionError as error:
-        return [invalid(path, source if shown is None else shown, str(error))]
+        return [expression_error(path, source if shown is None else shown, error)]
     if found in wanted:
         return []
     told = " ".join(map(type_name, wanted))
     told = told if len(wanted) == 1 else f"one of [{told}]"
     return [invalid(path, source if shown is None else shown, f"must evaluate to {told} but got {type_name(found)}")]
+
+
+def expression_error(path: str, shown: str, error: ExpressionError) -> FieldError:
+    return internal(path, str(error)) if isinstance(error, ConstantError) else invalid(path, shown, str(error))
 
 
 def type_name(type_: Type) -> str:
