@@ -1,7 +1,7 @@
 """The states of a definition, as functions from one state to the next.
 
 `next_state` says what the controllers of the real server would write next: names and NamesAccepted, then Established,
-then, for a dying one, what `serving` does about its objects.
+then whether the API is approved where it must be; then, for a dying one, what `serving` does about its objects.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from fakekube.crd.approval import CONDITION, conformance
 from fakekube.crd.authorities import trusts_soundly
 from fakekube.resources.strategy import Object
 
@@ -72,8 +73,20 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
             return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
         return None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
-        return _established(obj, now)
-    return None
+        established = _established(obj, now)
+        if established is not None:
+            return established
+    return _conforming(obj, now)
+
+
+def _conforming(obj: Object, now: str) -> Change | None:
+    """Groups of the community have a condition that tells of their approval."""
+    wanted = conformance(obj)
+    known = condition(obj, CONDITION)
+    if wanted is None or wanted == (known.get("status"), known.get("reason"), known.get("message")):
+        return None
+    status, reason, message = wanted
+    return partial(with_condition, type_=CONDITION, status=status, reason=reason, message=message, now=now)
 
 
 def _established(obj: Object, now: str) -> Change | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from fakekube.crd.authorities import authority_errors
 from fakekube.crd.internal_form import Spec, internal_spec, internal_versions, subschemas
@@ -22,7 +21,7 @@ from fakekube.resources.checks import required_one_of
 from fakekube.resources.webhooks import service_errors, url_errors
 from fakekube.schema.paths import SchemaPathError, place_at
 
-__all__ = ["approval_errors", "preserve_errors", "spec_errors", "status_errors", "stored_version_errors"]
+__all__ = ["preserve_errors", "spec_errors", "status_errors", "stored_version_errors"]
 
 Part = Mapping[str, Any]
 
@@ -349,45 +348,6 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
                 f"spec.versions until a storage migration ensures no data remains persisted in {name} "
                 f"and removes {name} from status.storedVersions"
             ))
-
-
-APPROVAL = "api-approved.kubernetes.io"
-_PROPOSAL = "https://github.com/kubernetes/enhancements/pull/1111"
-_PROTECTED = ("k8s.io", "kubernetes.io")
-
-
-def approval_errors(obj: Part, old: Part | None) -> Iterator[FieldError]:
-    """Groups of the community want an annotation that says who approved the API; once wrong it may stay wrong."""
-    group = (obj.get("spec") or {}).get("group", "")
-    if not any(group == domain or group.endswith(f".{domain}") for domain in _PROTECTED):
-        return
-    value, path = _approval(obj), f"metadata.annotations[{APPROVAL}]"
-    state = _approval_state(value)
-    if old is not None and _approval_state(_approval(old)) == state:
-        return
-    wanted = f'protected groups must have approval annotation "{APPROVAL}"'
-    if state == "missing":
-        yield required(path, f"{wanted}, see {_PROPOSAL}")
-    elif state == "invalid":
-        text = f'{wanted} with either a URL or a reason starting with "unapproved", see {_PROPOSAL}'
-        yield invalid(path, value, text)
-
-
-def _approval(obj: Part) -> str:
-    return str((obj["metadata"].get("annotations") or {}).get(APPROVAL, ""))
-
-
-def _approval_state(value: str) -> str:
-    if not value:
-        return "missing"
-    if value.startswith("unapproved"):
-        return "bypassed"
-    try:
-        url = urlsplit(value)
-    except ValueError:
-        return "invalid"
-    plain = value.isprintable() and " " not in url.netloc
-    return "approved" if plain and url.scheme and url.netloc else "invalid"
 
 
 def preserve_errors(spec: Spec) -> Iterator[FieldError]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fakekube.crd.approval import approval_errors
 from fakekube.crd.authorities import trusts_soundly
 from fakekube.crd.conditions import FINALIZER, is_true, with_condition
 from fakekube.crd.definition_validation import (
-    approval_errors,
     preserve_errors,
     spec_errors,
     status_errors,

@@ -82,7 +82,8 @@ class Definitions:
         return known[0] if known else None
 
     def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
-        from fakekube.crd.resource import resources_of  # brings CEL along, which a cluster without definitions can do without
+        # With the first definition: it brings CEL along, which takes a while, and most clusters do without.
+        from fakekube.crd.resource import resources_of
 
         name = obj["metadata"]["name"]
         self._serve(name, obj, resources_of(obj, self._call) if conditions.is_served(obj) else [])

@@ -63,6 +63,8 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
         },
         "x-kubernetes-group-version-kind": _gvk(resource, resource.list_kind),
     }
+    if "x-kubernetes-selectable-fields" in obj:
+        listing["x-kubernetes-selectable-fields"] = obj["x-kubernetes-selectable-fields"]
     return {schema_name(name): obj, schema_name(listed): listing}
 
 

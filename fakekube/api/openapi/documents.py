@@ -29,6 +29,11 @@ Lookup = Callable[[Resource], Definition | None]
 
 _INDEX_ROOT: Final = "/openapi/v3/"
 
+#: Groups that the documents of custom resources do not name: other servers of the same process have them.
+_UNKNOWN_TO_CUSTOM: Final = frozenset({
+    "admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io",
+})
+
 
 @dataclass(slots=True, frozen=True)
 class Encoded:
@@ -123,7 +128,9 @@ class _Custom:
         for resource, definition in customs:
             paths |= sources.custom_paths(resource, custom.type_name(resource))
             schemas |= custom.schemas(resource, definition)
-        return _encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas))
+        known = v2.everywhere_in(data.minor(self._version).group_versions)
+        everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
+        return _encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
 
     @cached_property
     def v2(self) -> Encoded:

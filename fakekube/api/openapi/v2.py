@@ -22,7 +22,7 @@ from fakekube.api.openapi.v3 import METHODS
 from fakekube.data.shapes import schema_name
 from fakekube.resources.registry import GVK
 
-__all__ = ["custom_schema", "document", "schema"]
+__all__ = ["custom_schema", "document", "everywhere_in", "schema"]
 
 Json = dict[str, Any]
 
@@ -66,7 +66,7 @@ def document(
         set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
     )
     wanted.difference_update(custom, (reference.rpartition("/")[2] for reference in _parameter_names(shared)))
-    everywhere = _everywhere(group_versions)
+    everywhere = everywhere_in(group_versions)
     schemas: dict[str, Json] = dict(custom)
     for name in definitions.closure(wanted):
         schemas[name] = schema(definitions.schema(name))
@@ -88,7 +88,8 @@ def _parameter_names(shared: Mapping[str, Json]) -> Iterable[str]:
     return (f"{_PARAMETERS}{name}" for name in shared)
 
 
-def _everywhere(group_versions: Iterable[str]) -> list[tuple[str, str]]:
+def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
+    """The groups and versions that the kinds of every group are named for."""
     return sorted((group, version) for group, _, version in (name.rpartition("/") for name in group_versions))
 
 

@@ -51,6 +51,7 @@ def document(
     group: str = "",
     version: str = "",
     custom: Mapping[str, Json] | None = None,
+    everywhere: Sequence[tuple[str, str]] = (),
 ) -> Json:
     """A document with these paths and every schema that they need.
 
@@ -61,6 +62,7 @@ def document(
         group: whose document it is.
         version: of the group; "" for documents that are not a group version's.
         custom: the schemas of custom resources by name (they have no security schemes).
+        everywhere: the group versions that the kinds of every group are named for beside them.
     """
     own = custom or {}
     shown = {path: _path(operations, definitions) for path, operations in sorted(paths.items())}
@@ -71,17 +73,17 @@ def document(
     schemas = {name: own[name] if name in own else definitions.schema(name) for name in sorted({*needed, *own})}
     for kind in _EVERYWHERE:
         name = _META + kind
-        if name in schemas and not own:
-            schemas[name] = {**schemas[name], _GVK: _everywhere(kind, group, version)}
+        if name in schemas:
+            schemas[name] = {**schemas[name], _GVK: _everywhere(kind, everywhere or (("", "v1"), (group, version)))}
     components: Json = {"schemas": schemas} if schemas else {}
     if custom is None:
         components["securitySchemes"] = _SECURITY
     return {"openapi": "3.0.0", "info": info, "paths": shown, "components": components}
 
 
-def _everywhere(kind: str, group: str, version: str) -> list[Json]:
-    versions = dict.fromkeys([("", "v1"), (group, version)] if version else [("", "v1")])
-    return [{"group": group, "kind": kind, "version": version} for group, version in versions]
+def _everywhere(kind: str, versions: Sequence[tuple[str, str]]) -> list[Json]:
+    named = dict.fromkeys((group, version) for group, version in versions if version)
+    return [{"group": group, "kind": kind, "version": version} for group, version in named]
 
 
 def gvk_extension(gvk: GVK) -> Json:

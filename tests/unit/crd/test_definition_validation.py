@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.crd import definition_validation
-from fakekube.crd.definition_validation import approval_errors, preserve_errors, spec_errors, stored_version_errors
+from fakekube.crd.approval import ANNOTATION, approval_errors
+from fakekube.crd.definition_validation import preserve_errors, spec_errors, stored_version_errors
 
 ANY = {"type": "object"}
 LABEL = (
@@ -230,7 +230,7 @@ def test_stored_versions(stored: list[str], expected: list[str]) -> None:
 
 
 def definition(group: str, approval: str | None) -> dict[str, Any]:
-    annotations = {} if approval is None else {definition_validation.APPROVAL: approval}
+    annotations = {} if approval is None else {ANNOTATION: approval}
     return {"metadata": {"name": "x", "annotations": annotations}, "spec": {"group": group}}
 
 
