@@ -27,6 +27,7 @@ from fakekube.cel.syntax import (
     Select,
     qualified_name,
 )
+from fakekube.schema.strings import readable
 
 __all__ = ["parse"]
 
@@ -62,6 +63,7 @@ _TOO_LARGE = 1 << 63
 
 def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
     """The tree of an expression. `extensions`: functions that only some expressions know. Raises CompileError."""
+    source = readable(source)
     issues: list[Issue] = []
     parser = _Parser(tokenize(source, issues), issues, extensions)
     try:

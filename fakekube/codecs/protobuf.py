@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.codecs.errors import ContentError, DecodeError
-from fakekube.codecs.json import utf8
 from fakekube.codecs.protobuf_decoder import Member, Table, read_struct, scan
 from fakekube.codecs.protobuf_encoder import content_of
 from fakekube.codecs.protobuf_fields import varint
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
+from fakekube.schema.strings import text_of
 
 __all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
 
@@ -92,7 +92,7 @@ def event(event_type: str, document: bytes) -> bytes:
 
 
 def _text(name: str) -> Member:
-    return Member(2, name, lambda into, content: into.__setitem__(name, utf8(content)))
+    return Member(2, name, lambda into, content: into.__setitem__(name, text_of(content)))
 
 
 _TYPE_META: Final = Table({1: _text("APIVersion"), 2: _text("Kind")})
@@ -130,7 +130,10 @@ def loads(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
         raise DecodeError("empty body")
     unknown: dict[str, Any] = {}
     scan(body[len(MAGIC) :], _UNKNOWN, unknown, "Unknown")
-    head = {"apiVersion": unknown.get("APIVersion") or api_version, "kind": unknown.get("Kind") or kind}
+    said = unknown.get("APIVersion", "")
+    if said.count("/") > 1:  # no group and version: nobody complains
+        said = ""
+    head = {"apiVersion": said or api_version, "kind": unknown.get("Kind") or kind}
     group, _, version = head["apiVersion"].rpartition("/")
     type_ = kind_type(group, version, head["kind"])
     if type_ is None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.codecs.protobuf_fields import Layout, is_wrapped, layout
+from fakekube.codecs.protobuf_names import go_name
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.strings import text_of
 
@@ -31,6 +32,11 @@ Read = Callable[[Any], Any]
 
 def _end() -> DecodeError:
     return DecodeError("unexpected EOF")
+
+
+def _negative_length() -> DecodeError:
+    """A length beyond int64, or one that leads beyond it."""
+    return DecodeError("proto: negative length found during unmarshaling")
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -57,11 +63,12 @@ def _signed(number: int) -> int:
 def _delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Where a length-delimited content begins and ends."""
     length, at = _varint(data, at, end)
-    if length >> 63:
-        raise DecodeError("proto: negative length found during unmarshaling")
-    if at + length > end:
+    after = at + length
+    if after >> 63:
+        raise _negative_length()
+    if after > end:
         raise _end()
-    return at, at + length
+    return at, after
 
 
 @dataclass(slots=True)
@@ -74,6 +81,10 @@ class Member:
     """Gets the object, and the content: bytes, or the number of a varint."""
 
 
+#: The wire type of entries of maps, as a `Member` has it: the low bits are those on the wire. The reader of an
+#: entry gets the message around it too, since nobody looks whether key and value end within the entry.
+_ENTRY: Final = 8 | 2
+
 Fields = dict[int, Member]
 
 
@@ -84,7 +95,7 @@ class Table:
 
     def __init__(self, fields: Fields) -> None:
         self.by_number = fields
-        self.by_tag = {number << 3 | one.wire: (one.wire, one.store) for number, one in fields.items()}
+        self.by_tag = {number << 3 | one.wire & 7: (one.wire, one.store) for number, one in fields.items()}
 
 
 def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
@@ -124,6 +135,9 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
         elif wire == 0:
             value, at = _varint(data, at, end)
             store(into, value)
+        elif wire == _ENTRY:
+            begin, at = _delimited(data, at, end)
+            store(into, (data, begin, at))
         else:
             at += 8
             if at > end:
@@ -134,11 +148,11 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
 def _pass_over(data: bytes, at: int, end: int, fields: Fields, message: str) -> int:
     """Pass a field that is not known; one that is known must have another wire type."""
     key, _ = _varint(data, at, end)
-    number, wire = key >> 3 & 0x1FFFFFFF, key & 7
+    number, wire = _signed32(key >> 3), key & 7
     if wire == 4:
         raise DecodeError(f"proto: {message}: wiretype end group for non-group")
-    if not number:
-        raise DecodeError(f"proto: {message}: illegal tag {number} (wire type {wire})")
+    if number <= 0:
+        raise DecodeError(f"proto: {message}: illegal tag {number} (wire type {key})")
     if number in fields:
         raise DecodeError(f"proto: wrong wireType = {wire} for field {fields[number].go_name}")
     return _skip(data, at, end)
@@ -156,9 +170,9 @@ def _skip(data: bytes, at: int, end: int) -> int:
             at += 8
         elif wire == 2:
             length, at = _varint(data, at, end)
-            if length >> 63:
-                raise DecodeError("proto: negative length found during unmarshaling")
             at += length
+            if at >> 63:
+                raise _negative_length()
         elif wire == 3:
             depth += 1
         elif wire == 4:
@@ -189,37 +203,40 @@ def read_struct(type_: Type, data: bytes, into: dict[str, Any] | None = None) ->
     """
     table = _tables.get(type_)
     if table is None:
-        table = _tables[type_] = _table(layout(type_))
+        table = _tables[type_] = _table(layout(type_), _struct_name(type_))
     result: dict[str, Any] = {} if into is None else into
-    scan(data, table, result, type_.name.rpartition(".")[2])
+    scan(data, table, result, _struct_name(type_))
     return result
 
 
-def _table(members: Layout) -> Table:
-    fields = {number: _member(field) for number, field in members.fields.items()}
+def _struct_name(type_: Type) -> str:
+    return type_.name.rpartition(".")[2]
+
+
+def _table(members: Layout, struct: str) -> Table:
+    fields = {number: _member(field, go_name(field.name, struct)) for number, field in members.fields.items()}
     for number, inner in members.inlined.items():
-        fields[number] = _inlined(_table(inner))
+        fields[number] = _inlined(inner.name, _table(inner, inner.name))
     return Table(fields)
 
 
-def _inlined(table: Table) -> Member:
-    return Member(2, "", lambda into, data: scan(data, table, into, ""))
+def _inlined(struct: str, table: Table) -> Member:
+    return Member(2, struct, lambda into, data: scan(data, table, into, struct))
 
 
-def _member(field: Field) -> Member:
+def _member(field: Field, known_as: str) -> Member:
     type_ = field.type
-    go_name = _go_name(field.name)
     if type_.shape is Shape.LIST and not is_wrapped(type_):
         assert type_.items is not None
         wire, read = _value(type_.items)
-        return Member(wire, go_name, _appended(field.name, read))
+        return Member(wire, known_as, _appended(field.name, read))
     if type_.shape is Shape.MAP:
         assert type_.items is not None
-        return Member(2, go_name, _entered(field.name, go_name, type_.items))
+        return Member(_ENTRY, known_as, _entered(field.name, type_.items))
     if type_.shape is Shape.STRUCT:
-        return Member(2, go_name, _merged(field.name, type_))
+        return Member(2, known_as, _merged(field.name, type_))
     wire, read = _value(type_)
-    return Member(wire, go_name, _set_text(field) if type_.shape is Shape.STRING else _set(field, read))
+    return Member(wire, known_as, _set_text(field) if type_.shape is Shape.STRING else _set(field, read))
 
 
 def _set_text(field: Field) -> Callable[[dict[str, Any], Any], None]:
@@ -268,28 +285,31 @@ def _appended(name: str, read: Read) -> Callable[[dict[str, Any], Any], None]:
     return store
 
 
-def _entered(name: str, go_name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
+def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
     wire, read = _value(items)
     zero = _zero_of(items)
 
-    def store(into: dict[str, Any], content: bytes) -> None:
+    def store(into: dict[str, Any], content: tuple[bytes, int, int]) -> None:
         key, value = "", None
-        at, end = 0, len(content)
+        data, at, end = content
+        limit = len(data)
         while at < end:
             start = at
-            tag, at = _varint(content, at, end)
-            number = tag >> 3 & 0x1FFFFFFF
+            tag, at = _varint(data, at, limit)
+            number = _signed32(tag >> 3)
             if number == 1:
-                begin, at = _delimited(content, at, end)
-                key = text_of(content[begin:at])
+                begin, at = _delimited(data, at, limit)
+                key = text_of(data[begin:at])
             elif number == 2 and wire == 2:
-                begin, at = _delimited(content, at, end)
-                value = read(content[begin:at])
+                begin, at = _delimited(data, at, limit)
+                value = read(data[begin:at])
             elif number == 2:
-                varint, at = _varint(content, at, end)
+                varint, at = _varint(data, at, limit)
                 value = read(varint)
             else:
-                at = _skip(content, start, end)
+                at = _skip(data, start, limit)
+                if at > end:
+                    raise _end()
         members = into.get(name)
         if members is None:
             members = into[name] = {}
@@ -394,6 +414,15 @@ def _raw(data: bytes) -> Any:
     return None if not raw else json.loads(raw, merge=False)[0]
 
 
+def _fields_v1(data: bytes) -> Any:
+    """Nobody reads broken ones, and nobody complains of them."""
+    raw = _raw_parts(data).get("Raw")
+    try:
+        return None if not raw else json.loads(raw, merge=False)[0]
+    except DecodeError:
+        return None
+
+
 def _wrapped(data: bytes) -> list[str]:
     found: dict[str, Any] = {}
     scan(data, _WRAPPED, found, "ExtraValue")
@@ -410,7 +439,7 @@ def _union(type_: Type, data: bytes) -> Any:
     if table is None:
         table = _tables[type_] = _union_table(type_)
     found: dict[str, Any] = {}
-    scan(data, table, found, type_.name.rpartition(".")[2])
+    scan(data, table, found, _struct_name(type_))
     other = found.get("other")
     return found.get("schema", bool(other)) if not isinstance(other, list) else other
 
@@ -436,16 +465,6 @@ _READERS: Final[dict[Shape, tuple[int, Read]]] = {
     Shape.QUANTITY: (2, _quantity),
     Shape.INT_OR_STRING: (2, _int_or_string),
     Shape.RAW: (2, _raw),
-    Shape.FIELDS_V1: (2, _raw),
+    Shape.FIELDS_V1: (2, _fields_v1),
     Shape.ANY: (2, _raw),
 }
-
-_INITIALISMS: Final = {
-    "metadata": "ObjectMeta", "uid": "UID", "apiVersion": "APIVersion", "apiGroup": "APIGroup", "tty": "TTY",
-    "ip": "IP", "apiGroups": "APIGroups", "apiVersions": "APIVersions",
-}  # fmt: skip
-
-
-def _go_name(name: str) -> str:
-    """The Go name of a field, as far as it follows from its JSON name."""
-    return _INITIALISMS.get(name) or name[:1].upper() + name[1:]

@@ -32,6 +32,8 @@ class Layout:
 
     fields: dict[int, Field] = field(default_factory=dict)
     inlined: dict[int, Layout] = field(default_factory=dict)
+    name: str = ""
+    """The Go name of an inlined struct."""
 
     @property
     def numbers(self) -> list[int]:
@@ -44,8 +46,8 @@ def layout(type_: Type) -> Layout:
     whole = Layout()
     for member in _members(type_.fields.values()):
         place = whole
-        for number in member.inlined:
-            place = place.inlined.setdefault(number, Layout())
+        for number, name in zip(member.inlined, member.embedded[-len(member.inlined) :], strict=False):
+            place = place.inlined.setdefault(number, Layout(name=name))
         place.fields[member.number] = member
     return whole
 

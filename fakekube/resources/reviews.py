@@ -193,11 +193,14 @@ def _readable_label(requirement: Mapping[str, Any]) -> bool:
 
 
 def review_token(context: WriteContext, name: str, review: Object) -> Object:
-    """TokenReview: whose token is this? Raises StatusError 400."""
+    """TokenReview: whose token is this? What the asker says of it stays where there is no answer. Raises StatusError 400.
+    """
     spec = review.get("spec") or {}
     if not spec.get("token"):
         raise status.bad_request("token is required for TokenReview in authentication")
-    return {**review, "status": context.services.authenticate(spec["token"], spec.get("audiences") or ())}
+    answer = context.services.authenticate(spec["token"], spec.get("audiences") or ())
+    said = {name: value for name, value in (review.get("status") or {}).items() if name != "authenticated"}
+    return {**review, "status": {"user": {}, **said, **{name: value for name, value in answer.items() if value}}}
 
 
 def review_self(context: WriteContext, name: str, review: Object) -> Object:

@@ -21,10 +21,12 @@ from fakekube.codecs.errors import ContentError
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.crd import objects as custom_objects
 from fakekube.errors import StatusError, status
+from fakekube.errors.field import go_quote
 from fakekube.resources.registry import GVK
 from fakekube.resources.strategy import Object
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
+from fakekube.schema.strings import text_of
 from fakekube.verbs.scope import Scope
 
 __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_name"]
@@ -77,7 +79,7 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
 def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
     wants_strict = field_validation != "Ignore"
     if scope.is_custom:
-        kind, obj, strict = _custom(scope, parsed, body)
+        kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
     else:
         kind = _kind_of(parsed.value, scope.kind, body)
         kind = _SAME_AS.get(kind, kind)
@@ -97,7 +99,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
     if scope.is_custom:
-        _, obj, strict = _custom(scope, Parsed(value), json.dumps(value))
+        _, obj, strict = _custom(scope, Parsed(value), json.dumps(value), wants_strict=True)
         return obj, strict if wants_strict else []
     if isinstance(value, dict) and not value.get("apiVersion"):  # nothing is known of its fields
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
@@ -226,12 +228,15 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     return obj, findings
 
 
-def _custom(scope: Scope, parsed: Parsed, body: bytes) -> tuple[GVK, Object, list[str]]:
+def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
     """A custom resource: read by its schema; it must say what it is. Raises Problem."""
     value = parsed.value
     kind = _kind_of(value, GVK("", "", ""), body)
     if not kind.kind:
-        raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
+        if wants_strict:
+            raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
+        read = body if parsed.source is not None else json.dumps(value)
+        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
     try:
         value = json.untyped(value)
         known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
@@ -257,13 +262,14 @@ def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
 
 
 def _unregistered(kind: GVK) -> str:
-    return f'no kind "{kind.kind}" is registered for version "{kind.api_version}" in scheme "{_SCHEME}"'
+    what, version = go_quote(kind.kind), go_quote(kind.api_version)
+    return f'no kind {what} is registered for version {version} in scheme "{_SCHEME}"'
 
 
 def _explained(problem: Problem, expected: GVK, body: bytes) -> str:
     if problem.kind is not None:
         kind = problem.kind
-        return f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {problem.message}'
+        return f'{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}'
     return f"the object provided is unrecognized (must be of type {expected.kind}): {problem.message} ({_summary(body)})"
 
 
@@ -275,7 +281,7 @@ def _summary(body: bytes) -> str:
 
 
 def _shown(body: bytes) -> str:
-    return body.decode("utf-8", "replace")
+    return text_of(body)
 
 
 def go_name(value: Any) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fakekube.codecs import protobuf
 from fakekube.codecs.errors import ContentError, DecodeError, EncodeError
 from fakekube.codecs.protobuf_fields import varint
+from fakekube.codecs.protobuf_names import go_name
 from fakekube.schema import decode
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
@@ -318,3 +319,60 @@ def test_variable_length(number: int) -> None:
     encoded = varint(number)
     assert len(encoded) <= 10
     assert sum((byte & 0x7F) << 7 * at for at, byte in enumerate(encoded)) == number % 2**64
+
+
+# ---------------------------------------------------------------- as the generated code reads it
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x0a" + b"\xff" * 8 + b"\x7f", "proto: negative length found during unmarshaling"),
+        (b"\xfa\x01" + b"\xff" * 8 + b"\x7f", "proto: negative length found during unmarshaling"),
+        (b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "proto: ConfigMap: illegal tag 0 (wire type 9223372036854775808)"),
+        (b"\x80\x80\x80\x80\x40", "proto: ConfigMap: illegal tag -2147483648 (wire type 17179869184)"),
+        (b"\x80\x80\x80\x80\x10\x05\x08\x05", "proto: wrong wireType = 0 for field ObjectMeta"),
+    ],
+)
+def test_odd_numbers(content: bytes, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        protobuf.decode(builtin("", "v1", "ConfigMap"), content)
+    assert str(caught.value) == message
+
+
+def test_an_entry_of_a_map_may_reach_beyond_itself() -> None:
+    entry = b"\x12\x06\x0a\x01k\x12\x03v"  # the value is two bytes longer than the entry
+    obj = protobuf.decode(builtin("", "v1", "ConfigMap"), entry + b"\x1a\x07\x0a\x01b\x12\x02\0\1")
+    assert obj == {"data": {"k": "v\x1a\x07"}, "binaryData": {"b": "AAE="}}
+    with pytest.raises(DecodeError):
+        protobuf.decode(builtin("", "v1", "ConfigMap"), entry)
+
+
+def test_fields_are_told_by_their_go_names() -> None:
+    rule = field(2, field(3, b"\x10\1"))  # IngressSpec.rules[].IngressRuleValue as a number
+    with pytest.raises(DecodeError) as caught:
+        protobuf.decode(builtin("networking.k8s.io", "v1", "Ingress"), rule)
+    assert str(caught.value) == "proto: wrong wireType = 0 for field IngressRuleValue"
+
+
+@pytest.mark.parametrize(
+    ("name", "struct", "go"),
+    [
+        ("podIP", "PodStatus", "PodIP"), ("dnsPolicy", "PodSpec", "DNSPolicy"), ("hostIPs", "PodStatus", "HostIPs"), ("tls", "IngressSpec", "TLS"),
+        ("metadata", "Pod", "ObjectMeta"), ("x-kubernetes-list-map-keys", "JSONSchemaProps", "XListMapKeys"), ("pool", "RBDVolumeSource", "RBDPool"),
+        ("pool", "ResourceSliceSpec", "Pool"), ("serviceAccount", "PodSpec", "DeprecatedServiceAccount"), ("clusterIPs", "ServiceSpec", "ClusterIPs"),
+    ],
+)
+def test_go_names(name: str, struct: str, go: str) -> None:
+    assert go_name(name, struct) == go
+
+
+def test_a_version_that_is_none_is_the_expected_one() -> None:
+    body = protobuf.document("a/b/v1", "ConfigMap", field(2, b""))
+    assert protobuf.loads(body, "v1", "Pod") == {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def test_broken_fields_of_managers_are_passed_over() -> None:
+    entry = field(17, field(1, b"m") + field(7, field(1, b"{")))
+    obj = protobuf.decode(builtin("", "v1", "ConfigMap"), field(1, entry))
+    assert obj["metadata"]["managedFields"] == [{"manager": "m"}]
