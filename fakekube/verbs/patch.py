@@ -25,6 +25,7 @@ def handle(scope: Scope) -> Response:
     """Answer a PATCH. Raises StatusError."""
     types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=scope.offer.cbor)
     content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
+    scope.require_name()
     representation = answers.negotiate(scope)
     body = scope.request.read_body()
     chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))

@@ -67,7 +67,7 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
             wanted = parse_resource_version(resource_version)
         except ValueError as problem:
             raise _unreadable_revision(scope, str(problem)) from None
-        wait_for_revision(scope, wanted)
+        wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
     if scope.resource.computed is not None:
         return _computed(scope, scope.resource.computed())
     record = scope.bucket.get(scope.key)
@@ -90,15 +90,15 @@ def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
     raise status.not_found(scope.resource.group, scope.resource.singular, scope.name)
 
 
-def wait_for_revision(scope: Scope, wanted: int) -> None:
+def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
     """Let the store reach a revision: a moment of real time, since a held clock must not hang a client.
 
-    Raises StatusError 504 when it has not after the wait of the watch cache (at once where there is no cache).
+    Raises StatusError 504 when it has not after the wait of the watch cache (at once where no cache is asked).
     """
     store = scope.backend.store
     if wanted <= store.revision:
         return
-    if not scope.resource.strategy.cached:
+    if not cached:
         raise status.too_large_resource_version(wanted, store.revision, retry_after=0)
     if not store.wait(wanted, scope.backend.settings.too_large_resource_version_wait):
         raise status.too_large_resource_version(wanted, store.revision)
@@ -126,9 +126,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
             raise status.expired_token(TOO_OLD_TOKEN, again) from None
         raise status.expired(TOO_OLD_LIST) from None
     except FutureRevision as future:
-        retry_after = 1 if scope.resource.strategy.cached else 0
         assert view.revision is not None
-        raise status.too_large_resource_version(view.revision, future.current, retry_after) from None
+        raise status.too_large_resource_version(view.revision, future.current, retry_after=0) from None
 
 
 def _view(scope: Scope, options: ListOptions) -> View:
@@ -144,6 +143,8 @@ def _view(scope: Scope, options: ListOptions) -> View:
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
         revision = None if place.revision < 0 else place.revision
+        if revision is not None and cached:
+            wait_for_revision(scope, revision, cached=True)
         return View(revision, scope.prefix + place.start, limit)
     try:
         wanted = parse_resource_version(options.resource_version)
@@ -151,8 +152,11 @@ def _view(scope: Scope, options: ListOptions) -> View:
         raise status.bad_request(f"invalid resource version: {problem}") from None
     exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)
     if exact:
+        if cached and not single:
+            wait_for_revision(scope, wanted, cached=True)
         return View(wanted, scope.prefix, limit)
-    wait_for_revision(scope, wanted)
+    asks_storage = single and options.limit > 0 and options.match != NOT_OLDER_THAN
+    wait_for_revision(scope, wanted, cached=cached and not asks_storage)
     return View(None, scope.prefix, limit)
 
 

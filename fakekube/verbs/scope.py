@@ -80,6 +80,11 @@ class Scope:
         """Are the bodies of this endpoint custom resources, which have a schema of their own?"""
         return self.resource.custom and self.kind == self.resource.gvk
 
+    def require_name(self) -> None:
+        """Raises StatusError 400 for a path that names no object (those of custom resources may end with a slash)."""
+        if not self.name:
+            raise status.bad_request("name must be provided")
+
     @property
     def key(self) -> str:
         """Of the object that the path names. Raises StatusError 400 for a path that names none."""

@@ -27,6 +27,7 @@ __all__ = ["handle"]
 
 def handle(scope: Scope) -> Response:
     """Answer a PUT. Raises StatusError."""
+    scope.require_name()
     representation = answers.negotiate(scope)
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)

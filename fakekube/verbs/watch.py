@@ -244,7 +244,7 @@ def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> Wat
 
 def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOptions, wanted: int) -> None:
     try:
-        wait_for_revision(scope, wanted)
+        wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
     except status.StatusError as error:
         stream.fail(error)
         return
