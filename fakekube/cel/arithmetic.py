@@ -10,10 +10,13 @@ from collections.abc import Callable, Container
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.texts import shown
 from fakekube.cel.values import (
     ABSENT,
     NANOSECONDS,
     ORDERED,
+    QUALIFIERS,
+    RECEIVERS,
     Duration,
     Mapping,
     Optional,
@@ -21,8 +24,8 @@ from fakekube.cel.values import (
     UInt,
     compared,
     equal,
+    go_name_of,
     kind_of,
-    shown,
     type_of,
 )
 
@@ -129,14 +132,10 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
 }
 
 
-#: Whose first operand may be of any type, as far as the real interpreter can tell at once.
-_RECEIVERS: Final = frozenset({str, Timestamp, Duration})
-
-
 def _misfit(name: str, kinds: Container[type], one: Any) -> EvaluationError:
     """Operands for which an operator is not made; `kinds` are those of first operands for which it is."""
     kind = kind_of(one)
-    return no_such_overload("" if kind in kinds or kind in _RECEIVERS else name)
+    return no_such_overload("" if kind in kinds or kind in RECEIVERS else name)
 
 
 def _arithmetic(name: str) -> Binary:
@@ -181,11 +180,17 @@ def index(container: Any, key: Any) -> Any:
     if kind is Mapping:
         found = container.find(key)
         if found is ABSENT:
-            raise EvaluationError(f"no such key: {shown(key)}")
+            raise _no_key(key)
         return found
     if kind is Optional:
         return optional_index(container, key)
-    raise EvaluationError(f"no such key: {shown(key)}")
+    raise _no_key(key)
+
+
+def _no_key(key: Any) -> EvaluationError:
+    if kind_of(key) not in QUALIFIERS:
+        return EvaluationError(f"invalid qualifier type: {go_name_of(key)}")
+    return EvaluationError(f"no such key: {shown(key)}")
 
 
 def optional_index(container: Any, key: Any) -> Optional:
@@ -206,6 +211,8 @@ def _position(key: Any) -> int:
         return int(key)
     if key.__class__ is float:
         raise EvaluationError(f"unsupported index value {shown(key)} in list")
+    if kind_of(key) not in QUALIFIERS:
+        raise EvaluationError(f"invalid qualifier type: {go_name_of(key)}")
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
 
 

@@ -1,7 +1,9 @@
 """Selections and indices: how the parts of values are reached.
 
 A chain of them is an *attribute* of what it begins with. It costs one unit for the beginning and one for every step.
-Once a step has been optional, all later ones are, and only those that find something cost anything.
+Once a step has been optional, all later ones are, and only those that find something cost anything. An optional value
+that a chain begins with (also one without steps) loses what is known of the type of its content: the real interpreter
+goes on with the plain value in it.
 
 Specified by: cel-go/interpreter/attributes.go, interpretable.go (evalTestOnly, evalWatch…).
 """
@@ -15,7 +17,7 @@ from typing import Any
 from fakekube.cel.arithmetic import index, optional_index
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.frames import Evaluator, Frame
-from fakekube.cel.values import ABSENT, Mapping, Optional
+from fakekube.cel.values import ABSENT, Mapping, Opaque, Optional
 
 __all__ = ["Attribute", "Step", "constant_step", "field_step", "key_step"]
 
@@ -51,23 +53,22 @@ class Attribute:
 
         def look(frame: Frame) -> Any:
             value = base(frame)
+            if value.__class__ is Optional:
+                value = _opened(value)
             frame.cost += fixed
             for name in names:
                 value = _field(frame, value, name)
             return value
 
-        if not names and not steps:
-            return base if unit == 0 else _priced(base, unit)
-        if not steps:
-            return look
-
         def walk(frame: Frame) -> Any:
             value = look(frame)
             for step in steps:
+                if value.__class__ is Optional and not value.present:
+                    return value
                 value = step(frame, value)
             return value
 
-        return walk
+        return walk if steps else look
 
     def presence(self, name: str) -> Evaluator:
         """`has(attribute.name)`."""
@@ -81,12 +82,14 @@ class Attribute:
         return test
 
 
-def _priced(base: Evaluator, unit: int) -> Evaluator:
-    def look(frame: Frame) -> Any:
-        frame.cost += unit
-        return base(frame)
-
-    return look
+def _opened(value: Optional) -> Optional:
+    """With its content as plain as it comes. Raises EvaluationError if it does not come so."""
+    content = value.content
+    if content.__class__ is Optional:
+        return Optional(content.content if content.present else None)
+    if isinstance(content, Opaque) and content.go_type:
+        raise EvaluationError(f"unsupported conversion to ref.Val: ({content.go_type}){content}")
+    return Optional(content.untyped()) if hasattr(content, "untyped") else value
 
 
 def _field(frame: Frame, value: Any, name: str) -> Any:

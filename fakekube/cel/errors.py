@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CompileError", "CostLimitExceeded", "EvaluationError", "Issue", "no_such_overload"]
+__all__ = [
+    "CompileError", "CostLimitExceeded", "EvaluationError", "InterpreterError", "Issue", "no_list", "no_such_overload",
+]
 
 
 class EvaluationError(Exception):
@@ -18,6 +20,16 @@ class CostLimitExceeded(Exception):
     def __init__(self, cost: int) -> None:
         self.cost = cost
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class InterpreterError(Exception):
+    """The real interpreter breaks here, and says so instead of a result; nothing absorbs that."""
+
+
+def no_list(go_name: str, lacks: str = "Add") -> InterpreterError:
+    """Where it takes for granted that it has a list."""
+    said = f"{go_name} is not traits.Lister: missing method {lacks}"
+    return InterpreterError(f"internal error: interface conversion: {said}")
 
 
 def no_such_overload(operator: str = "") -> EvaluationError:

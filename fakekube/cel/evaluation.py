@@ -21,13 +21,14 @@ from fakekube.cel.attributes import Attribute, constant_step, field_step, key_st
 from fakekube.cel.checker import Checked
 from fakekube.cel.cost.actual import Rule, equality_cost, rule_of
 from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM
-from fakekube.cel.errors import EvaluationError, no_such_overload
-from fakekube.cel.folds import FOLDS, Body, truth
+from fakekube.cel.errors import EvaluationError, InterpreterError, no_list, no_such_overload
+from fakekube.cel.folds import FOLDS, SORT, Body, truth
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
 from fakekube.cel.libraries.regex import compiled
 from fakekube.cel.syntax import (
     Call,
+    Comprehension,
     Identifier,
     ListLiteral,
     Literal,
@@ -38,7 +39,22 @@ from fakekube.cel.syntax import (
     Select,
     qualified_name,
 )
-from fakekube.cel.values import ABSENT, TYPE_NAMES, CelType, Map, Optional, go_name_of, key_of, kind_of, shown, type_of
+from fakekube.cel.texts import shown
+from fakekube.cel.values import (
+    ABSENT,
+    QUALIFIERS,
+    TYPE_NAMES,
+    CelType,
+    Duration,
+    Map,
+    Optional,
+    Timestamp,
+    UInt,
+    go_name_of,
+    key_of,
+    kind_of,
+    type_of,
+)
 
 __all__ = ["Program", "program"]
 
@@ -61,8 +77,8 @@ class Program:
         value: Any
         try:
             value = self._run(frame)
-        except EvaluationError as error:
-            value = error
+        except (EvaluationError, InterpreterError) as error:
+            value = EvaluationError(str(error))
         except RecursionError:
             value = EvaluationError("evaluation too deep")
         frame.check()
@@ -135,7 +151,7 @@ class _Planner:
     def _named(self, name: str) -> _Plan:
         variable = self._scope.get(name)
         if variable is None:
-            return _constant(_TYPES[name])
+            return _constant(_TYPES.get(name) or CelType(name))
         if variable.value is not None:
             return _of_attribute(Attribute(_late(variable.slot, variable.value)))
         return _of_attribute(Attribute((_lazy if variable.lazy else _slot)(variable.slot, name)))
@@ -201,7 +217,13 @@ class _Planner:
             return _Plan(_binary(operator, plans[0].run, plans[1].run, rule))
         if member and node.function in ("or", "orValue"):
             return _Plan(_alternative(node.function, plans[0].run, plans[1].run))
-        run = _function(node.function, member, [plan.run for plan in plans], rule)
+        parts = [plan.run for plan in plans]
+        if node.function in _SELF_COMPARING and len(self._checked.overloads[node]) == 1:
+            parts = [_list_for_granted(parts[0])]
+        run = _function(node.function, member, parts, rule)
+        meanings = self._checked.overloads[node]
+        if node.function == "sum" and len(meanings) == 1 and meanings[0].result.name in _ZEROS:
+            run = _summing(run, _ZEROS[meanings[0].result.name])
         return _Plan(_of_texts(run) if _has_known_pattern(node, plans) else run)
 
     def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
@@ -238,7 +260,7 @@ class _Planner:
         container, key = map(self.plan, node.arguments)
         optional = node.function == "_[?_]"
         if key.is_constant:
-            if kind_of(key.constant) not in _QUALIFIERS:
+            if kind_of(key.constant) not in QUALIFIERS:
                 raise EvaluationError(f"invalid qualifier type: {go_name_of(key.constant)}")
             step = constant_step(key.constant, optional=optional)
         else:
@@ -289,7 +311,15 @@ class _Planner:
             for plan in self._within(dict(zip(names, map(_Variable, slots), strict=True)), node.bodies)
         )
         container, fold = target.run, FOLDS[node.macro]
+        if node.macro == "sortBy" and self._sorts_surely(node):
+            container, fold = _list_for_granted(container), SORT
         return _Plan(lambda frame: fold(frame, container(frame), slots, bodies))
+
+    def _sorts_surely(self, node: Loop) -> bool:
+        """Is it known what `sortBy` compares?"""
+        binding = self._checked.expansions[node]
+        assert isinstance(binding, Comprehension)
+        return len(self._checked.overloads.get(binding.result, ())) == 1
 
     def _within(self, variables: dict[str, _Variable], bodies: Sequence[Node]) -> list[_Plan]:
         outer = self._scope
@@ -332,7 +362,7 @@ class _Planner:
             frame.cost += 1
             return Optional(made)
 
-        return _Plan(run)
+        return _of_attribute(Attribute(run, unit=0))
 
 
 # ------------------------------------------------------------ variables
@@ -407,6 +437,35 @@ def _function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None
     return run
 
 
+def _summing(run: Evaluator, zero: Any) -> Evaluator:
+    """The sum of no items is of their type."""
+    def add(frame: Frame) -> Any:
+        result = run(frame)
+        return zero if result.__class__ is int else result
+
+    return add
+
+
+_ZEROS: Final[dict[str, Any]] = {"uint": UInt(0), "double": 0.0, "duration": Duration(0)}
+_SELF_COMPARING: Final = frozenset({"distinct", "sort"})
+_ADDABLE: Final = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
+
+
+def _list_for_granted(run: Evaluator) -> Evaluator:
+    """An argument that is looked at for the costs, whatever it is."""
+    def look(frame: Frame) -> Any:
+        try:
+            value = run(frame)
+        except EvaluationError:
+            raise no_list("*types.Err") from None
+        kind = kind_of(value)
+        if kind is not list:
+            raise no_list(go_name_of(value), "Contains" if kind in _ADDABLE else "Add")
+        return value
+
+    return look
+
+
 def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:
     return node.function in _PATTERNS and isinstance(plans[1].constant, str)
 
@@ -476,10 +535,6 @@ def _decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
 _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "timestamp"})
 _PRIMITIVES: Final = frozenset(
     kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string", "null_type")
-)
-#: Of what constants keys and indices may be.
-_QUALIFIERS: Final = frozenset(
-    kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string")
 )
 _CONVERSIONS: Final = frozenset({
     "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",

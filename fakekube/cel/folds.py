@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from fakekube.cel.cost.actual import rule_of
+from fakekube.cel.cost.actual import comparison_cost
 from fakekube.cel.cost.ranges import LIST_COST
-from fakekube.cel.errors import EvaluationError, no_such_overload
+from fakekube.cel.errors import EvaluationError, no_list, no_such_overload
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
-from fakekube.cel.values import Map, Mapping, go_name_of, kind_of, shown
+from fakekube.cel.texts import shown
+from fakekube.cel.values import Map, Mapping, go_name_of, kind_of
 
-__all__ = ["FOLDS", "Body", "Fold", "truth"]
+__all__ = ["FOLDS", "SORT", "Body", "Fold", "truth"]
 
 
 class Body(NamedTuple):
@@ -91,76 +92,110 @@ def _settled(decisive: bool, check: int) -> Fold:
 
 
 def _exists_one(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> bool:
-    run, count = bodies[0].run, 0
+    count, problem = 0, None
     for _ in _rounds(frame, container, slots, 0):
-        if truth(run(frame)):
-            frame.cost += _LOOK + _CALL
-            count += 1
+        try:
+            if truth(bodies[0].run(frame)):
+                frame.cost += _LOOK + _CALL
+                count += 1
+        except EvaluationError as error:
+            problem = error
     frame.cost += _LOOK + _CALL
+    if problem is not None:
+        raise problem
     return count == 1
 
 
-def _chosen(
-    frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...], price: int
-) -> Iterator[Any]:
-    """The elements for which the condition, if there is one, holds; only they have the price."""
-    if len(bodies) == 1:
-        yield from _rounds(frame, container, slots, price)
-        return
-    condition = bodies[0].run
-    for element in _rounds(frame, container, slots, 0):
-        if truth(condition(frame)):
-            frame.cost += price
-            yield element
+def _collected(
+    frame: Frame, rounds: Iterator[Any], condition: Evaluator | None, price: int, take: Callable[[Any], None]
+) -> None:
+    """Takes the elements for which the condition, if there is one, holds; only they have the price.
+
+    It goes on after an error: the last one of conditions is told, else the first one of `take`.
+    """
+    problem = None
+    for element in rounds:
+        try:
+            if condition is not None and not truth(condition(frame)):
+                continue
+        except EvaluationError as error:
+            problem = error
+            continue
+        frame.cost += price
+        try:
+            take(element)
+        except EvaluationError as error:
+            problem = problem or error
+    frame.cost += _LOOK
+    if problem is not None:
+        raise problem
+
+
+def _condition(bodies: tuple[Body, ...]) -> Evaluator | None:
+    return bodies[0].run if len(bodies) > 1 else None
 
 
 def _mapped(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
-    body = bodies[-1]
+    body, made = bodies[-1], list[Any]()
     price = _LOOK + _CALL + (0 if body.constant else LIST_COST)
     run = body.run
-    made = [run(frame) for _ in _chosen(frame, container, slots, bodies, price)]
-    frame.cost += _LOOK
+    rounds = _rounds(frame, container, slots, 0)
+    _collected(frame, rounds, _condition(bodies), price, lambda element: made.append(run(frame)))
     return made
 
 
 def _filtered(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> list[Any]:
-    price = _LOOK + _LOOK + _CALL + LIST_COST
-    made = list(_chosen(frame, container, slots, (*bodies, bodies[0]), price))
-    frame.cost += _LOOK
+    made = list[Any]()
+    rounds = _rounds(frame, container, slots, 0)
+    _collected(frame, rounds, bodies[0].run, _LOOK + _LOOK + _CALL + LIST_COST, made.append)
     return made
 
 
 def _transformed(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
-    run = bodies[-1].run
-    made = Map.of([(key, run(frame)) for key in _chosen(frame, container, slots, bodies, _LOOK + _LOOK + _CALL)])
-    frame.cost += _LOOK
+    run, made = bodies[-1].run, Map.of(())
+    rounds = _rounds(frame, container, slots, 0)
+    _collected(
+        frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame))
+    )
     return made
 
 
 def _transformed_entries(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
-    made = Map.of(())
-    for _ in _chosen(frame, container, slots, bodies, _LOOK + _CALL):
-        entries = bodies[-1].run(frame)
+    run, made = bodies[-1].run, Map.of(())
+
+    def insert(element: Any) -> None:
+        entries = run(frame)
         if not isinstance(entries, Mapping):
             raise no_such_overload()
         for key in entries:
             if not made.add(key, entries.find(key)):
                 raise EvaluationError(f"insert failed: key {shown(key)} already exists")
-    frame.cost += _LOOK
+
+    _collected(frame, _rounds(frame, container, slots, 0), _condition(bodies), _LOOK + _CALL, insert)
     return made
 
 
 def _sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
     frame.cost += _LOOK  # at what is sorted
     keys = _mapped(frame, container, slots, bodies)
+    frame.cost += _LOOK + _CALL
+    return call("@sortByAssociatedKeys", True, [container, keys])
+
+
+def _surely_sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Any:
+    """Where it is known what is compared, so that it has its price."""
     frame.cost += _LOOK
+    try:
+        keys = _mapped(frame, container, slots, bodies)
+    except EvaluationError:
+        raise no_list("*types.Err") from None
     made = call("@sortByAssociatedKeys", True, [container, keys])
-    if _SORT_PRICE is not None:
-        frame.cost += _SORT_PRICE([container, keys], made)
+    frame.cost += _LOOK + comparison_cost(keys)
     return made
 
 
-_SORT_PRICE: Final = rule_of("distinct", member=True, meanings=())
+#: `sortBy` with keys of one known type.
+SORT: Final[Fold] = _surely_sorted_by
 
 FOLDS: Final[dict[str, Fold]] = {
     "all": _settled(False, _LOOK + _CALL), "exists": _settled(True, _LOOK + _CALL + _CALL),

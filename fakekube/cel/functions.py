@@ -24,7 +24,7 @@ from fakekube.cel.libraries import (
     strings,
     urls,
 )
-from fakekube.cel.values import kind_of, type_of
+from fakekube.cel.values import RECEIVERS, kind_of, type_of
 
 __all__ = ["FUNCTIONS", "call"]
 
@@ -59,7 +59,7 @@ _ASKING: Final = frozenset({"matches", "size", "sort", "@sortByAssociatedKeys"})
 
 def _misfit(name: str, arguments: list[Any]) -> EvaluationError:
     """Arguments for which a function is not made."""
-    if name in _UNTOLD or (name in _ASKING and isinstance(arguments[0], str)):
+    if name in _UNTOLD or (name in _ASKING and kind_of(arguments[0]) in RECEIVERS):
         return no_such_overload()
     if name in _ASKING:
         return no_such_overload(name)

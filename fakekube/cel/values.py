@@ -21,6 +21,8 @@ from fakekube.cel.errors import EvaluationError, no_such_overload
 __all__ = [
     "ABSENT",
     "ORDERED",
+    "QUALIFIERS",
+    "RECEIVERS",
     "TYPE_NAMES",
     "CelType",
     "Duration",
@@ -35,7 +37,6 @@ __all__ = [
     "go_name_of",
     "key_of",
     "kind_of",
-    "shown",
     "type_of",
 ]
 
@@ -122,6 +123,8 @@ class Opaque:
 
     __slots__ = ()
     type_name = ""
+    go_type = ""
+    """What the real library keeps it in, where an optional value cannot be looked into (see `attributes`)."""
 
     @property
     def size(self) -> int:
@@ -144,6 +147,10 @@ class Mapping:
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    def untyped(self) -> Any:
+        """As if no schema were known."""
+        return self
 
     def same(self, other: Mapping) -> bool:
         """Are all entries equal?"""
@@ -276,12 +283,16 @@ _EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 _ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})
+#: The kinds of values that the real interpreter lets decide themselves what can be done with them.
+RECEIVERS: Final = frozenset({str, Timestamp, Duration})
+#: The kinds of keys and indices.
+QUALIFIERS: Final = _NUMBERS | {bool, str}
 #: The kinds of values that have an order.
 ORDERED: Final = _ORDERED | _NUMBERS
 
 
 def compared(one: Any, other: Any) -> int:
-    """-1, 0 or 1; 2 if one of them is not a number. Raises EvaluationError if they have no order."""
+    """-1, 0 or 1. Raises EvaluationError if they have no order."""
     kind, its = kind_of(one), kind_of(other)
     if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
         raise no_such_overload()
@@ -289,11 +300,6 @@ def compared(one: Any, other: Any) -> int:
         return 0
     if one < other:
         return -1
-    return 1 if other < one else 2
-
-
-def shown(value: Any) -> str:
-    """A value in the text of an error."""
-    if value.__class__ is bool:
-        return "true" if value else "false"
-    return str(value)
+    if other < one:
+        return 1
+    raise EvaluationError("NaN values cannot be ordered")

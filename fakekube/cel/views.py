@@ -12,7 +12,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Object
 from typing import Any, Final
 
@@ -176,14 +176,19 @@ def _string_reader(schema: Schema) -> Reader:
 class ObjectView(values.Mapping):
     """An object. With `escaped` it has properties; without, keys (of additionalProperties)."""
 
-    __slots__ = ("_escaped", "_reader_of", "_value")
+    __slots__ = ("_escaped", "_read", "_reader_of", "_value")
 
     def __init__(self, value: dict[str, Any], reader_of: Callable[[str], Reader | None], escaped: bool) -> None:
         self._value, self._reader_of, self._escaped = value, reader_of, escaped
+        self._read: dict[str, Any] = {}
+        """The parts that have been looked at."""
 
     def find(self, key: Any) -> Any:
         if key.__class__ is not str:
             raise no_such_overload()
+        known = self._read.get(key)
+        if known is not None:
+            return known
         name = unescape(key) if self._escaped else key
         if name is None:
             return ABSENT
@@ -191,7 +196,13 @@ class ObjectView(values.Mapping):
         if value is ABSENT or (value is None and self._escaped):
             return ABSENT
         read = self._reader_of(name)
-        return read(value) if read else ABSENT
+        if read is None:
+            return ABSENT
+        seen = self._read[key] = read(value)
+        return seen
+
+    def untyped(self) -> Untyped:
+        return Untyped(self._value)
 
     def __iter__(self) -> Iterator[Any]:
         for name in self._value:
@@ -242,10 +253,46 @@ def _object_reader(schema: Schema) -> Reader:
     return read
 
 
+class Untyped(values.Mapping):
+    """An object of whose schema nothing is known."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        self._value = value
+
+    def find(self, key: Any) -> Any:
+        return _untyped(self._value[key]) if key.__class__ is str and key in self._value else ABSENT
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+
+def _untyped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Untyped(value)
+    return list(map(_untyped, value)) if isinstance(value, list) else value
+
+
 # ------------------------------------------------------------ lists
 
 
-class SetList(list[Any]):
+class ListView(list[Any]):
+    """A list: its items as they are seen, and as they are."""
+
+    def __init__(self, items: Iterable[Any], value: list[Any]) -> None:
+        super().__init__(items)
+        self._value = value
+
+    def untyped(self) -> list[Any]:
+        """As if no schema were known."""
+        return list(map(_untyped, self._value))
+
+
+class SetList(ListView):
     """A list of list-type set: order does not matter, and nothing is added twice."""
 
     def same(self, other: list[Any]) -> bool:
@@ -253,14 +300,15 @@ class SetList(list[Any]):
 
     def joined(self, other: list[Any]) -> SetList:
         known = {key_of(item) for item in self}
-        return SetList([*self, *(item for item in dict.fromkeys(other) if key_of(item) not in known)])
+        items = [*self, *(item for item in dict.fromkeys(other) if key_of(item) not in known)]
+        return SetList(items, items)
 
 
-class MapList(list[Any]):
+class MapList(ListView):
     """A list of list-type map: items are told apart by their keys."""
 
-    def __init__(self, items: list[Any], keys: tuple[str, ...]) -> None:
-        super().__init__(items)
+    def __init__(self, items: Iterable[Any], value: list[Any], keys: tuple[str, ...]) -> None:
+        super().__init__(items, value)
         self._keys = keys
 
     def _by_key(self, items: list[Any]) -> dict[Any, Any]:
@@ -273,7 +321,8 @@ class MapList(list[Any]):
         return all(key in mine and equal(mine[key], item) for key, item in self._by_key(other).items())
 
     def joined(self, other: list[Any]) -> MapList:
-        return MapList(list({**self._by_key(self), **self._by_key(other)}.values()), self._keys)
+        items = list({**self._by_key(self), **self._by_key(other)}.values())
+        return MapList(items, items, self._keys)
 
 
 def _list_reader(schema: Schema) -> Reader:
@@ -284,10 +333,10 @@ def _list_reader(schema: Schema) -> Reader:
     def read(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
-        items = [of_items(item) for item in value]
+        items = map(of_items, value)
         if list_type == "map":
-            return MapList(items, keys)
-        return SetList(items) if list_type == "set" else items
+            return MapList(items, value, keys)
+        return SetList(items, value) if list_type == "set" else ListView(items, value)
 
     return read
 

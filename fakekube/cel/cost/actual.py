@@ -16,7 +16,7 @@ from fakekube.cel.cost.ranges import LIST_COST, PATTERN_FACTOR, STRUCT_COST, TRA
 from fakekube.cel.signatures import Signature
 from fakekube.cel.values import Mapping, Opaque, Optional, kind_of
 
-__all__ = ["Rule", "equality_cost", "rule_of", "size_of"]
+__all__ = ["Rule", "comparison_cost", "equality_cost", "rule_of", "size_of"]
 
 #: (arguments, result) → cost.
 Rule = Callable[[Sequence[Any], Any], int]
@@ -92,8 +92,8 @@ def _new_list(size: int, factor: float = 1) -> int:
     return int(float(size) * factor) + 1 + LIST_COST
 
 
-def _self_compared(items: list[Any]) -> int:
-    """Every item with every item."""
+def comparison_cost(items: list[Any]) -> int:
+    """Of every item with every other."""
     textual = bool(items) and kind_of(items[0]) in (str, bytes)
     return _new_list(len(items) * len(items), 2 + TRAVERSAL_FACTOR if textual else 2)
 
@@ -145,7 +145,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "check": lambda arguments, result: 350_000,
     "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
     **dict.fromkeys(("slice", "lists.range", "reverse"), lambda arguments, result: _new_list(len(result))),
-    "flatten": _flattened, "distinct": lambda arguments, result: _self_compared(arguments[0]),
+    "flatten": _flattened, "distinct": lambda arguments, result: comparison_cost(arguments[0]),
 }
 
 #: (function, types of arguments): those whose meanings differ.
@@ -170,7 +170,7 @@ def rule_of(function: str, *, member: bool, meanings: Sequence[Signature]) -> Ru
         if (function, meaning.key) == ("ip", "net.CIDR"):
             return None
         if function in ("sort", "@sortByAssociatedKeys"):
-            return lambda arguments, result: _self_compared(arguments[-1])
+            return lambda arguments, result: comparison_cost(arguments[-1])
         if function == "matches":
             return _matches if member else None
         by_types = _BY_TYPES.get((function, meaning.key))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakekube.cel.errors import EvaluationError
+from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.values import Opaque
 from fakekube.errors.field import go_quote
 
@@ -25,6 +25,7 @@ class Ip(Opaque):
     """An address without a zone."""
 
     type_name = "net.IP"
+    go_type = "netip.Addr"
     address: _Address
 
     @property
@@ -41,6 +42,7 @@ class Cidr(Opaque):
     """An address and the length of a prefix of it."""
 
     type_name = "net.CIDR"
+    go_type = "netip.Prefix"
     address: _Address
     length: int
 
@@ -204,6 +206,14 @@ def _accepts(read: Callable[[str], object]) -> Callable[[str], bool]:
     return check
 
 
+def _contains_text(cidr: Cidr, text: str) -> bool:
+    """It is not told why a text is no address."""
+    try:
+        return _contains_ip(cidr, _ip(text))
+    except EvaluationError:
+        raise no_such_overload() from None
+
+
 def _contains_ip(cidr: Cidr, ip: Ip) -> bool:
     return ip.address.version == cidr.address.version and ip.address in cidr.network
 
@@ -241,7 +251,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("cidr", False, str): _cidr,
     ("isCIDR", False, str): _accepts(_cidr),
     ("containsIP", True, Cidr, Ip): _contains_ip,
-    ("containsIP", True, Cidr, str): lambda cidr, text: _contains_ip(cidr, _ip(text)),
+    ("containsIP", True, Cidr, str): _contains_text,
     ("containsCIDR", True, Cidr, Cidr): _contains_cidr,
     ("containsCIDR", True, Cidr, str): lambda cidr, text: _contains_cidr(cidr, _cidr(text)),
     ("ip", True, Cidr): lambda cidr: Ip(cidr.address),

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
-from fakekube.cel.libraries.standard import double_text
+from fakekube.cel.texts import double_text
 from fakekube.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
 from fakekube.errors.field import go_quote
 

@@ -22,7 +22,11 @@ class Quantity(Opaque):
     """A quantity as a value of the language."""
 
     type_name = "kubernetes.Quantity"
+    go_type = "*resource.Quantity"
     number: quantity.Quantity
+
+    def __str__(self) -> str:
+        return str(self.number)
 
 
 def _parse(text: str) -> Quantity:
@@ -57,6 +61,13 @@ def _order(one: Quantity, other: Quantity) -> int:
     return (one.number > other.number) - (one.number < other.number)
 
 
+def _sum(one: quantity.Quantity, other: quantity.Quantity) -> Quantity:
+    """Nothing changes what it is added to, and takes the form of what is added to it."""
+    if other.unscaled == 0:
+        return Quantity(one)
+    return Quantity(other if one.unscaled == 0 else one + other)
+
+
 def _of_int(number: int) -> quantity.Quantity:
     return quantity.Quantity(number, 0, Format.DECIMAL_EXPONENT)
 
@@ -71,8 +82,8 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("asApproximateFloat", True, Quantity): lambda value: float(value.number.amount),
     ("asInteger", True, Quantity): _integer,
     ("isInteger", True, Quantity): lambda value: _whole(value.number) is not None,
-    ("add", True, Quantity, Quantity): lambda one, other: Quantity(one.number + other.number),
-    ("add", True, Quantity, int): lambda one, other: Quantity(one.number + _of_int(other)),
-    ("sub", True, Quantity, Quantity): lambda one, other: Quantity(one.number - other.number),
-    ("sub", True, Quantity, int): lambda one, other: Quantity(one.number - _of_int(other)),
+    ("add", True, Quantity, Quantity): lambda one, other: _sum(one.number, other.number),
+    ("add", True, Quantity, int): lambda one, other: _sum(one.number, _of_int(other)),
+    ("sub", True, Quantity, Quantity): lambda one, other: _sum(one.number, -other.number),
+    ("sub", True, Quantity, int): lambda one, other: _sum(one.number, _of_int(-other)),
 }

@@ -25,8 +25,13 @@ class Semver(Opaque):
     """A version; what is built from it does not count in comparisons."""
 
     type_name = "kubernetes.Semver"
+    go_type = "semver.Version"
     numbers: tuple[int, int, int]
     prerelease: tuple[int | str, ...] = ()
+
+    def __str__(self) -> str:
+        text = ".".join(map(str, self.numbers))
+        return f"{text}-{'.'.join(map(str, self.prerelease))}" if self.prerelease else text
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -36,6 +41,8 @@ class Semver(Opaque):
 
 
 def _numeric(text: str, name: str) -> int:
+    if not text:
+        raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     if not _DIGITS.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in {name} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":

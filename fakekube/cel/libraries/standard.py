@@ -14,10 +14,11 @@ from zoneinfo import ZoneInfo
 
 from fakekube.cel.arithmetic import checked_duration, checked_int, checked_timestamp, checked_uint
 from fakekube.cel.errors import EvaluationError
+from fakekube.cel.texts import double_text
 from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
 from fakekube.errors.field import go_quote
 
-__all__ = ["FUNCTIONS", "double_text", "parse_duration", "parse_timestamp"]
+__all__ = ["FUNCTIONS", "parse_duration", "parse_timestamp"]
 
 _UNITS: Final = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": NANOSECONDS, "m": 60 * NANOSECONDS,
@@ -111,35 +112,6 @@ def _double_to_uint(number: float) -> UInt:
     return UInt(number)
 
 
-#: Numbers with more digits before the point are printed with an exponent.
-_PLAIN_DIGITS: Final = 6
-
-
-def double_text(number: float) -> str:
-    """As Go's `%g` prints it."""
-    if math.isnan(number) or math.isinf(number):
-        return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
-    if number == 0:
-        return "-0" if math.copysign(1, number) < 0 else "0"
-    digits, _, power = repr(abs(number)).partition("e")
-    plain = digits.replace(".", "").strip("0")
-    exponent = _first_place(digits) + int(power or 0)
-    sign = "-" if number < 0 else ""
-    if not -4 <= exponent < _PLAIN_DIGITS:
-        fraction = f".{plain[1:]}" if len(plain) > 1 else ""
-        return f"{sign}{plain[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    if exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{plain}"
-    whole, rest = plain[: exponent + 1].ljust(exponent + 1, "0"), plain[exponent + 1 :]
-    return f"{sign}{whole}.{rest}" if rest else f"{sign}{whole}"
-
-
-def _first_place(digits: str) -> int:
-    """The power of ten of the first digit that is not zero."""
-    whole, _, fraction = digits.partition(".")
-    return len(whole) - 1 if whole.strip("0") else len(fraction.lstrip("0")) - len(fraction) - 1
-
-
 def _bytes_to_string(data: bytes) -> str:
     try:
         return data.decode()
@@ -163,6 +135,8 @@ def _offset(name: str) -> timedelta:
 
 def _local(stamp: Timestamp, zone: str) -> datetime:
     """The moment as clocks of a zone show it. Raises EvaluationError."""
+    if zone.startswith(("/", "\\")) or ".." in zone:
+        raise EvaluationError("time: invalid location name")
     try:
         if ":" in zone:
             return stamp.moment() + _offset(zone)

@@ -110,6 +110,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("substring", True, str, int): _substring,
     ("substring", True, str, int, int): _substring_to,
     ("trim", True, str): lambda text: text.strip(_SPACE),
+    ("jsonpatch.escapeKey", False, str): lambda text: text.replace("~", "~0").replace("/", "~1"),
     ("strings.quote", False, str): lambda text: f'"{text.translate(_QUOTED)}"',
     ("format", True, str, list): formatted,
 }

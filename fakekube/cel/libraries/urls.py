@@ -30,11 +30,15 @@ class Url(Opaque):
     """The parts of a URL that functions give away."""
 
     type_name = "kubernetes.URL"
+    go_type = "*url.URL"
     text: str
     scheme: str = ""
     host: str = ""
     path: str = ""
     query: str = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class _Problem(ValueError):
