@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
+from typing import Any
 
 from fakekube import data
 from fakekube.admission import chain_of
@@ -23,13 +24,14 @@ from fakekube.codecs.document import Document
 from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
+from fakekube.resources.services import Services
+from fakekube.resources.webhook_calls import Call
 from fakekube.schema import printing
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Retention, Store
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.writing import stamped
-from fakekube.webhooks import Caller
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -64,9 +66,20 @@ def build(
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
-    Definitions(store, registry, services, clock, Caller(services))
+    Definitions(store, registry, services, clock, _webhooks(services))
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access))
+
+
+def _webhooks(services: Services) -> Call:
+    """Calls webhooks, by a room that only those enter who have some."""
+
+    def call(client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0) -> dict[str, Any]:
+        from fakekube.webhooks import Caller
+
+        return Caller(services)(client_config, review, timeout=timeout)
+
+    return call
 
 
 # ---------------------------------------------------------------- the base state

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import base64
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors.field import go_quote
@@ -68,6 +65,9 @@ class CertificateSubjectRestriction(Plugin):
     resources = frozenset({REQUESTS})
 
     def validate(self, attributes: Attributes) -> None:
+        from cryptography import x509
+        from cryptography.x509.oid import NameOID
+
         assert attributes.object is not None
         spec = attributes.object["spec"]
         if spec.get("signerName") != CLIENT_SIGNER:

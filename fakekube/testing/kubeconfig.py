@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import yaml
+from fakekube.codecs import yaml
 
 __all__ = ["kubeconfig", "write_kubeconfig"]
 
@@ -44,9 +44,9 @@ def write_kubeconfig(path: Path, config: dict[str, Any]) -> None:
     """Write a config to a file that only its owner can read. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), 0o600)
-        yaml.dump(config, file, Dumper=yaml.CSafeDumper, sort_keys=False)
+        file.write(yaml.dumps(config))
 
 
 def _inline(text: str) -> str:

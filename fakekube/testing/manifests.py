@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 __all__ = ["ManifestError", "Source", "objects"]
 
 Object = dict[str, Any]
@@ -61,6 +59,8 @@ def _of_path(path: Path) -> Iterator[Object]:
 
 
 def _of_text(text: str, origin: str) -> Iterator[Object]:
+    import yaml
+
     try:
         documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as error:

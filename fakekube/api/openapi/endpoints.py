@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from email.utils import format_datetime
 from functools import lru_cache
 from typing import Final
+from wsgiref.handlers import format_date_time
 
 from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.api.openapi import gnostic
@@ -50,7 +50,7 @@ class OpenAPIEndpoints:
     def __init__(self, documents: OpenAPIDocuments, clock: Clock) -> None:
         self._documents = documents
         self._clock = clock
-        self._started = format_datetime(clock.now(), usegmt=True)
+        self._started = format_date_time(clock.now().timestamp())
 
     def endpoints(self) -> dict[str, Handler]:
         """The paths that are matched whole."""
@@ -95,7 +95,7 @@ class OpenAPIEndpoints:
         if wanted and wanted != document.hash:
             return Response(301, [*headers, ("Location", current.url(name))], b"")
         if wanted:
-            expires = format_datetime(self._clock.now() + _YEAR, usegmt=True)
+            expires = format_date_time((self._clock.now() + _YEAR).timestamp())
             headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
         body = document.json if chosen == negotiation.JSON else _protobuf_v3(document.json)
         return self._content(request, body, headers)
