@@ -218,6 +218,8 @@ class _Editor:
             raise _Rejected
 
     def copy(self, operation: Operation) -> None:
+        self._find(operation, "from")
+        self._find(operation)  # what is opened on the way there may be part of the value: it is copied sorted
         value = _get(*self._find(operation, "from"))
         # The value will stand in two places: nothing within it may be changed any more without being copied.
         self._own.clear()

@@ -35,6 +35,7 @@ from fakekube.patch.strategic_order import (
     is_directive,
     is_in_order,
     partition,
+    require_merge_keys,
     require_type,
 )
 from fakekube.patch.strategic_schema import Lookup, look_up_list, look_up_object
@@ -213,7 +214,8 @@ def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
         else:
             items = _merge_lists(current, changes, lookup, deletes=False)
         wanted, others = partition(items, order, lookup.merge_key)
-        element_type(current, changes)
+        if element_type(current, changes) is dict:
+            require_merge_keys(lookup.merge_key, wanted, order, others, current)
         merged[name] = in_order(wanted, others, order, current, lookup.merge_key)
         patch.pop(name, None)
 

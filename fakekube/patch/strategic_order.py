@@ -17,7 +17,7 @@ from fakekube.patch.go_format import go_type, go_type_or_nil, plain
 
 __all__ = [
     "DIRECTIVE", "element_type", "found_identity", "identity", "in_order", "is_directive", "is_in_order",
-    "partition", "require_type",
+    "partition", "require_merge_keys", "require_type",
 ]
 
 DIRECTIVE = "$patch"
@@ -35,12 +35,21 @@ def is_in_order(items: list[Any], order: list[Any], merge_key: str) -> bool:
             return False
         if is_directive(item):
             continue
-        while identity(item, merge_key) != identity(order[position], merge_key):
+        while not _is_same(item, order[position], merge_key):
             position += 1
             if position == len(order):
                 return False
         position += 1
     return True
+
+
+def _is_same(item: Any, other: Any, merge_key: str) -> bool:
+    """Are these two items one? Go can tell a container from a scalar, but not from a container of its kind."""
+    if merge_key:
+        item, other = _key_of(item, merge_key), _key_of(other, merge_key)
+    if type(item) is not type(other):
+        return go_type(item) == go_type(other) and bool(item == other)
+    return bool(identity(item, "") == identity(other, ""))
 
 
 def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
@@ -101,13 +110,24 @@ def _positions(items: Iterable[Any], merge_key: str) -> dict[Any, int]:
 def identity(item: Any, merge_key: str) -> Any:
     """What makes items the same: the value of the merge key, or the scalar, with its type; hashable."""
     if merge_key:
-        require_type(item, dict)
-        if merge_key not in item:
-            raise uninterpreted(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
-        item = item[merge_key]
+        item = _key_of(item, merge_key)
     if isinstance(item, dict | list):
         raise unprocessable()
     return go_type(item), item
+
+
+def _key_of(item: Any, merge_key: str) -> Any:
+    require_type(item, dict)
+    if merge_key not in item:
+        raise uninterpreted(f"map: {plain(item)} does not contain declared merge key: {merge_key}")
+    return item[merge_key]
+
+
+def require_merge_keys(merge_key: str, *lists: list[Any]) -> None:
+    """Raises StatusError 500 for the first item that has no merge key."""
+    for items in lists:
+        for item in items:
+            _key_of(item, merge_key)
 
 
 def found_identity(item: Any, merge_key: str) -> Any:

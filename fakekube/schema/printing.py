@@ -18,7 +18,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, Final
 
-from fakekube.schema.model import Field, Shape, Type
+from fakekube.schema.model import Field, ListType, Shape, Type
 from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["normalise"]
@@ -38,6 +38,17 @@ class _Omit(Enum):
     NEVER = auto()
 
 
+class _Form(Enum):
+    """What becomes of empty lists and maps."""
+
+    STORED = "normalise"
+    """Those of fields that are always printed are null, others are left out."""
+    HELD = "normalise before storage"
+    """Those of fields that are always printed stay, others are left out."""
+    COMPARED = "normalise for comparison"
+    """All stay: within atomic lists, where Go compares values and not what is printed of them."""
+
+
 def normalise(type_: Type, tree: Any, *, stored: bool = True) -> Any:
     """A tree of a built-in type in its printed form. `tree` itself is not changed.
 
@@ -45,27 +56,26 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True) -> Any:
         type_: of the tree.
         tree: an object, or a part of one.
         stored: as it is once it was stored; False: as it is before, when empty lists and maps of fields that
-            are always printed are not null yet.
+            are always printed are not null yet, and within atomic lists tell from absent ones.
 
     Raises:
         KeyError: there is a field that the type does not have.
     """
-    return _normaliser(type_, stored)(tree)
+    return _normaliser(type_, _Form.STORED if stored else _Form.HELD)(tree)
 
 
-def _normaliser(type_: Type, stored: bool) -> Normaliser:
-    name = "normalise" if stored else "normalise before storage"
-    known: Normaliser | None = type_.compiled.get(name)
+def _normaliser(type_: Type, form: _Form) -> Normaliser:
+    known: Normaliser | None = type_.compiled.get(form.value)
     if known is None:
-        known = type_.compiled[name] = _COMPILERS.get(type_.shape, _as_it_is)(type_, stored)
+        known = type_.compiled[form.value] = _COMPILERS.get(type_.shape, _as_it_is)(type_, form)
     return known
 
 
-def _as_it_is(_: Type, __: bool) -> Normaliser:
+def _as_it_is(_: Type, __: _Form) -> Normaliser:
     return lambda value: value
 
 
-def _struct(type_: Type, stored: bool) -> Normaliser:
+def _struct(type_: Type, form: _Form) -> Normaliser:
     """As in decoding, a plan is remembered for each layout: the fields in the order of the type."""
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
@@ -73,8 +83,10 @@ def _struct(type_: Type, stored: bool) -> Normaliser:
 
     def step(name: str) -> tuple[Any, ...]:
         field = type_.fields[name]
-        nested = _normaliser(field.type, stored) if field.type.shape in _COMPILERS else None
+        nested = _normaliser(field.type, form) if field.type.shape in _COMPILERS else None
         omit = _omission(field)
+        if form is _Form.COMPARED and omit is _Omit.EMPTY and field.type.shape in (Shape.LIST, Shape.MAP):
+            omit = _Omit.NULL
         return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
 
     def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
@@ -118,26 +130,28 @@ def _omission(field: Field) -> _Omit:
     return _Omit.NEVER
 
 
-def _list(type_: Type, stored: bool) -> Normaliser:
+def _list(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
-    nested = _normaliser(items, stored) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
+    if form is _Form.HELD and type_.list_type is ListType.ATOMIC:
+        form = _Form.COMPARED
+    nested = _normaliser(items, form) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
     struct: Normaliser | None = None
 
     def normalise_list(value: Any) -> Any:
         nonlocal struct
         if not value:
-            return None if stored else value
+            return None if form is _Form.STORED else value
         if items.shape is Shape.STRUCT:
             if struct is None:
-                struct = _normaliser(items, stored)
+                struct = _normaliser(items, form)
             return [struct(item) if item is not None else zero(items) for item in value]
         return [nested(item) for item in value] if nested is not None else value
 
     return normalise_list
 
 
-def _map(type_: Type, stored: bool) -> Normaliser:
+def _map(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
     empty = _EMPTY_VALUES.get(items.shape)
@@ -146,10 +160,10 @@ def _map(type_: Type, stored: bool) -> Normaliser:
     def normalise_map(value: Any) -> Any:
         nonlocal nested
         if not value:
-            return None if stored else value
+            return None if form is _Form.STORED else value
         if items.shape in _COMPILERS or empty is not None:
             if nested is None:
-                nested = _normaliser(items, stored)
+                nested = _normaliser(items, form)
             value = {key: nested(item) if item or empty is None else empty for key, item in value.items()}
         keys = list(value)
         return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
@@ -157,15 +171,15 @@ def _map(type_: Type, stored: bool) -> Normaliser:
     return normalise_map
 
 
-def _union(type_: Type, stored: bool) -> Normaliser:
+def _union(type_: Type, form: _Form) -> Normaliser:
     struct, alternative = type_.items, type_.alternative
     assert struct is not None
     assert alternative is not None
 
     def normalise_union(value: Any) -> Any:
         if type(value) is dict:
-            return _normaliser(struct, stored)(value)
-        return _normaliser(alternative, stored)(value) if type(value) is list else value
+            return _normaliser(struct, form)(value)
+        return _normaliser(alternative, form)(value) if type(value) is list else value
 
     return normalise_union
 
@@ -180,7 +194,7 @@ _OMITTED_EMPTY: Final = frozenset({
     Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER, Shape.LIST, Shape.MAP, Shape.BYTES,
 })  # fmt: skip
 
-_COMPILERS: Final[dict[Shape, Callable[[Type, bool], Normaliser]]] = {
+_COMPILERS: Final[dict[Shape, Callable[[Type, _Form], Normaliser]]] = {
     Shape.STRUCT: _struct,
     Shape.LIST: _list,
     Shape.MAP: _map,

@@ -101,7 +101,7 @@ def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Obj
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(value), json.dumps(value), wants_strict=True)
         return obj, strict if wants_strict else []
-    if isinstance(value, dict) and not value.get("apiVersion"):  # nothing is known of its fields
+    if isinstance(value, dict) and value.get("apiVersion") in (None, ""):  # nothing is known of its fields
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")

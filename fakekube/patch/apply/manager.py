@@ -209,9 +209,11 @@ class FieldManager:
         if self._scale_of_custom:
             raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk})")
         try:
-            return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
+            self._typed(live).check(duplicates=True)
         except TypingError as error:
-            raise uninterpreted(f"{problem}: {error}") from None
+            what = f"failed to convert new object ({self._described(live)}) to smd typed"
+            raise uninterpreted(f"{problem}: {what}: {error}") from None
+        return self._attributed(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).capped()
 
     def _applied(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime

@@ -269,3 +269,9 @@ def test_patches_agree_with_the_standard_where_it_says_the_same(document: dict[s
         operations.append(operation)
     assert patched(*operations, document=document) == expected
     assert document == original
+
+
+def test_a_copy_is_sorted_where_its_own_path_has_opened_it() -> None:
+    document = {"a": {"z": 1, "y": {"q": 2, "p": 3}}}
+    copied = json_patch.apply(document, [{"op": "copy", "from": "/a", "path": "/a/y/new"}])
+    assert json.dumps(copied) == '{"a": {"y": {"new": {"y": {"p": 3, "q": 2}, "z": 1}, "p": 3, "q": 2}, "z": 1}}'

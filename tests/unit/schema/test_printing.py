@@ -52,3 +52,11 @@ def test_the_argument_is_not_changed() -> None:
 def test_fields_that_no_type_has_are_a_mistake_of_the_caller() -> None:
     with pytest.raises(KeyError):
         normalise(POD, {"unheard": 1})
+
+
+def test_within_atomic_lists_empty_is_not_absent_before_storage() -> None:
+    endpoints = type_of("k8s.io/api/core/v1.Endpoints")
+    tree = {"metadata": {"labels": {}}, "subsets": [{"addresses": [{"ip": "1.2.3.4"}], "ports": []}]}
+    assert normalise(endpoints, tree, stored=False)["subsets"] == tree["subsets"]
+    assert normalise(endpoints, tree, stored=False)["metadata"] == {}
+    assert normalise(endpoints, tree)["subsets"] == [{"addresses": [{"ip": "1.2.3.4"}]}]
