@@ -79,7 +79,8 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
         return _create_named(scope, obj, check)
     prefix = meta["generateName"]
     for attempt in range(NAME_ATTEMPTS):
-        candidate = {**obj, "metadata": {**meta, "name": systemfields.generate_name(prefix)}}
+        name = systemfields.generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
+        candidate = {**obj, "metadata": {**meta, "name": name}}
         try:
             return _create_named(scope, candidate, check)
         except StatusError as error:

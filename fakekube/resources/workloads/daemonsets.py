@@ -50,6 +50,8 @@ class DaemonSetStrategy(Strategy):
             rolling = strategy.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
+        elif "rollingUpdate" in strategy:  # inside, there is no absent number
+            strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **strategy["rollingUpdate"]}
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         templates.drop_disabled(obj["spec"]["template"])
