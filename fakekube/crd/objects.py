@@ -69,19 +69,36 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
 def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
     """The value without what the schema does not know, and the paths of that, sorted."""
     pruned: list[str] = []
-    return _prune(type_, value, "", pruned, is_resource=is_resource), sorted(pruned)
+    return _prune(type_, value, None, pruned, is_resource=is_resource), sorted(pruned)
 
 
-def _prune(type_: Type, value: Any, path: str, pruned: list[str], *, is_resource: bool = False) -> Any:
+_Place = tuple[Any, str, str | int] | None
+"""Where a value stands: the place of what it is in, how (a field, an entry of a map, an item), its name. None is the root."""
+
+_FIELD, _ENTRY, _ITEM = ".", "entry", "item"
+
+
+def _path(place: _Place, *, entries: str = ".") -> str:
+    """The place in words: entries of a map are written as fields where something is unknown, in brackets elsewhere."""
+    if place is None:
+        return ""
+    parent, how, name = place
+    before = _path(parent, entries=entries)
+    if how is _ITEM or (how is _ENTRY and entries == "[]"):
+        return f"{before}[{name}]"
+    return f"{before}.{name}" if before else str(name)
+
+
+def _prune(type_: Type, value: Any, place: _Place, pruned: list[str], *, is_resource: bool = False) -> Any:
     if isinstance(value, dict):
-        return _prune_object(type_, value, path, pruned, is_resource=is_resource or type_.embedded_resource)
+        return _prune_object(type_, value, place, pruned, is_resource=is_resource or type_.embedded_resource)
     if isinstance(value, list):
         items = type_.items if type_.shape is Shape.LIST and type_.items else None
         if items is None:
             if _keeps_all(type_):
                 return value
             items = _NOTHING
-        return [_prune(items, item, f"{path}[{index}]", pruned) for index, item in enumerate(value)]
+        return [_prune(items, item, (place, _ITEM, index), pruned) for index, item in enumerate(value)]
     return value
 
 
@@ -93,29 +110,30 @@ def _keeps_all(type_: Type) -> bool:
     return type_.preserve_unknown_fields or (type_.shape is Shape.ANY and not type_.keywords)
 
 
-def _prune_object(type_: Type, value: Object, path: str, pruned: list[str], *, is_resource: bool) -> Object:
+def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], *, is_resource: bool) -> Object:
     if type_.shape is Shape.MAP:
         items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
         assert items is not None
-        return {name: _prune(items, item, _below(path, name), pruned) for name, item in value.items()}
+        return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
     fields = type_.fields if type_.shape is Shape.STRUCT else {}
     keeps = _keeps_all(type_)
     result: Object = {}
     for name, item in value.items():
         known = fields.get(name)
         if is_resource and name in _TYPE_META:
-            result[name] = _embedded_metadata(item, path, pruned) if path and name == "metadata" else item
+            result[name] = _embedded_metadata(item, place, pruned) if place is not None and name == "metadata" else item
         elif known is not None:
-            result[name] = _prune(known.type, item, _below(path, name), pruned)
+            result[name] = _prune(known.type, item, (place, _FIELD, name), pruned)
         elif keeps:
             result[name] = item
         else:
-            pruned.append(_below(path, name))
+            pruned.append(_path((place, _FIELD, name)))
     return result
 
 
-def _embedded_metadata(value: Any, path: str, pruned: list[str]) -> Any:
+def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
     """The metadata of an object within an object. Raises MetadataError."""
+    path = _path(place, entries="[]")
     try:
         meta, unknown = metadata_of(value)
     except MetadataError as error:
@@ -123,10 +141,6 @@ def _embedded_metadata(value: Any, path: str, pruned: list[str]) -> Any:
         raise MetadataError(f"{at}: {field.invalid(at, value, str(error)).body}") from None
     pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return meta
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 # ---------------------------------------------------------------- nulls and defaults

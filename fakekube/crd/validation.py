@@ -214,17 +214,15 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
 def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
     if type_.list_type is ListType.ATOMIC:
         return []
+    is_map = type_.list_type is ListType.MAP
+    if is_map:
+        wrong = next((i for i, item in enumerate(value) if not isinstance(item, dict | None)), None)
+        if wrong is not None:
+            return [field.invalid(f"{path}[{wrong}]", value[wrong], "must be an object for an array of list-type map")]
     seen: dict[str, int] = {}
     errors = []
     for index, item in enumerate(value):
-        identity = item
-        if type_.list_type is ListType.MAP:
-            if item is None:
-                continue
-            if not isinstance(item, dict):
-                errors.append(field.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map"))
-                continue
-            identity = {key: item[key] for key in type_.list_map_keys if key in item}
+        identity = {key: item[key] for key in type_.list_map_keys if key in (item or ())} if is_map else item
         text = repr(_sorted(identity))  # 1 and 1.0 are two values
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:

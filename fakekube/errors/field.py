@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
 from fakekube.schema.strings import byte_of, json_text
 
 __all__ = [
-    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_quote", "immutable", "internal", "invalid",
-    "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
+    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "immutable", "internal",
+    "invalid", "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
 ]
 
 
@@ -89,11 +90,21 @@ def _printed(value: Any) -> str:
         return "true" if value else "false"
     if value is None:
         return "null"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    if isinstance(value, int | float):
-        return repr(value)
-    return _json(value)
+    if isinstance(value, int):
+        return str(value)
+    return go_float(value) if isinstance(value, float) else _json(value)
+
+
+def go_float(value: float) -> str:
+    """A float as Go's %v prints it: the shortest form that reads back, with an exponent below 0.0001 and from a million on."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    magnitude = exponent + len(digits) - 1
+    if -5 < magnitude < 6:
+        return f"{Decimal(repr(value)).normalize():f}"
+    first, *rest = map(str, digits)
+    fraction = f".{''.join(rest)}" if rest else ""
+    return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
 
 
 def _json(value: Any) -> str:

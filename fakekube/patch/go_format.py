@@ -6,10 +6,9 @@ Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
-from fakekube.errors.field import go_quote
+from fakekube.errors.field import go_float, go_quote
 
 __all__ = ["go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
 
@@ -70,16 +69,5 @@ def _scalar(value: Any) -> str:
         return "true" if value else "false"
     if value is None:
         return "<nil>"
-    return _float(value) if isinstance(value, float) else str(value)
+    return go_float(value) if isinstance(value, float) else str(value)
 
-
-def _float(value: float) -> str:
-    """The shortest form that reads back; with an exponent below 0.0001 and from a million on."""
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    magnitude = exponent + len(digits) - 1
-    if -5 < magnitude < 6:
-        return f"{Decimal(repr(value)).normalize():f}"
-    first, *rest = map(str, digits)
-    fraction = f".{''.join(rest)}" if rest else ""
-    return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
