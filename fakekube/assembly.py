@@ -54,21 +54,28 @@ Prepare = Callable[[Machinery], None]
 
 def build(
     *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
-    prepare: Prepare | None = None,
+    prepare: Prepare | None = None, tls: bool = False,
 ) -> Machinery:
     """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
 
-    `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process.
+    `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process, and once more
+    for clusters with TLS, which hold their certificate authority.
     """
     if store is None:
-        store = base(settings.version, profile, prepare).fork(now=clock.monotonic, retention=retention)
-    registry = Registry(builtin.resources(settings.version))
+        store = base(settings.version, profile, tls, prepare).fork(now=clock.monotonic, retention=retention)
+    registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
     Definitions(store, registry, services, clock, _webhooks(services))
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access))
+
+
+@cache
+def _builtins(version: str) -> Registry:
+    """What every cluster begins to serve."""
+    return Registry(builtin.resources(version))
 
 
 def _webhooks(services: Services) -> Call:
@@ -85,13 +92,13 @@ def _webhooks(services: Services) -> Call:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, str], Store[Document]] = {}
+_prepared: dict[tuple[str, str, bool], Store[Document]] = {}
 
 
-def base(version: str, profile: str, prepare: Prepare | None) -> Store[Document]:
+def base(version: str, profile: str, tls: bool, prepare: Prepare | None) -> Store[Document]:
     """The state of a fresh cluster of a profile. Not to be written to: forked."""
     with _building:
-        found = _prepared.get((version, profile))
+        found = _prepared.get((version, profile, tls))
         if found is None:
             found = _fresh(version).fork()
             if prepare is not None:
@@ -99,7 +106,7 @@ def base(version: str, profile: str, prepare: Prepare | None) -> Store[Document]
                 prepare(build(clock=clock, settings=Settings(version=version), profile=profile, store=found))
                 clock.close()
             _forget_history(found, version)
-            _prepared[version, profile] = found
+            _prepared[version, profile, tls] = found
         return found
 
 

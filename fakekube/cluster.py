@@ -71,10 +71,10 @@ class Cluster:
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
         self._machinery: Machinery = build(
             clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
-            prepare=self._prepare if self._controllers else None,
+            prepare=self._prepare if self._controllers else None, tls=tls,
         )
         self._client = self._client_for(self._machinery, USER_AGENT)
-        self._manager = self._manager_for(self._machinery)
+        self._manager = self._manager_for(self._machinery, settled=store is None)
         self._server: Server | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.clients = Clients(self)
@@ -83,15 +83,18 @@ class Cluster:
     def _client_for(self, machinery: Machinery, user_agent: str) -> Client:
         return Client(machinery.application, machinery.backend.registry, machinery.backend.clock, user_agent=user_agent)
 
-    def _manager_for(self, machinery: Machinery) -> Manager:
+    def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
         client = self._client_for(machinery, CONTROLLERS_USER_AGENT)
         authority = self._credentials().ca_certificate if self._tls else ""
         controllers = [controller(client, certificate_authority=authority) for controller in self._controllers]
-        return Manager(client, machinery.backend.clock, controllers)
+        store = machinery.backend.store
+        return Manager(
+            client, machinery.backend.clock, store, controllers, settled_at=store.revision if settled else None
+        )
 
     def _prepare(self, machinery: Machinery) -> None:
         """What controllers make of a fresh server, done once for all clusters of this kind."""
-        manager = self._manager_for(machinery)
+        manager = self._manager_for(machinery, settled=False)
         manager.settle()
         manager.stop()
 

@@ -4,14 +4,17 @@ All controllers of a cluster share the watches and run in one thread, which slee
 clock says that a retry is due. `settle` does the same work in the caller's thread until nothing is left: since watches
 are cursors into the store's history, what a write has caused is visible at once, and "nothing left" is exact.
 
-Invariant: `_working` is held while events are taken or a controller runs.
+Where there is nothing to do, nothing is done: a cluster that begins with what controllers have left (`settled_at`) has
+neither thread nor watches before something changes that they look at.
+
+Invariant: `_working` is held while watches are opened, events are taken, or a controller runs.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +24,8 @@ from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.resources.registry import Resource
-from fakekube.streams import Stream
+from fakekube.store import Store
+from fakekube.streams import Source, Stream
 
 __all__ = ["Manager"]
 
@@ -34,43 +38,70 @@ TOO_MANY = 100_000
 _Work = tuple[Reconciler, Key]
 
 
-class Manager:
-    """The controllers of one cluster."""
+#: The options of a watch that begins with the present state.
+_FROM_STATE = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
-    def __init__(self, client: Client, clock: Clock, controllers: Sequence[Reconciler]) -> None:
+
+class Manager:
+    """The controllers of one cluster.
+
+    Args:
+        client: of the cluster.
+        clock: of the cluster.
+        store: of the cluster; tells when there may be something to do.
+        controllers: who works.
+        settled_at: the revision at which they had nothing left to do, if that is known.
+    """
+
+    def __init__(
+        self, client: Client, clock: Clock, store: Store[Any], controllers: Sequence[Reconciler],
+        *, settled_at: int | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
+        self._store = store
         self._controllers = controllers
+        self._settled_at = settled_at
+        self._sources: dict[str, Source] = {}
         self._streams: dict[str, Stream] = {}
         self._queue: deque[_Work] = deque()
         self._queued: set[_Work] = set()
         self._retries: dict[_Work, Timer] = {}
         self._working = threading.Lock()
         self._wake = threading.Event()
+        self._starting = threading.Lock()
+        self._started = False
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._watching: dict[str, set[Reconciler]] = {}
         for controller in controllers:
             controller.also_watch = partial(self._watch_more, controller)
+            for name in controller.watches:
+                self._watching.setdefault(name, set()).add(controller)
 
     def start(self) -> None:
-        """Watch, and work in a thread of one's own."""
-        self._open()
-        if self._controllers:
-            self._thread = threading.Thread(target=self._run, name="fakekube-controllers", daemon=True)
-            self._thread.start()
+        """Work in a thread of one's own whenever there is something to do."""
+        if not self._controllers:
+            return
+        self._started = True
+        for name in self._watching:
+            self._subscribe(name)
+        if self._store.revision != self._settled_at:
+            self._notice()
 
     def stop(self) -> None:
         """End all work; a controller that is at work finishes its object."""
-        self._stopped = True
+        with self._starting:
+            self._stopped = True
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         with self._working:
             for timer in self._retries.values():
                 timer.cancel()
+            for source in self._sources.values():
+                source.unsubscribe(self._notice)
             for stream in self._streams.values():
-                stream.source.unsubscribe(self._wake.set)
                 stream.close()
             self._streams.clear()
 
@@ -79,32 +110,42 @@ class Manager:
 
         Raises RuntimeError if they do not come to rest.
         """
-        if not self._streams:
-            self._open()
         done = 0
         while self._step():
             done += 1
             if done > TOO_MANY:
                 raise RuntimeError("the controllers do not come to rest")
 
+    def _subscribe(self, name: str) -> None:
+        """Hear of the changes of a resource."""
+        if name not in self._sources:
+            source = self._sources[name] = self._store.bucket(self._client.resource(name).bucket)
+            source.subscribe(self._notice)
+
+    def _notice(self) -> None:
+        """Something may have changed: wake the thread, which the first change starts."""
+        self._wake.set()
+        if self._thread is None and self._started:
+            with self._starting:
+                if self._thread is None and not self._stopped:
+                    self._thread = threading.Thread(target=self._run, name="fakekube-controllers", daemon=True)
+                    self._thread.start()
+
     def _open(self) -> None:
-        for controller in self._controllers:
-            for name in controller.watches:
-                self._watching.setdefault(name, set()).add(controller)
+        """The first watches: of what has changed since the controllers were settled, or of everything."""
+        options = _FROM_STATE if self._settled_at is None else {"resourceVersion": str(self._settled_at)}
         for name in self._watching:
-            self._watch(name)
+            self._watch(name, options)
 
     def _watch_more(self, controller: Reconciler, resource: Resource) -> None:
         name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         self._watching.setdefault(name, set()).add(controller)
         if name not in self._streams:
-            self._watch(name)
+            self._watch(name, _FROM_STATE)
 
-    def _watch(self, name: str) -> None:
-        path = self._client.path(self._client.resource(name))
-        stream = self._client.watch(path, {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
-        self._streams[name] = stream
-        stream.source.subscribe(self._wake.set)
+    def _watch(self, name: str, options: Mapping[str, str]) -> None:
+        self._subscribe(name)
+        self._streams[name] = self._client.watch(self._client.path(self._client.resource(name)), options)
 
     def _run(self) -> None:
         while not self._stopped:
@@ -119,6 +160,8 @@ class Manager:
         with self._working:
             if self._stopped:
                 return False
+            if not self._streams:
+                self._open()
             self._take_events()
             if not self._queue:
                 return False
@@ -137,8 +180,7 @@ class Manager:
             self._take_from(name)
             stream = self._streams[name]
             if stream.ended:  # timed out or fallen behind: begin anew
-                stream.source.unsubscribe(self._wake.set)
-                self._watch(name)
+                self._watch(name, _FROM_STATE)
                 self._take_from(name)
 
     def _take_from(self, name: str) -> None:
@@ -168,6 +210,6 @@ class Manager:
         def retry() -> None:
             self._retries.pop(work, None)
             self._enqueue(work)
-            self._wake.set()
+            self._notice()
 
         return retry

@@ -151,6 +151,12 @@ class Registry:
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
         self._set({(r.group, r.version, r.plural): r for r in builtins})
 
+    def copy(self) -> Registry:
+        """An independent twin."""
+        twin = Registry(())
+        twin._by_path, twin._by_resource = self._by_path, self._by_resource
+        return twin
+
     def _set(self, by_path: dict[tuple[str, str, str], Resource]) -> None:
         by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
         for resource in by_path.values():

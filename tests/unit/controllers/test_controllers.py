@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -122,3 +123,43 @@ def test_controllers_go_on_after_a_restore(cluster: Cluster) -> None:
     cluster.delete("serviceaccounts", "default", namespace="team")
     cluster.settle()
     assert is_there(cluster, "serviceaccounts", "default", "team")
+
+
+def threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "fakekube-controllers"}
+
+
+def test_a_fresh_cluster_has_no_thread_of_controllers_before_they_have_work() -> None:
+    others = threads()
+    with Cluster() as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "nobody-watches", "namespace": "default"}})
+        assert threads() == others
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        assert len(threads() - others) == 1
+        cluster.wait_for("serviceaccounts", "default", namespace="team")
+    assert threads() == others
+
+
+def test_what_was_written_before_the_start_is_seen_to() -> None:
+    cluster = Cluster()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    with cluster:
+        cluster.wait_for("serviceaccounts", "default", namespace="team")
+
+
+def test_a_restore_is_seen_to_by_controllers_that_had_no_work_yet() -> None:
+    other = Cluster()
+    other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    snapshot = other.snapshot()
+    with Cluster() as cluster:
+        cluster.restore(snapshot)
+        cluster.wait_for("serviceaccounts", "default", namespace="team")
+
+
+def test_clusters_with_and_without_tls_publish_their_own_authority() -> None:
+    plain, secure = Cluster(), Cluster(tls=True)
+    published = [
+        cluster.get("configmaps", "kube-root-ca.crt", namespace="default")["data"]["ca.crt"] for cluster in (plain, secure)
+    ]
+    assert published[0] == ""
+    assert published[1].startswith("-----BEGIN CERTIFICATE-----")
