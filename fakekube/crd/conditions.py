@@ -1,7 +1,7 @@
 """The states of a definition, as functions from one state to the next.
 
-`next_state` says what the controllers of the real server would write next: names and NamesAccepted, then Established,
-then whether the API is approved where it must be; then, for a dying one, what `serving` does about its objects.
+`next_state` says what the controllers of the real server would write next: whether the API is approved where
+it must be, names and NamesAccepted, then Established; then, for a dying one, what `serving` does about its objects.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer.
 """
@@ -64,6 +64,9 @@ def is_released(obj: Object) -> bool:
 
 def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None:
     """What is to be written next; None if nothing."""
+    conforming = _conforming(obj, now)
+    if conforming is not None:
+        return conforming
     named = _named(obj, others, now)
     if named is not None:
         return named
@@ -73,10 +76,8 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
             return partial(with_condition, type_="Terminating", status="True", reason=reason, message=message, now=now)
         return None
     if is_true(obj, "NamesAccepted") and not is_true(obj, "Established"):
-        established = _established(obj, now)
-        if established is not None:
-            return established
-    return _conforming(obj, now)
+        return _established(obj, now)
+    return None
 
 
 def _conforming(obj: Object, now: str) -> Change | None:
