@@ -8,7 +8,7 @@ What a selector does to an event: matching before and after is MODIFIED, only af
 DELETED shows the last state with the revision of the change.
 
 Bookmarks: one after the initial state (annotation k8s.io/initial-events-end) if it was asked for, then periodically and
-shortly before the end of the stream.
+shortly before the end of the stream, if there is any progress to tell since the stream began.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
@@ -68,6 +68,7 @@ class WatchStream:
         self._bookmark_at = self._next_bookmark(now)
         self._initial: Iterator[Record[Document]] | None = None
         self._initial_revision = 0
+        self._began_at = 0
         self._marks_initial_end = False
         self._cursor: Cursor[Document] | ConvertedCursor | None = None
         self._error: bytes | None = None
@@ -84,6 +85,7 @@ class WatchStream:
 
     def start_from(self, revision: int) -> None:
         """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
+        self._began_at = max(revision, self._scope.backend.store.revision)
         try:
             self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
         except Compacted as lost:
@@ -100,7 +102,7 @@ class WatchStream:
             for record in page.records:
                 versions.shown(self._scope.resource, record.value)
         self._initial = iter(page.records)
-        self._initial_revision = page.revision
+        self._initial_revision = self._began_at = page.revision
         self._marks_initial_end = mark_end
         self._follow(self._bucket.cursor(page.revision))
 
@@ -210,7 +212,8 @@ class WatchStream:
             return []
         self._bookmark_at = self._next_bookmark(now)
         assert self._cursor is not None
-        return [self._encoder.bookmark(self._cursor.position)]
+        position = self._cursor.position
+        return [self._encoder.bookmark(position)] if position > self._began_at else []
 
     def _next_bookmark(self, now: float) -> float | None:
         """Every period, and once shortly before the end."""

@@ -1,0 +1,339 @@
+"""Watches: where they begin, what they tell, in which order, and how they end.
+
+No event may be lost, doubled or out of order. The rules of sendInitialEvents are those of the API concepts page of the
+Kubernetes documentation (Streaming lists).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.behaviour.conftest import Api, Reply
+
+MERGE = "application/merge-patch+json"
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+STREAM = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+
+
+class Watch:
+    """An open watch; `next` waits for an event, None is its end."""
+
+    def __init__(self, answer: http.client.HTTPResponse) -> None:
+        self._answer = answer
+
+    def next(self) -> dict[str, Any] | None:
+        line = self._answer.readline()
+        return json.loads(line) if line else None
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        events = [self.next() for _ in range(count)]
+        return [event for event in events if event is not None]
+
+
+@contextmanager
+def watching(api: Api, path: str, query: dict[str, str]) -> Iterator[Watch]:
+    connection = api.connect(timeout=20)
+    try:
+        connection.request("GET", f"{path}?{urllib.parse.urlencode({'watch': 'true', **query})}", headers=api.headers())
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        yield Watch(answer)
+    finally:
+        connection.close()
+
+
+def create(api: Api, name: str, **labels: str) -> Reply:
+    return api.post(api.path("configmaps"), {"metadata": {"name": name, "labels": labels}})
+
+
+def label(api: Api, name: str, **labels: str | None) -> Reply:
+    return api.patch(api.path("configmaps", name), {"metadata": {"labels": labels}}, MERGE)
+
+
+def told(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
+
+
+def revision(reply: Reply) -> str:
+    return str(reply.at("metadata", "resourceVersion"))
+
+
+def revisions(events: list[dict[str, Any]]) -> list[int]:
+    return [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+
+
+# ---------------------------------------------------------------- where they begin
+
+
+@pytest.mark.parametrize("start", ["", "0"])
+def test_without_a_revision_what_is_there_comes_first(api: Api, start: str) -> None:
+    create(api, "b")
+    create(api, "a")
+    with watching(api, api.path("configmaps"), {"resourceVersion": start} if start else {}) as watch:
+        assert told(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        create(api, "c")
+        assert told(watch.take(1)) == [("ADDED", "c")]
+
+
+def test_from_a_revision_what_came_after_it(api: Api) -> None:
+    first = revision(create(api, "a"))
+    create(api, "b")
+    changed = revision(label(api, "a", x="y"))
+    api.delete(api.path("configmaps", "b"))
+    with watching(api, api.path("configmaps"), {"resourceVersion": first}) as watch:
+        events = watch.take(3)
+    assert told(events) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+    assert revisions(events)[1] == int(changed)
+    assert revisions(events) == sorted(set(revisions(events)))
+
+
+def test_a_watch_goes_on_where_a_list_ended(api: Api) -> None:
+    create(api, "a")
+    listed = api.get(api.path("configmaps"))
+    create(api, "b")
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(listed)}) as watch:
+        assert told(watch.take(1)) == [("ADDED", "b")]
+
+
+def test_a_watch_goes_on_where_another_broke_off(api: Api) -> None:
+    start = revision(create(api, "first"))
+    seen: list[tuple[str, str]] = []
+    for number in range(6):
+        create(api, f"n{number}")
+    for count in (1, 2, 3):
+        with watching(api, api.path("configmaps"), {"resourceVersion": start}) as watch:
+            events = watch.take(count)
+        seen += told(events)
+        start = str(revisions(events)[-1])
+    assert seen == [("ADDED", f"n{number}") for number in range(6)]
+
+
+def test_a_revision_that_is_no_number(api: Api) -> None:
+    reply = api.get(api.path("configmaps"), {"watch": "1", "resourceVersion": "x"})
+    syntax = 'strconv.ParseUint: parsing "x": invalid syntax'
+    assert (reply.status, reply.at("message")) == (500, f'resourceVersion: Invalid value: "x": {syntax}')
+
+
+def test_a_revision_that_is_forgotten(api: Api) -> None:
+    """An ERROR with status 410; what was missed is found again by a list."""
+    create(api, "a")
+    with watching(api, api.path("configmaps"), {"resourceVersion": "1"}) as watch:
+        event = watch.next()
+        assert event is not None
+        if event["type"] != "ERROR":
+            pytest.skip("this server is so young that it remembers everything")
+        assert watch.next() is None
+    status = event["object"]
+    assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
+    assert status["message"].startswith("too old resource version: 1 (")
+    listed = api.get(api.path("configmaps"))
+    create(api, "b")
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(listed)}) as watch:
+        assert told(watch.take(1)) == [("ADDED", "b")]
+
+
+# ---------------------------------------------------------------- what they tell
+
+
+def test_a_deletion_has_a_revision_of_its_own(api: Api) -> None:
+    made = create(api, "a", x="y")
+    api.delete(api.path("configmaps", "a"))
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
+        (event,) = watch.take(1)
+    assert told([event]) == [("DELETED", "a")]
+    assert event["object"]["metadata"]["labels"] == {"x": "y"}
+    assert revisions([event])[0] > int(revision(made))
+
+
+def test_writes_that_change_nothing_are_not_told(api: Api) -> None:
+    made = create(api, "a", x="y")
+    assert revision(label(api, "a", x="y")) == revision(made)
+    label(api, "a", x="z")
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
+        (event,) = watch.take(1)
+    assert event["object"]["metadata"]["labels"] == {"x": "z"}
+
+
+def test_dry_runs_are_not_told(api: Api) -> None:
+    made = create(api, "a")
+    api.post(api.path("configmaps"), {"metadata": {"name": "b"}}, {"dryRun": "All"})
+    api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"})
+    create(api, "c")
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
+        assert told(watch.take(1)) == [("ADDED", "c")]
+
+
+def test_an_object_that_waits_for_a_finalizer(api: Api) -> None:
+    path = api.path("configmaps", "a")
+    made = api.post(api.path("configmaps"), {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
+    api.delete(path)
+    api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(made)}) as watch:
+        events = watch.take(2)
+    assert told(events) == [("MODIFIED", "a"), ("DELETED", "a")]
+    assert all("deletionTimestamp" in event["object"]["metadata"] for event in events)
+
+
+def test_what_begins_and_ceases_to_match(api: Api) -> None:
+    """For a selecting watch, objects come and go with their labels."""
+    start = revision(create(api, "a", x="no"))
+    label(api, "a", x="yes")
+    label(api, "a", y="more")
+    label(api, "a", x="no")
+    label(api, "a", y="less")
+    label(api, "a", x="yes")
+    api.delete(api.path("configmaps", "a"))
+    with watching(api, api.path("configmaps"), {"resourceVersion": start, "labelSelector": "x=yes"}) as watch:
+        events = watch.take(5)
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
+    assert events[2]["object"]["metadata"]["labels"] == {"x": "yes", "y": "more"}  # as it was when it matched
+    assert revisions(events) == sorted(set(revisions(events)))
+
+
+def test_fields_select_too(api: Api) -> None:
+    start = revision(create(api, "a"))
+    create(api, "b")
+    create(api, "c")
+    label(api, "b", x="y")
+    with watching(api, api.path("configmaps"), {"resourceVersion": start, "fieldSelector": "metadata.name=b"}) as watch:
+        assert told(watch.take(2)) == [("ADDED", "b"), ("MODIFIED", "b")]
+
+
+def test_all_namespaces_at_once(api: Api) -> None:
+    start = revision(create(api, "a"))
+    create(api, "b")
+    query = {"resourceVersion": start, "fieldSelector": f"metadata.namespace={api.namespace}"}
+    with watching(api, "/api/v1/configmaps", query) as watch:
+        assert told(watch.take(1)) == [("ADDED", "b")]
+
+
+def test_the_old_paths(api: Api) -> None:
+    create(api, "a")
+    create(api, "b")
+    for path, expected in (
+        (f"/api/v1/watch/namespaces/{api.namespace}/configmaps", [("ADDED", "a"), ("ADDED", "b")]),
+        (f"/api/v1/watch/namespaces/{api.namespace}/configmaps/b", [("ADDED", "b")]),
+    ):
+        with watching(api, path, {}) as watch:
+            assert told(watch.take(len(expected))) == expected
+
+
+# ---------------------------------------------------------------- streaming lists and bookmarks
+
+
+@pytest.mark.parametrize("start", ["", "0", "own"])
+def test_a_list_as_a_stream(api: Api, start: str) -> None:
+    create(api, "b")
+    last = create(api, "a")
+    query = {**STREAM, "resourceVersion": revision(last) if start == "own" else start}
+    with watching(api, api.path("configmaps"), query) as watch:
+        events = watch.take(3)
+        assert told(events) == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", "")]
+        end = events[-1]["object"]
+        assert (end["kind"], end["apiVersion"], end["metadata"]["annotations"]) == ("ConfigMap", "v1", INITIAL_EVENTS_END)
+        assert int(end["metadata"]["resourceVersion"]) >= int(revision(last))
+        create(api, "c")
+        assert told(watch.take(1)) == [("ADDED", "c")]
+
+
+def test_a_selected_list_as_a_stream(api: Api) -> None:
+    create(api, "a", x="y")
+    create(api, "b")
+    with watching(api, api.path("configmaps"), {**STREAM, "labelSelector": "x=y"}) as watch:
+        assert told(watch.take(2)) == [("ADDED", "a"), ("BOOKMARK", "")]
+
+
+def test_an_empty_list_as_a_stream(api: Api) -> None:
+    with watching(api, api.path("leases", group="coordination.k8s.io/v1"), STREAM) as watch:
+        assert told(watch.take(1)) == [("BOOKMARK", "")]
+
+
+def test_no_initial_events(api: Api) -> None:
+    made = create(api, "a")
+    query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": revision(made)}
+    with watching(api, api.path("configmaps"), query) as watch:
+        create(api, "b")
+        assert told(watch.take(1)) == [("ADDED", "b")]
+
+
+FORBIDDEN_WITHOUT_MATCH = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+FORBIDDEN_MATCH = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+
+UNSUPPORTED_MATCH = 'resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"'
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ({"sendInitialEvents": "true"}, FORBIDDEN_WITHOUT_MATCH),
+        ({"sendInitialEvents": "false"}, FORBIDDEN_WITHOUT_MATCH),
+        ({"resourceVersionMatch": "NotOlderThan"}, FORBIDDEN_MATCH),
+        ({"resourceVersionMatch": "Exact", "resourceVersion": "5"}, f"[{FORBIDDEN_MATCH}, {UNSUPPORTED_MATCH}]"),
+        ({"sendInitialEvents": "true", "resourceVersionMatch": "Exact"}, f"[{FORBIDDEN_WITHOUT_MATCH}, {UNSUPPORTED_MATCH}]"),
+    ],
+)
+def test_options_that_do_not_go_together(api: Api, query: dict[str, str], problem: str) -> None:
+    reply = api.get(api.path("configmaps"), {"watch": "1", **query})
+    assert (reply.status, reply.at("message")) == (422, f'ListOptions.meta.k8s.io "" is invalid: {problem}')
+
+
+def test_initial_events_are_not_for_lists(api: Api) -> None:
+    reply = api.get(api.path("configmaps"), {"sendInitialEvents": "true"})
+    problem = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"
+    assert (reply.status, reply.at("message")) == (422, f'ListOptions.meta.k8s.io "" is invalid: {problem}')
+
+
+def test_a_watch_ends_when_it_was_to_and_leaves_a_bookmark(api: Api) -> None:
+    """Two seconds before its time is over a watch is told how far it came, if it came anywhere."""
+    made = create(api, "a")
+    query = {"resourceVersion": revision(made), "timeoutSeconds": "4", "allowWatchBookmarks": "true", "labelSelector": "x"}
+    with (
+        watching(api, api.path("configmaps"), query) as marked,
+        watching(api, api.path("configmaps"), {**query, "allowWatchBookmarks": "false"}) as unmarked,
+    ):
+        other = create(api, "b")
+        bookmark = marked.next()
+        assert bookmark is not None
+        assert (bookmark["type"], bookmark["object"]["metadata"].keys()) == ("BOOKMARK", {"resourceVersion"})
+        assert revisions([bookmark])[0] >= int(revision(other))
+        assert marked.next() is None
+        assert unmarked.next() is None
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_every_watcher_sees_every_event_once(api: Api) -> None:
+    start = revision(create(api, "first"))
+    path = api.path("configmaps")
+    with (
+        watching(api, path, {"resourceVersion": start}) as one,
+        watching(api, path, {"resourceVersion": start}) as two,
+        watching(api, path, {"resourceVersion": start, "labelSelector": "parity=even"}) as even,
+    ):
+        for number in range(20):
+            create(api, f"n{number:02}", parity="odd" if number % 2 else "even")
+        for number in range(0, 20, 5):
+            api.delete(api.path("configmaps", f"n{number:02}"))
+        seen = one.take(24)
+        assert two.take(24) == seen
+        assert even.take(12) == [event for event in seen if event["object"]["metadata"]["labels"]["parity"] == "even"]
+    assert told(seen) == [("ADDED", f"n{n:02}") for n in range(20)] + [("DELETED", f"n{n:02}") for n in range(0, 20, 5)]
+    assert revisions(seen) == sorted(set(revisions(seen)))
+
+
+def test_watchers_that_go_leave_the_others_alone(api: Api) -> None:
+    start = revision(create(api, "first"))
+    path = api.path("configmaps")
+    with watching(api, path, {"resourceVersion": start}) as stays:
+        for number in range(5):
+            with watching(api, path, {"resourceVersion": start}):
+                create(api, f"n{number}")
+        assert told(stays.take(5)) == [("ADDED", f"n{number}") for number in range(5)]
