@@ -240,7 +240,7 @@ def _claims(claims: Iterable[Mapping[str, Any]], pod_claims: Set[str], path: str
 
 def _claim_request(name: str, request: str, seen: Set[str], path: str) -> list[FieldError]:
     if not request:
-        return [duplicate(path, name) for key in seen if key.startswith(f"{name}/")]
+        return [duplicate(path, name) for key in seen if "/" in key and key.partition("/")[0] == name]
     errors = invalid_each(f"{path}.request", request, names.dns_label(request))
     key = f"{name}/{request}"
     return [*errors, duplicate(path, key)] if key in seen else errors

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.resources.pods.walking import containers, projected_sources
+from fakekube.resources.pods.walking import container_statuses, containers, projected_sources
 
 Spec = dict[str, Any]
 
@@ -27,3 +27,11 @@ def drop_disabled_fields(spec: Spec, old: Spec | None) -> None:
         hooks = container.get("lifecycle")
         if hooks is not None and hooks.pop("stopSignal", None) is not None and not hooks:
             del container["lifecycle"]
+
+
+def drop_disabled_status(status: Spec) -> None:
+    """The same of a pod's status: what nodes tell of allocated claims and of the digests of image volumes."""
+    status.pop("nodeAllocatableResourceClaimStatuses", None)
+    for container in container_statuses(status):
+        for mount in container.get("volumeMounts") or ():
+            mount.pop("volumeStatus", None)

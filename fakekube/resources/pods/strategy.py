@@ -24,7 +24,7 @@ from fakekube.resources.pods.annotations import (
 )
 from fakekube.resources.pods.containers import image_without_padding
 from fakekube.resources.pods.defaults import default_pod, default_pod_spec
-from fakekube.resources.pods.dropping import drop_disabled_fields
+from fakekube.resources.pods.dropping import drop_disabled_fields, drop_disabled_status
 from fakekube.resources.pods.quality import quality_of_service
 from fakekube.resources.pods.resizing import keep_all_but_resources, refusal, validate_resize
 from fakekube.resources.pods.security import apparmor_profile
@@ -215,7 +215,7 @@ class PodStatusStrategy(Strategy):
         if not status.get("qosClass"):
             restore(status, before, "qosClass")
         _keep_observed_generations(status, before)
-        status.pop("nodeAllocatableResourceClaimStatuses", None)
+        drop_disabled_status(status)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = _annotation_changes(obj, old, _tolerance(old))

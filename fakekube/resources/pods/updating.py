@@ -14,6 +14,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each
+from fakekube.resources.equality import same
 from fakekube.resources.internal import as_internal, diff
 from fakekube.resources.pods.containers import image_without_padding
 from fakekube.resources.pods.spec import LARGEST_INT32
@@ -154,7 +155,7 @@ def _narrowed(munged: Spec, old: Spec) -> list[FieldError]:
         _put_back(munged, old, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), old.get("affinity")
     rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
-    if rules != old_rules:
+    if not same(rules, old_rules):
         errors += _narrowed_affinity(rules or {}, old_rules or {})
         _put_back_node_affinity(munged, affinity, old_affinity, old_rules)
     return errors
@@ -178,10 +179,12 @@ def _narrowed_affinity(rules: Spec, old_rules: Spec) -> list[FieldError]:
     if REQUIRED not in old_rules:
         return []
     old_terms = old_rules[REQUIRED].get("nodeSelectorTerms") or []
-    terms = (rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    sent = (rules.get(REQUIRED) or {}).get("nodeSelectorTerms")
+    terms = sent or []
     if old_terms and len(old_terms) != len(terms):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(path, [as_internal("NodeSelectorTerm", term) for term in terms] or None, text)]
+        shown = None if sent is None else [as_internal("NodeSelectorTerm", term) for term in sent]
+        return [invalid(path, shown, text)]
     text = "only additions are allowed (no mutations or deletions)"
     return [
         invalid(f"{path}[{index}]", as_internal("NodeSelectorTerm", term), text)

@@ -28,6 +28,12 @@ def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Con
             yield container, f"{prefix}{field}[{index}]"
 
 
+def container_statuses(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a status tells of the containers of all kinds."""
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        yield from status.get(field) or ()
+
+
 def is_sidecar(container: Container) -> bool:
     """Does this init container keep running beside the others?"""
     return container.get("restartPolicy") == "Always"
