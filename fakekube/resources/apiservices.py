@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import invalid, required
+from fakekube.errors.field import go_quote, invalid, required
 from fakekube.resources import names
 from fakekube.resources.checks import invalid_each, one_of
 from fakekube.resources.metadata import validate_object_meta, validate_object_meta_update
@@ -49,7 +49,7 @@ class APIServiceStrategy(Strategy):
 
         def name_errors(value: str, prefix: bool) -> list[str]:
             wrong = names.path_segment(value, prefix)
-            return wrong or ([] if value == name else [f'must be `spec.version+"."+spec.group`: "{name}"'])
+            return wrong or ([] if value == name else [f'must be `spec.version+"."+spec.group`: {go_quote(name)}'])
 
         return validate_object_meta(obj["metadata"], False, name_errors, standard_finalizers=False) + _spec(spec)
 
