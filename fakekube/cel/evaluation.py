@@ -420,9 +420,8 @@ def _binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluato
 
     def priced(frame: Frame) -> Any:
         left, right = one(frame), other(frame)
-        result = operator(left, right)
-        frame.cost += rule((left, right), result)
-        return result
+        frame.spend(rule((left, right)))
+        return operator(left, right)
 
     return priced
 
@@ -430,11 +429,22 @@ def _binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluato
 def _function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None) -> Evaluator:
     def run(frame: Frame) -> Any:
         arguments = [part(frame) for part in parts]
-        result = call(name, member, arguments)
-        frame.cost += 1 if rule is None else rule(arguments, result)
-        return result
+        if rule is None:
+            frame.cost += 1
+        else:
+            _pay(frame, rule, arguments)
+        return call(name, member, arguments)
 
     return run
+
+
+def _pay(frame: Frame, rule: Rule, arguments: list[Any]) -> None:
+    """For a call; one whose arguments do not fit is free, since it fails."""
+    try:
+        cost = rule(arguments)
+    except (AttributeError, TypeError):
+        return
+    frame.spend(cost)
 
 
 def _summing(run: Evaluator, zero: Any) -> Evaluator:

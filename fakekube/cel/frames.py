@@ -21,6 +21,12 @@ class Frame:
         self.cost = 0
         self.limit = limit
 
+    def spend(self, cost: int) -> None:
+        """What may be much. Raises CostLimitExceeded."""
+        self.cost += cost
+        if self.cost > self.limit:
+            raise CostLimitExceeded(self.cost)
+
     def check(self) -> None:
         """Raises CostLimitExceeded."""
         if self.cost > self.limit:

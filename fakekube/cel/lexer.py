@@ -102,12 +102,24 @@ def _token(kind: str, text: str, position: int, issues: list[Issue]) -> Token:
         return Token("literal", text, position, 0)
 
 
+#: No number of 64 bits has more digits; leading zeros do not count.
+_MAX_DIGITS = 20
+
+
 def _integer(text: str) -> int:
-    return int(text, 16) if text.startswith("0x") else int(text)
+    if text.startswith("0x"):
+        return int(text, 16)
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("invalid int literal")
+    return int(digits)
 
 
 def _unsigned(text: str) -> UInt:
-    number = _integer(text[:-1])
+    try:
+        number = _integer(text[:-1])
+    except ValueError:
+        number = 1 << 64
     if number >= 1 << 64:
         raise ValueError("invalid uint literal")
     return UInt(number)

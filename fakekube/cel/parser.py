@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from fakekube.cel.depth import make_room
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.lexer import RESERVED, Token, tokenize
 from fakekube.cel.macros import BIND, MACROS, Macro
@@ -25,6 +26,7 @@ from fakekube.cel.syntax import (
     MessageLiteral,
     Node,
     Select,
+    parts,
     qualified_name,
 )
 from fakekube.schema.strings import readable
@@ -56,7 +58,8 @@ _EXPECTED: Final = {
     "entries": "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _CONSTANTS,
     "fields": "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}",
 }
-_MAX_DEPTH = 250
+_MAX_DEPTH: Final = 250
+_MAX_LENGTH: Final = 100_000
 _TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
@@ -65,6 +68,10 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
     """The tree of an expression. `extensions`: functions that only some expressions know. Raises CompileError."""
     source = readable(source)
     issues: list[Issue] = []
+    if len(source) > _MAX_LENGTH:
+        said = f"expression code point size exceeds limit: size: {len(source)}, limit {_MAX_LENGTH}"
+        raise CompileError(source, [Issue(-1, said)])
+    make_room(source)
     parser = _Parser(tokenize(source, issues), issues, extensions)
     try:
         node = parser.whole()
@@ -72,9 +79,31 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
         node = None
     except RecursionError:
         raise CompileError(source, [Issue(-1, _TOO_DEEP)]) from None
+    if node is not None and not issues and len(source) > _MAX_DEPTH and _is_too_deep(node):
+        issues.append(Issue(-1, "max recursion depth exceeded"))
     if issues or node is None:
         raise CompileError(source, issues)
     return node
+
+
+def _is_too_deep(tree: Node) -> bool:
+    """Do operators and selections lie within each other too often?"""
+    waiting = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        depth += isinstance(node, Select | Loop) or (isinstance(node, Call) and _is_deepening(node))
+        if depth > _MAX_DEPTH:
+            return True
+        waiting.extend((part, depth) for part in parts(node))
+    return False
+
+
+def _is_deepening(call: Call) -> bool:
+    return call.target is not None or (call.function[0] == "_" and call.function not in _LEVEL) or call.function == "@in"
+
+
+#: Operators that do not deepen an expression.
+_LEVEL: Final = frozenset({"_&&_", "_||_"})
 
 
 class _Stop(Exception):
@@ -213,7 +242,7 @@ class _Parser:
             if first.kind == "!":
                 self._fail(f"extraneous input '<EOF>' expecting {_START}")
             self._complain(following.position, "Syntax error: no viable alternative at input '-'")
-        if first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
+        if count == 1 and first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
             count -= 1  # the sign belongs to the number
             self._take()
             inner = self._member(Literal(first.position, self._checked(following, -following.value)))

@@ -1,6 +1,6 @@
-"""What calls cost when they have been made: a table of functions.
+"""What calls cost: a table of functions.
 
-Each rule looks at the arguments and the result. Where there is none, a call is one unit.
+Each rule looks at the arguments, so that what costs too much is not even begun. Where there is none, a call is one unit.
 
 Specified by: k8s.io/apiserver/pkg/cel/library/cost.go (CallCost); cel-go/ext/{lists,sets}.go,
 cel-go/interpreter/runtimecost.go (costCall).
@@ -18,8 +18,8 @@ from fakekube.cel.values import Mapping, Opaque, Optional, kind_of
 
 __all__ = ["Rule", "comparison_cost", "equality_cost", "rule_of", "size_of"]
 
-#: (arguments, result) → cost.
-Rule = Callable[[Sequence[Any], Any], int]
+#: Arguments → cost.
+Rule = Callable[[Sequence[Any]], int]
 
 
 def size_of(value: Any) -> int:
@@ -41,7 +41,7 @@ def _scaled(size: float, factor: float = TRAVERSAL_FACTOR) -> int:
 def _traversal(times: int = 1) -> Rule:
     """The first text is read so many times."""
     factor = times * TRAVERSAL_FACTOR
-    return lambda arguments, result: _scaled(size_of(arguments[0]), factor)
+    return lambda arguments: _scaled(size_of(arguments[0]), factor)
 
 
 def _walk(value: Any) -> int:
@@ -62,19 +62,19 @@ def _pattern(text: int, pattern: int) -> int:
     return _scaled(1.0 + text) * _scaled(pattern, PATTERN_FACTOR)
 
 
-def _matches(arguments: Sequence[Any], result: Any) -> int:
+def _matches(arguments: Sequence[Any]) -> int:
     return _pattern(size_of(arguments[0]), size_of(arguments[1]))
 
 
-def _contains(arguments: Sequence[Any], result: Any) -> int:
+def _contains(arguments: Sequence[Any]) -> int:
     return _scaled(size_of(arguments[0])) * _scaled(size_of(arguments[1]))
 
 
-def _concatenation(arguments: Sequence[Any], result: Any) -> int:
+def _concatenation(arguments: Sequence[Any]) -> int:
     return _scaled(size_of(arguments[0]) + size_of(arguments[1]))
 
 
-def _comparison(arguments: Sequence[Any], result: Any) -> int:
+def _comparison(arguments: Sequence[Any]) -> int:
     return _scaled(min(size_of(arguments[0]), size_of(arguments[1])))
 
 
@@ -83,6 +83,12 @@ def equality_cost(one: Any, other: Any) -> int:
     if isinstance(one, Opaque) and one.type_name != "unknown":
         return 1
     return _scaled(min(size_of(one), size_of(other)))
+
+
+def _joined(arguments: Sequence[Any]) -> int:
+    items, separator = arguments[0], arguments[1] if len(arguments) > 1 else ""
+    size = sum(map(size_of, items)) + max(len(items) - 1, 0) * size_of(separator)
+    return _scaled(size, 2 * TRAVERSAL_FACTOR)
 
 
 # ------------------------------------------------------------ lists
@@ -98,12 +104,12 @@ def comparison_cost(items: list[Any]) -> int:
     return _new_list(len(items) * len(items), 2 + TRAVERSAL_FACTOR if textual else 2)
 
 
-def _flattened(arguments: Sequence[Any], result: Any) -> int:
+def _flattened(arguments: Sequence[Any]) -> int:
     return _new_list(len(arguments[0]), arguments[1] if len(arguments) > 1 else 1)
 
 
 def _set_relation(factor: int) -> Rule:
-    return lambda arguments, result: 1 + len(arguments[0]) * len(arguments[1]) * factor
+    return lambda arguments: 1 + len(arguments[0]) * len(arguments[1]) * factor
 
 
 # ------------------------------------------------------------ addresses, formats, authorisation
@@ -111,47 +117,49 @@ def _set_relation(factor: int) -> Rule:
 
 def _within(base: Callable[[int], int]) -> dict[str, Rule]:
     """By the type of what may lie in the network: texts are read first."""
-    def of_text(arguments: Sequence[Any], result: Any) -> int:
+    def of_text(arguments: Sequence[Any]) -> int:
         return base(size_of(arguments[0])) + _scaled(size_of(arguments[1]))
 
-    return {"string": of_text, "": lambda arguments, result: base(size_of(arguments[0]))}
+    return {"string": of_text, "": lambda arguments: base(size_of(arguments[0]))}
 
 
 _ADDRESS: Final = _within(lambda size: _scaled(size + size))
 _NETWORK: Final = _within(lambda size: _scaled(size + size) + _scaled(size) + 1)
 
 
-def _validated(arguments: Sequence[Any], result: Any) -> int:
+def _validated(arguments: Sequence[Any]) -> int:
     return _pattern(size_of(arguments[1]), arguments[0].pattern_size)
 
 
-def _selector(arguments: Sequence[Any], result: Any) -> int:
+def _selector(arguments: Sequence[Any]) -> int:
     size = size_of(arguments[1])
     return LIST_COST + _scaled(size) + _scaled(_scaled(size, 0.5), LIST_COST + STRUCT_COST)
 
 
 _BY_NAME: Final[dict[str, Rule]] = {
     **dict.fromkeys(
-        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments, result: _walk(arguments[0])
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments: _walk(arguments[0])
     ),
     **dict.fromkeys(
         ("url", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR", "ip", "quantity",
          "isQuantity", "semver", "isSemver", "startsWith", "endsWith", "strings.quote", "format"), _traversal(),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _traversal(2)),
-    "join": lambda arguments, result: _scaled(size_of(result), 2 * TRAVERSAL_FACTOR),
+    "join": _joined,
     "find": _matches, "findAll": _matches, "contains": _contains,
     "validate": _validated, "fieldSelector": _selector, "labelSelector": _selector,
-    "check": lambda arguments, result: 350_000,
+    "check": lambda arguments: 350_000,
     "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
-    **dict.fromkeys(("slice", "lists.range", "reverse"), lambda arguments, result: _new_list(len(result))),
-    "flatten": _flattened, "distinct": lambda arguments, result: comparison_cost(arguments[0]),
+    "slice": lambda arguments: _new_list(max(arguments[2] - arguments[1], 0)),
+    "lists.range": lambda arguments: _new_list(max(arguments[0], 0)),
+    "reverse": lambda arguments: _new_list(len(arguments[0])),
+    "flatten": _flattened, "distinct": lambda arguments: comparison_cost(arguments[0]),
 }
 
 #: (function, types of arguments): those whose meanings differ.
 _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("bytes", "string"): _traversal(), ("string", "bytes"): _traversal(),
-    ("@in", "A list(A)"): lambda arguments, result: len(arguments[1]),
+    ("@in", "A list(A)"): lambda arguments: len(arguments[1]),
     **{
         (name, f"{kind} {kind}"): _comparison
         for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")
@@ -170,7 +178,7 @@ def rule_of(function: str, *, member: bool, meanings: Sequence[Signature]) -> Ru
         if (function, meaning.key) == ("ip", "net.CIDR"):
             return None
         if function in ("sort", "@sortByAssociatedKeys"):
-            return lambda arguments, result: comparison_cost(arguments[-1])
+            return lambda arguments: comparison_cost(arguments[-1])
         if function == "matches":
             return _matches if member else None
         by_types = _BY_TYPES.get((function, meaning.key))

@@ -7,6 +7,7 @@ Specified by: cel-go/common/stdlib (matches), k8s.io/apiserver/pkg/cel/library/r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -28,9 +29,26 @@ _COMPLAINTS: Final = {
 _TRAILING: Final = "error parsing regexp: trailing backslash at end of expression: ``"
 
 
+#: Groups within groups, in Go.
+_MAX_DEPTH: Final = 1000
+
+
+def _depth(pattern: str) -> int:
+    """How deep groups can be nested, at most."""
+    if pattern.count("(") <= _MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for character in re.sub(r"\\.|\[[^\]]*\]", "", pattern):
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
+
+
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
     """The compiled pattern. Raises EvaluationError with what Go says of it."""
+    if _depth(pattern) > _MAX_DEPTH:
+        raise EvaluationError(f"error parsing regexp: expression nests too deeply: `{pattern}`")
     options = re2.Options()
     options.log_errors = False
     try:
