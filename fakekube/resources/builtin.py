@@ -157,6 +157,14 @@ CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
     ("autoscaling", "v1", "horizontalpodautoscalers"): ("fakekube.resources.autoscaling_v1:to_storage", "fakekube.resources.autoscaling_v1:from_storage"),
 }
 
+#: The subresources whose answers can become Tables, and which of those cannot (who implements TableConvertor).
+_TABLES = frozenset({"status", "scale"})
+_NO_TABLES = frozenset({
+    ("apiextensions.k8s.io", "customresourcedefinitions/status"),
+    ("apiregistration.k8s.io", "apiservices/status"),
+    ("resource.k8s.io", "resourceclaims/status"),
+})
+
 #: (group, version, kind) → field labels that the kind knows, and the facts do not tell.
 _MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1", "Job"): ("status.successful",)}
 
@@ -253,7 +261,8 @@ def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
     name = row.name.partition("/")[2]
     gvk = GVK(row.kind_group, row.kind_version, row.kind)
     return Subresource(
-        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row, name)
+        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row, name),
+        tables=name in _TABLES and (row.group, row.name) not in _NO_TABLES,
     )
 
 

@@ -56,6 +56,8 @@ class Subresource:
     verbs: frozenset[str]
     type_factory: Callable[[], Type]
     factory: Callable[[], Strategy | Projection | Action | None]
+    tables: bool = True
+    """Its answers can become Tables."""
 
     @cached_property
     def type(self) -> Type:

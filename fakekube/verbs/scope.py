@@ -30,8 +30,8 @@ __all__ = ["Scope"]
 
 
 @lru_cache(maxsize=8)
-def _offer(cbor: bool, custom: bool) -> Offer:
-    return Offer(cbor=cbor, custom=custom)
+def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
+    return Offer(cbor=cbor, custom=custom, tables=tables)
 
 
 @dataclass(eq=False)
@@ -56,7 +56,8 @@ class Scope:
     @property
     def offer(self) -> Offer:
         """The representations that this endpoint reads and writes."""
-        return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom)
+        tables = self.resource.action is None if self.subresource is None else self.subresource.tables
+        return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom, tables)
 
     @cached_property
     def main(self) -> Scope:

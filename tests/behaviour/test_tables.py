@@ -201,3 +201,34 @@ def test_writes_answer_in_any_shape(api) -> None:
     changed = api.patch(api.path("configmaps", "x"), {"data": {"a": "b"}}, "application/merge-patch+json", headers=TABLE)
     assert changed.at("rows", 0, "cells", 1) == 1
     assert api.delete(api.path("configmaps", "x"), headers=METADATA).at("kind") == "Status"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
+        ("POST", "/api/v1/namespaces/default/serviceaccounts/nobody/token"),
+        ("POST", "/api/v1/namespaces/default/pods/nobody/binding"),
+        ("POST", "/api/v1/namespaces/default/pods/nobody/eviction"),
+        ("GET", "/api/v1/namespaces/default/pods/nobody/ephemeralcontainers"),
+        ("GET", "/api/v1/namespaces/default/pods/nobody/resize"),
+        ("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests/nobody/approval"),
+        ("GET", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/nobody/status"),
+        ("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1./status"),
+        ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nobody/status"),
+    ],
+)
+def test_what_has_no_table(api, method: str, path: str) -> None:
+    reply = api.request(method, path, {} if method == "POST" else None, headers=TABLE)
+    accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    assert (reply.status, reply.at("reason")) == (406, "NotAcceptable")
+    assert reply.at("message") == f"only the following media types are accepted: {accepted}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/namespaces/default/status", "/apis/apps/v1/namespaces/default/deployments/nobody/scale"],
+)
+def test_subresources_that_have_a_table(api, path: str) -> None:
+    assert api.get(path, headers=TABLE).status in (200, 404)
