@@ -1,11 +1,8 @@
 """The server: listens, gives every connection a thread, looks after them, and ends them all.
 
 One loop thread accepts, pumps streams and ends connections that are idle or slow; it never waits for a
-client. Connections have threads of their own while they are handshaking, reading or answering.
-
-Starting a server sets `sys.setswitchinterval` to 0.1 ms for the whole process, unless it is lower already:
-with the default of 5 ms every answer waits that long for a test's busy thread, and it costs nothing
-measurable.
+client. Connections have threads of their own while they are handshaking, reading or answering. While a server
+runs, threads take turns quickly (`switching`).
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +18,7 @@ from .connection import Application, Connection
 from .environ import base_environ
 from .loop import READ, Loop
 from .pump import Clock, Pump
+from .switching import QUICKLY
 from .transport import Transport
 from .workers import Workers
 
@@ -32,7 +29,6 @@ __all__ = ["Server"]
 
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
-_SWITCH_INTERVAL = 1e-4
 _ROUND_SECONDS = 2.0
 """How often connections are looked after: their time limits are kept to within this."""
 _STOP_PATIENCE = 0.25
@@ -85,8 +81,6 @@ class Server:
 
         :raises OSError: the address cannot be had
         """
-        if sys.getswitchinterval() > _SWITCH_INTERVAL:
-            sys.setswitchinterval(_SWITCH_INTERVAL)
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         self._listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
         self._listener.setblocking(False)
@@ -100,6 +94,7 @@ class Server:
         self._loop.watch(self._listener.fileno(), READ, self._accept)
         self._loop.start()
         self._running = True
+        QUICKLY.begin()
 
     def stop(self) -> None:
         """End everything at once: streams, connections, the port. May be called twice, from any thread."""
@@ -116,6 +111,7 @@ class Server:
         self._workers.stop(_STOP_PATIENCE)
         self._clock.unsubscribe(self._forget_date)
         self._clock.unsubscribe(self._loop.wake)
+        QUICKLY.end()
 
     def __enter__(self) -> Self:
         self.start()

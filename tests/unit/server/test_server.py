@@ -318,17 +318,6 @@ def test_a_websocket_that_is_none_is_refused(serve: Serve, connect: Connect, top
     assert watch.streams[0].closings == 1
 
 
-def test_latency_beside_a_busy_thread_is_seen_to(clock: Clock) -> None:
-    before = sys.getswitchinterval()
-    try:
-        for interval, expected in ((0.005, 1e-4), (1e-5, 1e-5)):
-            sys.setswitchinterval(interval)
-            with Server(lambda environ, start_response: [], clock=clock):
-                assert sys.getswitchinterval() == pytest.approx(expected)
-    finally:
-        sys.setswitchinterval(before)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_that_stops_the_server_does_not_harm_the_parent(
