@@ -154,14 +154,15 @@ class StatusStrategy(Strategy):
         self._main = main
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        kept = {name: value for name, value in old.items() if name != "status"}
+        metadata = obj["metadata"]
+        kept = {name: value for name, value in old.items() if name != "status"} | {"metadata": metadata}
         if "status" in obj:
             kept["status"] = obj["status"]
-        kept["metadata"] = dict(old["metadata"])
-        if obj["metadata"].get("managedFields"):
-            kept["metadata"]["managedFields"] = obj["metadata"]["managedFields"]
-        else:
-            kept["metadata"].pop("managedFields", None)
+        entries = metadata.get("managedFields")
+        metadata.clear()
+        metadata.update({name: value for name, value in old["metadata"].items() if name != "managedFields"})
+        if entries:
+            metadata["managedFields"] = entries
         obj.clear()
         obj.update(kept)
 

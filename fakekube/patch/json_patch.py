@@ -200,11 +200,7 @@ class _Editor:
                 raise _Rejected
             self.root = self._open(value)
             return
-        container, key = self._find(operation)
-        if isinstance(container, dict):
-            container[key] = value
-        else:
-            container[_existing(container, key)] = value
+        _put(*self._find(operation), value)
 
     def move(self, operation: Operation) -> None:
         container, key = self._find(operation, "from")
@@ -213,9 +209,23 @@ class _Editor:
         _add(*self._find(operation), value)
 
     def test(self, operation: Operation) -> None:
-        found = self.root if operation.get("path") == "" else _get(*self._find(operation))
+        if operation.get("path") == "":
+            found = self.root
+        else:
+            container, key = self._find(operation)
+            found = _get(container, key)
         if not _equal(found, operation.get("value")):
             raise _Rejected
+        if operation.get("path") != "" and isinstance(found, dict | list):
+            _put(container, key, self._opened_throughout(found))
+
+    def _opened_throughout(self, container: Any) -> Any:
+        """The container with all that is in it opened, as a comparison leaves it."""
+        opened = self._open(container)
+        for key, item in list(opened.items() if isinstance(opened, dict) else enumerate(opened)):
+            if isinstance(item, dict | list):
+                opened[key] = self._opened_throughout(item)
+        return opened
 
     def copy(self, operation: Operation) -> None:
         self._find(operation, "from")
@@ -264,6 +274,11 @@ def _get(container: Any, key: str) -> Any:
     if isinstance(container, dict):
         return container.get(key)
     return container[_existing(container, key)]
+
+
+def _put(container: Any, key: str, value: Any) -> None:
+    """Puts a value in the place of one that is there."""
+    container[key if isinstance(container, dict) else _existing(container, key)] = value
 
 
 def _add(container: Any, key: str, value: Any) -> None:

@@ -99,13 +99,29 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
     if scope.is_custom:
+        _check_version(value)
         _, obj, strict = _custom(scope, Parsed(value), json.dumps(value), wants_strict=True)
         return obj, strict if wants_strict else []
-    if isinstance(value, dict) and value.get("apiVersion") in (None, ""):  # nothing is known of its fields
+    kind = _kind_of(value, scope.kind, b"")
+    if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # nothing is known of its fields
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    kind = _kind_of(value, scope.kind, b"")
     return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
+
+
+def _has_version(value: Object) -> bool:
+    return bool((value.get("apiVersion") or "").rpartition("/")[2])
+
+
+def _check_version(value: Any) -> None:
+    """A patched custom resource must say its version. Raises Problem or StatusError 500, as the real server does."""
+    if not isinstance(value, dict):
+        return
+    version = value.get("apiVersion", "")
+    if version is None:
+        raise Problem(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
+    if version == "" and value.get("kind"):
+        raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
 
 
 def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
@@ -188,7 +204,8 @@ def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
         if group == expected.group:
             version = expected.version
         else:
-            raise Problem(f"Object 'apiVersion' is missing in '{_shown(body)}'", GVK(group, version, kind or expected.kind))
+            shown = _shown(body or json.dumps(value))
+            raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     return GVK(group, version, kind or expected.kind)
 
 

@@ -8,6 +8,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 
 from fakekube.codecs import cbor, json, yaml
 from fakekube.codecs.errors import DecodeError
+from fakekube.crd import objects as custom_objects
 from fakekube.errors import field, status
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.resources.strategy import Object
@@ -131,7 +133,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 
     def change(live: Object | None) -> Object:
         merged = managers.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
-        obj = _own(merged)
+        obj = _own(_with_read_metadata(merged) if scope.is_custom else merged)
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
@@ -169,6 +171,19 @@ def whole(scope: Scope, live: Object) -> Object:
     if scope.is_custom:
         return live
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
+
+
+def _with_read_metadata(obj: Object) -> Object:
+    """The metadata of an applied custom resource in the form of every kind's; what is malformed is dropped."""
+    metadata = obj.get("metadata") or {}
+    try:
+        read, _ = custom_objects.metadata_of(metadata)
+    except custom_objects.MetadataError:
+        read = {}
+        for name, item in metadata.items():
+            with contextlib.suppress(custom_objects.MetadataError):
+                read.update(custom_objects.metadata_of({name: item})[0])
+    return {**obj, "metadata": read}
 
 
 def _own(obj: Object) -> Object:
