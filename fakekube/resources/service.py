@@ -1,7 +1,7 @@
 """Services: defaults, the values that the server keeps or clears for its clients, and what ends with them.
 
-The rules are in `service_validation`, the types' needs in `service_types`, addresses and ports in
-`service_allocation`.
+The rules are in `service_validation` and `service_addresses`, the types' needs in `service_types`; `service_allocation`
+gives addresses and ports.
 
 Specified by: pkg/registry/core/service (strategy.go, storage/storage.go), pkg/apis/core/v1/defaults.go,
 pkg/api/service/warnings.go.

@@ -22,6 +22,7 @@ from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.resources import addresses
 from fakekube.resources.ipaddresses import of_service, parent_reference
+from fakekube.resources.service_addresses import cluster_ip_fields
 from fakekube.resources.service_types import (
     EXTERNAL_NAME,
     NODE_PORT,
@@ -31,7 +32,6 @@ from fakekube.resources.service_types import (
     node_ports,
     uses_node_ports,
 )
-from fakekube.resources.service_validation import cluster_ip_fields
 from fakekube.resources.strategy import Object, WriteContext
 
 __all__ = ["Allocation", "release"]

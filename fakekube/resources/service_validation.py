@@ -8,7 +8,6 @@ Specified by: pkg/apis/core/validation/validation.go (validateService and what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import (
@@ -23,6 +22,7 @@ from fakekube.resources import addresses, names
 from fakekube.resources.checks import invalid_each, label_name, one_of, port, port_or_name, required_one_of
 from fakekube.resources.endpoint_addresses import endpoint_ip
 from fakekube.resources.metadata import validate_labels
+from fakekube.resources.service_addresses import SET_ONCE, changed_cluster_ips, changed_families, cluster_ip_fields
 from fakekube.resources.service_types import (
     CLUSTER_IP,
     EXTERNAL_NAME,
@@ -35,14 +35,12 @@ from fakekube.resources.service_types import (
 )
 from fakekube.resources.strategy import Object
 
-__all__ = ["cluster_ip_fields", "load_balancer_status", "service", "service_update"]
+__all__ = ["load_balancer_status", "service", "service_update"]
 
 TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 AFFINITIES = ("ClientIP", "None")
 TRAFFIC_POLICIES = ("Cluster", "Local")
-FAMILIES = ("IPv4", "IPv6")
-FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 IP_MODES = ("Proxy", "VIP")
 MAX_AFFINITY_SECONDS = 86400
@@ -53,7 +51,6 @@ SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 
 ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'"
 NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
-SET_ONCE = "may not change once set"
 
 
 def service(obj: Object, old: Object | None) -> list[FieldError]:
@@ -92,9 +89,9 @@ def service_update(obj: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if EXTERNAL_NAME not in (new_spec.get("type"), old_spec.get("type")):
         if not (is_headless(new_spec) and is_headless(old_spec)):
-            errors += _changed_cluster_ips(new_spec, old_spec)
+            errors += changed_cluster_ips(new_spec, old_spec)
         if not is_headless(new_spec) and not is_headless(old_spec):
-            errors += _changed_families(new_spec, old_spec)
+            errors += changed_families(new_spec, old_spec)
     if new_spec.get("type") == old_spec.get("type") == LOAD_BALANCER:
         new_class, old_class = new_spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
         if new_class != old_class:
@@ -171,64 +168,6 @@ def _client_ip_affinity(config: Object | None, path: str) -> list[FieldError]:
     if 0 < seconds <= MAX_AFFINITY_SECONDS:
         return []
     return [invalid(path, seconds, f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")]
-
-
-def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
-    """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, each alone and together."""
-    if spec.get("type") == EXTERNAL_NAME:
-        return []
-    ips: list[str] = spec.get("clusterIPs") or []
-    families: list[str] = spec.get("ipFamilies") or []
-    path = "spec.clusterIPs"
-    errors = _first_of_cluster_ips(spec.get("clusterIP", ""), ips, path)
-    for index, family in enumerate(families):
-        errors += one_of(family, f"spec.ipFamilies[{index}]", FAMILIES)
-        if family in families[:index]:
-            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
-    policy = spec.get("ipFamilyPolicy")
-    if policy is not None:
-        errors += one_of(policy, "spec.ipFamilyPolicy", FAMILY_POLICIES)
-    wrong_ips = _each_cluster_ip(ips, old_spec.get("clusterIPs") or (), path)
-    errors += wrong_ips
-    if len(ips) > 2:
-        errors.append(invalid(path, ips, "may only hold up to 2 values"))
-    if wrong_ips:
-        return errors
-    if len(ips) > 1 and not _is_dual_stack(ips):
-        errors.append(invalid(path, ips, "may specify no more than one IP for each IP family"))
-    return errors if is_headless(spec) else errors + _matching_families(ips, families, path)
-
-
-def _first_of_cluster_ips(ip: str, ips: list[str], path: str) -> list[FieldError]:
-    if not ip:
-        return [invalid(path, ips, "must be empty when `clusterIP` is not specified")] if ips else []
-    if not ips:
-        return [required(path)]
-    return [] if ips[0] == ip else [invalid(path, ips, "first value must match `clusterIP`")]
-
-
-def _each_cluster_ip(ips: list[str], old_ips: Sequence[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, ip in enumerate(ips):
-        if index == 0 and ip == NONE:
-            if len(ips) > 1:
-                errors.append(invalid(path, ips, "'None' must be the first and only value"))
-            continue
-        errors += addresses.legacy_ip(f"{path}[{index}]", ip, strict=True, old=old_ips)
-    return errors
-
-
-def _is_dual_stack(ips: Sequence[str]) -> bool:
-    return len({addresses.is_ipv6(ip) for ip in ips}) == 2
-
-
-def _matching_families(ips: Sequence[str], families: Sequence[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, (ip, family) in enumerate(zip(ips, families, strict=False)):
-        if family in FAMILIES and (family == "IPv6") != addresses.is_ipv6(ip):
-            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            errors.append(invalid(f"{path}[{index}]", ip, detail))
-    return errors
 
 
 def _external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
@@ -332,50 +271,6 @@ def _internal_traffic(spec: Object) -> list[FieldError]:
     if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
         errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
     return errors
-
-
-def _changed_cluster_ips(spec: Object, old_spec: Object) -> list[FieldError]:
-    new, old = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
-    if len(new) == len(old):
-        changed = [index for index, ip in enumerate(old) if new[index] != ip]
-        return [_set_once("clusterIPs", index, new) for index in changed]
-    if not new:
-        return [invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset")]
-    errors = [_set_once("clusterIPs", 0, new)] if old and new[0] != old[0] else []
-    if len(old) > len(new) == 1:
-        errors += _released("clusterIP", spec)
-    return errors
-
-
-def _changed_families(spec: Object, old_spec: Object) -> list[FieldError]:
-    new, old = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
-    ips = spec.get("clusterIPs") or None
-    if len(new) == len(old):
-        return [_set_once("ipFamilies", 0, new) for index, family in enumerate(old) if new[index] != family]
-    errors: list[FieldError] = []
-    if len(old) > len(new) and not ips:
-        errors.append(invalid("spec.ipFamilies[0]", new or None, "primary ipFamily can not be unset"))
-    if new and old and new[0] != old[0]:
-        errors.append(_set_once("ipFamilies", 0, ips))
-    if len(old) > len(new) == 1:
-        errors += _released("ipFamily", spec)
-    return errors
-
-
-def _set_once(field: str, index: int, value: Any) -> FieldError:
-    return invalid(f"spec.{field}[{index}]", value, SET_ONCE)
-
-
-def _released(what: str, spec: Object) -> list[FieldError]:
-    """The second of two was given up: that must have been meant."""
-    policy = spec.get("ipFamilyPolicy")
-    if policy == "SingleStack":
-        return []
-    return [
-        invalid(
-            "spec.ipFamilyPolicy", policy, f"must be set to 'SingleStack' when releasing the secondary {what}"
-        )
-    ]
 
 
 def load_balancer_status(status: Object, old_status: Object, path: str, kind: str) -> list[FieldError]:

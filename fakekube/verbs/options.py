@@ -53,7 +53,9 @@ def _int64(values: Sequence[str]) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():
         raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax")
-    number = int(text)
+    number = int(digits.lstrip("0")[:20] or "0")  # twenty digits are too many already
+    if text.startswith("-"):
+        number = -number
     if not -INT64_MAX - 1 <= number <= INT64_MAX:
         raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: value out of range")
     return number
