@@ -11,7 +11,8 @@ import struct
 from typing import Any
 
 from fakekube.codecs.cbor_decoder import Reader, quick
-from fakekube.codecs.cbor_encoder import encoded, with_bytes
+from fakekube.codecs.cbor_diagnosis import diagnosis
+from fakekube.codecs.cbor_encoder import encoded, holds_bytes, with_bytes
 from fakekube.codecs.cbor_explanation import explain
 from fakekube.codecs.cbor_items import (
     MAXIMUM_DEPTH,
@@ -25,7 +26,7 @@ from fakekube.codecs.cbor_items import (
 from fakekube.codecs.errors import DecodeError
 from fakekube.schema.model import Type
 
-__all__ = ["SELF_DESCRIBED", "dumps", "explain", "head", "joined", "loads", "part", "salvaged"]
+__all__ = ["SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "joined", "loads", "part", "salvaged"]
 
 
 def dumps(value: Any, type_: Type | None = None) -> bytes:
@@ -54,8 +55,12 @@ def joined(container: bytes, members: bytes, count: int) -> bytes:
     return head(5, number + count) + members + container[1 + size :]
 
 
-def loads(body: bytes) -> Any:
+def loads(body: bytes, *, untyped: bool = False) -> Any:
     """Read one document.
+
+    Args:
+        body: the bytes.
+        untyped: the document is of a kind that has no Go type.
 
     Raises:
         ContentError: well formed, but with something in it that is not accepted; its kind, if it tells one.
@@ -67,7 +72,7 @@ def loads(body: bytes) -> Any:
         pass
     try:
         check(body)
-        return Reader(body).document()
+        return Reader(body).document(untyped=untyped)
     except RecursionError:
         raise DecodeError(f"{UNKNOWN_KIND}cbor: exceeded max nested level {MAXIMUM_DEPTH}") from None
 

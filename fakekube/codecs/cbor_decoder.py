@@ -35,7 +35,7 @@ from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.errors.field import go_quote
 from fakekube.schema.strings import text_of
 
-__all__ = ["Reader", "quick"]
+__all__ = ["Reader", "duplicate", "quick"]
 
 
 def quick(body: bytes) -> Any:
@@ -64,10 +64,10 @@ def quick(body: bytes) -> Any:
                     begin = at + 1
                     at = begin + (first & 31)
                     key = body[begin:at].decode()
-                else:
+                elif first >> 5 in (2, 3):
                     key = read()
-                    if key.__class__ is not str:
-                        raise StumbledError
+                else:
+                    raise StumbledError
                 first = body[at]
                 if 0x40 <= first < 0x58:  # and the usual value
                     begin = at + 1
@@ -84,7 +84,7 @@ def quick(body: bytes) -> Any:
             return True
         if first == 0xF4:
             return False
-        if argument > INT64_MAXIMUM:
+        if argument > INT64_MAXIMUM or (major == 6 and first & 31 > 23):
             raise StumbledError
         if major == 0:
             return argument
@@ -113,17 +113,29 @@ class Reader:
         self._later: list[int] = []
         """The tags 21 to 23 around what is being read: how byte strings shall be written as text."""
 
-    def document(self) -> Any:
-        """Read what `_check` has found well formed, and raise what is wrong with it."""
+    def document(self, *, untyped: bool = False) -> Any:
+        """Read what `check` has found well formed, and raise what is wrong with it.
+
+        Kind and version are looked for as a struct has them, first of all; of what is `untyped`, only if there
+        is something wrong with it.
+        """
+        if untyped:
+            try:
+                found = self.value(0)[0]
+            except StumbledError:
+                found = None
+            if isinstance(found, dict):
+                return found
         at = 0
-        while self._body[at : at + 3] == SELF_DESCRIBED:
-            at += 3
-        major = self._body[at] >> 5
         kind = api_version = ""
         try:
+            while self._body[at] >> 5 == 6:
+                number, at = self.argument(at)
+                self.check_time(number, at)
+            major = self._body[at] >> 5
             if major == 5:
                 api_version, kind = self._type_meta(at)
-            elif self.value(at)[0] is not None or major != 7:
+            elif major != 7 or self.value(at)[0] is not None:
                 note = " (cannot decode CBOR array to struct without toarray option)" if major == 4 else ""
                 what = f"{MAJOR_NAMES[major]} into Go value of type v1.TypeMeta{note}"
                 raise StumbledError(f"cbor: cannot unmarshal {what}")
@@ -143,9 +155,9 @@ class Reader:
             name_at, at = at, skip(self._body, at)
             value_at, at = at, skip(self._body, at)
             count -= 1
-            name = self.name(name_at)
+            name = self.field(name_at)
             if name in names:
-                raise StumbledError(_duplicate(name, len(names)))
+                raise StumbledError(duplicate(name, len(names)))
             names.add(name)
             if name in found:
                 value = self.value(value_at)[0]
@@ -154,6 +166,18 @@ class Reader:
                     raise StumbledError(f"cbor: cannot unmarshal {what}")
                 found[name] = value or ""
         return found["apiVersion"], found["kind"]
+
+    def field(self, at: int) -> str:
+        """The key at this place, where fields of a struct are looked for."""
+        major = self._body[at] >> 5
+        if major not in (2, 3):
+            if major > 1:
+                note = f"(map key is of type {MAJOR_NAMES[major]} and cannot be used to match struct field name)"
+                raise StumbledError(f"cbor: cannot unmarshal {MAJOR_NAMES[major]} into Go value of type string {note}")
+            return str(self.argument(at)[0])
+        if major == 3:
+            return self._text(at)[0]
+        return text_of(self._chunks(at)[0])
 
     def _major(self, at: int) -> str:
         return MAJOR_NAMES[self._body[at] >> 5]
@@ -245,7 +269,7 @@ class Reader:
             try:
                 key, value_at = self.map_key(at)
                 if key in members:
-                    raise StumbledError(_duplicate(key, len(members)))
+                    raise StumbledError(duplicate(key, len(members)))
                 members[key], at = read(value_at)
             except StumbledError:
                 if not self._leniently:
@@ -258,6 +282,8 @@ class Reader:
     def map_key(self, at: int) -> tuple[str, int]:
         """The key of a member at this place, and where it ends."""
         key, end = self.value(at)
+        if key is None:
+            return "", end
         if not isinstance(key, str):
             what = f"{self._major(at)} into Go value of type string"
             raise StumbledError(f"cbor: cannot unmarshal {what}")
@@ -277,12 +303,16 @@ class Reader:
                 self._later.pop()
         return self.value(content)
 
-    def _time(self, number: int, at: int) -> tuple[str, int]:
+    def check_time(self, number: int, at: int) -> None:
+        """What stands under a tag must be what a time is made of, if it is the tag of a time."""
         major = self._body[at] >> 5
         if number == 0 and major != 3:
             raise StumbledError(wrong_content(0, "text string", major))
         if number == 1 and major > 1 and not 0xF9 <= self._body[at] <= 0xFB:
             raise StumbledError(wrong_content(1, "integer or floating-point number", major))
+
+    def _time(self, number: int, at: int) -> tuple[str, int]:
+        self.check_time(number, at)
         value, end = self.value(at)
         if number == 0:
             return value, end
@@ -311,7 +341,7 @@ class Reader:
         return number, at + 1 + struct.calcsize(form)
 
 
-def _duplicate(key: str, index: int) -> str:
+def duplicate(key: str, index: int) -> str:
     return f"cbor: found duplicate map key {go_quote(key)} at map element index {index}"
 
 

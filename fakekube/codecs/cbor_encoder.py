@@ -21,7 +21,7 @@ from fakekube.codecs.errors import EncodeError
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.strings import bytes_of
 
-__all__ = ["encoded", "with_bytes"]
+__all__ = ["encoded", "holds_bytes", "with_bytes"]
 
 _STRING_HEADS: Final = [head(2, length) for length in range(256)]
 _keys: dict[str, bytes] = {}
@@ -96,17 +96,27 @@ def _float(number: float) -> bytes:
     return b"\xfb" + struct.pack(">d", number)
 
 
-_CHANGED: Final = (Shape.BYTES, Shape.NUMBER)
+_CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})
+
+
+def holds_bytes(type_: Type) -> bool:
+    """Is there a []byte somewhere in this type?"""
+    return _holds(type_, frozenset({Shape.BYTES}))
+
+
+def _changes(type_: Type) -> bool:
+    """Is there something in this type that plain data does not tell?"""
+    return _holds(type_, _CHANGED)
 
 
 @cache
-def _changes(type_: Type) -> bool:
-    """Is there a []byte or a float somewhere in this type?"""
+def _holds(type_: Type, shapes: frozenset[Shape]) -> bool:
+    """Is there something of these shapes somewhere in this type?"""
     seen = {type_}
     todo = [type_]
     while todo:
         found = todo.pop()
-        if found.shape in _CHANGED:
+        if found.shape in shapes:
             return True
         new = set(_inner(found)) - seen
         seen |= new

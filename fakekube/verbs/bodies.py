@@ -166,7 +166,7 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
             value, problems = yaml.loads(body)
             return Parsed(value, (), problems)
         if form == "cbor":
-            return Parsed(cbor.loads(body), cbor=body)
+            return Parsed(cbor.loads(body, untyped=custom), cbor=body)
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
@@ -182,7 +182,7 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         raise Problem(f"{prefix}{error}") from None
 
 
-def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
+def _kind_of(value: Any, expected: GVK, body: bytes, *, is_cbor: bool = False) -> GVK:
     """Kind and version that a document claims, completed from the endpoint's."""
     if value is None:
         return expected
@@ -204,7 +204,7 @@ def _kind_of(value: Any, expected: GVK, body: bytes) -> GVK:
         if group == expected.group:
             version = expected.version
         else:
-            shown = _shown(body or json.dumps(value))
+            shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     return GVK(group, version, kind or expected.kind)
 
@@ -233,6 +233,10 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
+    if parsed.cbor is not None and parsed.value and found is not None and cbor.holds_bytes(found):  # which no text may stand for
+        explained = cbor.explain(parsed.cbor, found)[0]
+        if explained:
+            raise Problem(explained, kind)
     if (kind.kind, kind.group) != (expected.kind, expected.group):
         internal = f"{internal_package(expected.group)}.{expected.kind}"
         problem = f"converting ({kind.version}.{kind.kind}) to ({internal}): unknown conversion"
@@ -248,10 +252,12 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
 def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
     """A custom resource: read by its schema; it must say what it is. Raises Problem."""
     value = parsed.value
-    kind = _kind_of(value, GVK("", "", ""), body)
+    is_cbor = parsed.cbor is not None
+    said = {name: value[name] for name in _TYPE_META if isinstance(value.get(name), str)} if is_cbor and value else value
+    kind = _kind_of(said, GVK("", "", ""), body, is_cbor=is_cbor)
     if not kind.kind:
-        if wants_strict:
-            raise Problem(f"Object 'Kind' is missing in '{_shown(body)}'")
+        if is_cbor or wants_strict:
+            raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
         read = body if parsed.source is not None else json.dumps(value)
         raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
     try:
@@ -260,6 +266,8 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) ->
         obj, strict = custom_objects.read(scope.resource.type, value, known=known)
     except (custom_objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
+    if is_cbor:  # nobody looks for what is unknown
+        return kind, obj, []
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
 
 
@@ -297,8 +305,8 @@ def _summary(body: bytes) -> str:
     return (_shown(head) if body[:1] == b"{" else head.hex()) + more
 
 
-def _shown(body: bytes) -> str:
-    return text_of(body)
+def _shown(body: bytes, *, is_cbor: bool = False) -> str:
+    return cbor.diagnosis(body) if is_cbor else text_of(body)
 
 
 def go_name(value: Any) -> str:

@@ -264,3 +264,36 @@ EXPLAINED: list[tuple[dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("obj", "error", "finding"), EXPLAINED)
 def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: str) -> None:
     assert cbor.explain(cbor.dumps(obj), builtin("", "v1", "Pod")) == (error, finding)
+
+
+# ---------------------------------------------------------------- as structs are read
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "error"),
+    [
+        ("ConfigMap", "a1686d65746164617461a2646e616d656161646e616d656162", 'cbor: found duplicate map key "name" at map element index 1'),
+        ("ConfigMap", "a1686d65746164617461a1a000", "cbor: cannot unmarshal map into Go struct field v1.ConfigMap.metadata of type string "
+         "(map key is of type map and cannot be used to match struct field name)"),
+        ("Secret", "a16464617461a1616b63616263", "cbor: cannot unmarshal UTF-8 text string into Go struct field v1.Secret.data of type []uint8"),
+        ("Secret", "a16464617461a1616b4161", "cbor: failed to decode base64 from byte string: illegal base64 data at input byte 0"),
+        ("Secret", "a16464617461a1616bd64161", ""),
+        ("Secret", "a16464617461a1616bc04161", "cbor: tag number 0 must be followed by text string, got byte string"),
+        ("ConfigMap", "a1686d65746164617461a1716372656174696f6e54696d657374616d70f7", ""),
+    ],
+)
+def test_what_is_wrong_with_structs(kind: str, body: str, error: str) -> None:
+    assert cbor.explain(bytes.fromhex(body), builtin("", "v1", kind))[0] == error
+
+
+def test_an_unknown_field_ends_the_reading_of_its_struct() -> None:
+    body = cbor.dumps({"metadata": {"x": 1}, "data": {}, "y": 1})
+    assert cbor.explain(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 2"
+    body = cbor.dumps({"data": {}, "metadata": {"name": "a", "x": 1}})
+    assert cbor.explain(body, builtin("", "v1", "ConfigMap"))[1] == "cbor: found unknown field at map element index 1"
+
+
+def test_a_tag_of_several_bytes_is_no_end() -> None:
+    with pytest.raises(DecodeError) as caught:
+        cbor.loads(b"\xd9\xd9\xf6")
+    assert str(caught.value) == "unable to determine group/version/kind: unexpected EOF"
