@@ -42,6 +42,7 @@ _TOKEN = re.compile(rf"""
   | (?P<raw>[bB]?[rR][bB]?(?:{_RAW_BODIES}))
   | (?P<string>[bB]?(?:{_STRING_BODIES}))
   | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<escaped>`[A-Za-z0-9_.\-/\ ]+`)
   | (?P<operator>\|\||&&|==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{{}}])
 """, re.VERBOSE | re.DOTALL)
 
@@ -54,7 +55,7 @@ _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 @dataclass(slots=True, frozen=True)
 class Token:
-    """One word. `kind` is "literal", "name", "end", or the operator or keyword (`in`) itself."""
+    """One word. `kind` is "literal", "name", "escaped" (in backticks), "end", or the operator or keyword (`in`) itself."""
 
     kind: str
     text: str
@@ -93,6 +94,8 @@ _WORDS = {"true": True, "false": False, "null": None}
 def _token(kind: str, text: str, position: int, issues: list[Issue]) -> Token:
     if kind == "operator" or text == "in":
         return Token(text, text, position)
+    if kind == "escaped":
+        return Token("escaped", text, position)
     if kind == "name":
         return Token("literal", text, position, _WORDS[text]) if text in _WORDS else Token("name", text, position)
     try:

@@ -266,6 +266,9 @@ class _Parser:
 
     def _selected(self, node: Node, dot: Token) -> Node:
         optional = self._taken("?") is not None
+        if escaped := self._taken("escaped"):
+            self._complain(escaped.position, "unsupported syntax: '`'")
+            return node
         if self._next.kind not in ("name",) and self._next.text not in ("in",):
             found = "" if self._next.kind == "end" else self._next.text
             problem = f"Syntax error: no viable alternative at input '.{found}'"

@@ -256,11 +256,16 @@ def type_of(value: Any) -> CelType:
 _NUMBERS = frozenset({int, UInt, float})
 
 
+def _doubled(number: Any, beside: type) -> Any:
+    """A number beside one of another kind: doubles are compared with doubles, at a loss."""
+    return float(number) if beside is float else number
+
+
 def equal(one: Any, other: Any) -> bool:
     """`one == other`: of different types nothing is equal, except numbers. Raises EvaluationError."""
     kind, its = kind_of(one), kind_of(other)
     if kind is not its:
-        return kind in _NUMBERS and its in _NUMBERS and bool(one == other)
+        return kind in _NUMBERS and its in _NUMBERS and bool(_doubled(one, its) == _doubled(other, kind))
     equality = _EQUALITIES.get(kind)
     return equality(one, other) if equality else bool(one == other)
 
@@ -296,6 +301,8 @@ def compared(one: Any, other: Any) -> int:
     kind, its = kind_of(one), kind_of(other)
     if not ((kind is its and kind in _ORDERED) or (kind in _NUMBERS and its in _NUMBERS)):
         raise no_such_overload()
+    if kind is not its:
+        one, other = _doubled(one, its), _doubled(other, kind)
     if one == other:
         return 0
     if one < other:

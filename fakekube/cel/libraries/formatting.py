@@ -68,6 +68,9 @@ def _clause(template: str, at: int) -> tuple[str, int, int]:
     if precise and not precise[1]:
         said = "error while parsing precision: error while converting precision to integer"
         raise EvaluationError(f'{_UNREADABLE}: {said}: strconv.Atoi: parsing "": invalid syntax')
+    if precise and int(precise[1][:_MAX_DIGITS]) > _MAX_INT:
+        said = "error while parsing precision: error while converting precision to integer"
+        raise EvaluationError(f"{_UNREADABLE}: {said}: strconv.Atoi: parsing {go_quote(precise[1])}: value out of range")
     place = precise.end() if precise else at
     letter = template[place]
     if letter not in _CLAUSES:
@@ -76,6 +79,8 @@ def _clause(template: str, at: int) -> tuple[str, int, int]:
     return letter, int(precise[1]) if precise else _PRECISION, place + 1
 
 
+_MAX_INT: Final = (1 << 63) - 1
+_MAX_DIGITS: Final = 25
 _UNREADABLE: Final = "could not parse formatting clause"
 
 
@@ -98,10 +103,10 @@ def _inner(value: Any) -> str:
     if kind is bytes:
         return "b" + go_quote(value.decode(errors="replace"))
     if kind is float:
-        return f"{value:.{_PRECISION}f}"
+        return f"{value:.{_PRECISION}f}" if abs(value) < float("inf") else f'"{double_text(value)}"'
     if kind in (Timestamp, Duration):
         return f"{'timestamp' if kind is Timestamp else 'duration'}({go_quote(str(value))})"
-    return f"type({value.name})" if kind is CelType else _string(value)
+    return _string(value)
 
 
 def _map(value: Mapping) -> str:
@@ -140,19 +145,37 @@ def _endless(number: float) -> str:
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
 
 
+#: Numbers in a template from which the real printer turns away.
+_LARGEST_NUMBER: Final = 10_000_009
+_REFUSED: Final = "%!(NOVERB)"
+#: No double has more decimals.
+_MOST_DECIMALS: Final = 1100
+
+
 def _fixed(value: Any, precision: int) -> str:
     number = _number(value, "f")
-    return f"{number:,.{precision}f}" if abs(number) < float("inf") else _endless(number)
+    if precision > _LARGEST_NUMBER:
+        return _REFUSED
+    if not abs(number) < float("inf"):
+        return _endless(number)
+    text = f"{number or 0.0:,.{min(precision, _MOST_DECIMALS)}f}"
+    least = precision & 0xFF  # the real printer keeps it in a byte: there may be more, if they are not zero
+    whole, _, decimals = text.partition(".")
+    decimals = decimals[:least].ljust(least, "0") + decimals[least:].rstrip("0")
+    return f"{whole}.{decimals}" if decimals else whole
 
 
 def _scientific(value: Any, precision: int) -> str:
+    """What should be the precision is, in the real library, the width."""
     number = _number(value, "e")
+    if precision > _LARGEST_NUMBER:
+        return _REFUSED
     if not abs(number) < float("inf"):
-        return _endless(number)
-    mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
+        return _endless(number).rjust(precision)
+    mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
     power = int(exponent)
     sign = "-" if power < 0 else ""
-    return f"{mantissa}×10" + f"{sign}{abs(power):02d}".translate(_RAISED)
+    return (f"{mantissa}×10" + f"{sign}{abs(power):02d}".translate(_RAISED)).rjust(precision)
 
 
 def _based(letter: str) -> Callable[[Any, int], str]:

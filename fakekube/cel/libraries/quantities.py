@@ -5,6 +5,7 @@ Specified by: k8s.io/apiserver/pkg/cel/library/quantity.go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -57,6 +58,13 @@ def _integer(value: Quantity) -> int:
     return whole
 
 
+def _approximate(value: Quantity) -> float:
+    try:
+        return float(value.number.amount)
+    except OverflowError:
+        return math.copysign(math.inf, value.number.sign)
+
+
 def _order(one: Quantity, other: Quantity) -> int:
     return (one.number > other.number) - (one.number < other.number)
 
@@ -79,7 +87,7 @@ FUNCTIONS: Final[dict[tuple[Any, ...], Callable[..., Any]]] = {
     ("isGreaterThan", True, Quantity, Quantity): lambda one, other: _order(one, other) > 0,
     ("isLessThan", True, Quantity, Quantity): lambda one, other: _order(one, other) < 0,
     ("compareTo", True, Quantity, Quantity): _order,
-    ("asApproximateFloat", True, Quantity): lambda value: float(value.number.amount),
+    ("asApproximateFloat", True, Quantity): _approximate,
     ("asInteger", True, Quantity): _integer,
     ("isInteger", True, Quantity): lambda value: _whole(value.number) is not None,
     ("add", True, Quantity, Quantity): lambda one, other: _sum(one.number, other.number),
