@@ -115,8 +115,8 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], 
         items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
         assert items is not None
         return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
-    if is_resource and path:
-        _check_type_meta(value, path)
+    if is_resource and place is not None:
+        _check_type_meta(value, place)
     fields = type_.fields if type_.shape is Shape.STRUCT else {}
     keeps = _keeps_all(type_)
     result: Object = {}
@@ -133,11 +133,11 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], 
     return result
 
 
-def _check_type_meta(value: Object, path: str) -> None:
+def _check_type_meta(value: Object, place: _Place) -> None:
     """An object within an object says what it is in words. Raises MetadataError."""
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name, ""), str):
-            at = f"{path}.{name}"
+            at = f"{_path(place, entries='[]')}.{name}"
             raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
 
 
