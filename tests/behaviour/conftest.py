@@ -82,7 +82,8 @@ class Api:
         try:
             connection.request(method, target, body=data, headers=sent)
             answer = connection.getresponse()
-            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+            fields = {name.lower(): ", ".join(answer.headers.get_all(name, ())) for name in answer.headers}
+            return Reply(answer.status, fields, answer.read())
         finally:
             connection.close()
 
