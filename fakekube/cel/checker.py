@@ -193,7 +193,9 @@ class _Checker:
         for signature in overloads:
             if len(signature.arguments) != len(given):
                 continue
-            wanted = self._unification.instance((signature.result, *signature.arguments))
+            wanted = (signature.result, *signature.arguments)
+            if signature.is_generic:
+                wanted = self._unification.instance(wanted)
             if self._unification.all_fit(given, wanted[1:]):
                 fitting.append(signature)
                 found = self._resolved(wanted[0])

@@ -21,6 +21,8 @@ class Signature(NamedTuple):
     result: Type
     key: str
     """The types of the arguments as they are written in the tables."""
+    is_generic: bool
+    """Is there a variable in the types?"""
 
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
@@ -141,7 +143,8 @@ _METHODS: Final[dict[str, str]] = {
 
 def _signature(text: str) -> Signature:
     *arguments, result = text.split()
-    return Signature(tuple(map(read, arguments)), read(result), " ".join(arguments))
+    types, made = tuple(map(read, arguments)), read(result)
+    return Signature(types, made, " ".join(arguments), any(each.is_generic for each in (made, *types)))
 
 
 #: (name, is it a method?) → overloads.

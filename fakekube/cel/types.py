@@ -16,6 +16,9 @@ __all__ = [
 ]
 
 
+_DYNAMIC: Final = frozenset({"dyn", "any", "!error!"})
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A type: `int`, `list(A)` … Those of objects have fields; `A` and `_var1` stand for types to be found."""
@@ -23,28 +26,25 @@ class Type:
     name: str
     parameters: tuple[Type, ...] = ()
     fields: Mapping[str, Type] | None = field(default=None, compare=False, repr=False)
+    is_variable: bool = field(init=False, compare=False, repr=False)
+    is_dynamic: bool = field(init=False, compare=False, repr=False)
+    """Does anything fit it, because only the value will tell, or it is wrong already?"""
+    is_generic: bool = field(init=False, compare=False, repr=False)
+    """Is there a variable in it?"""
+
+    def __post_init__(self) -> None:
+        variable = self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
+        object.__setattr__(self, "is_variable", variable)
+        object.__setattr__(self, "is_dynamic", self.name in _DYNAMIC)
+        object.__setattr__(self, "is_generic", variable or any([part.is_generic for part in self.parameters]))
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
     @property
-    def is_variable(self) -> bool:
-        return self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
-
-    @property
     def is_struct(self) -> bool:
         """Is it one of objects?"""
         return self.fields is not None or self.name.startswith("kubernetes.")
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Does anything fit it, because only the value will tell, or it is wrong already?"""
-        return self.name in ("dyn", "any", "!error!")
-
-    @property
-    def is_generic(self) -> bool:
-        """Is there a variable in it?"""
-        return self.is_variable or any(part.is_generic for part in self.parameters)
 
 
 DYN: Final = Type("dyn")
@@ -110,8 +110,6 @@ class Unification:
 
     def instance(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Types of a signature, with variables of their own."""
-        if not any(each.is_generic for each in types):
-            return types
         own: Bindings = {}
 
         def renew(each: Type) -> Type:
@@ -119,12 +117,14 @@ class Unification:
                 if each.name not in own:
                     own[each.name] = self.fresh()
                 return own[each.name]
-            return Type(each.name, tuple(map(renew, each.parameters)), each.fields) if each.parameters else each
+            return Type(each.name, tuple(map(renew, each.parameters)), each.fields) if each.is_generic else each
 
         return tuple(map(renew, types))
 
     def substituted(self, wanted: Type, *, to_dyn: bool = False) -> Type:
         """With variables replaced by what they stand for; those that stand for nothing by dyn, if asked to."""
+        if not wanted.is_generic:
+            return wanted
         bound = self._bindings.get(wanted.name) if not wanted.parameters else None
         if bound is not None:
             return self.substituted(bound, to_dyn=to_dyn)
@@ -141,6 +141,8 @@ class Unification:
         """The same for several; all must fit, or no variable is bound."""
         if len(wanted) != len(given):
             return False
+        if not any([each.is_generic for each in wanted]) and not any([each.is_generic for each in given]):
+            return all(map(self._fits, wanted, given))
         before = self._bindings
         self._bindings = dict(before)
         if all(map(self._fits, wanted, given)):
