@@ -64,11 +64,8 @@ class _Rule:
     reason: str
     field_path: str
     """Relative, as printed; may be empty."""
-
-    @property
-    def is_transition(self) -> bool:
-        """Does it speak of the old value?"""
-        return self.compiled is not None and self.compiled.uses_old_self
+    is_transition: bool
+    """Does it speak of the old value?"""
 
     @property
     def told(self) -> str:
@@ -101,7 +98,7 @@ def _rule(rule: Mapping[str, Any], schema: Schema, declared: Declaration | None)
     return _Rule(
         rule.get("rule", "").strip(), compiled, problem, bool(rule.get("optionalOldSelf")),
         (rule.get("message") or "").strip(), rule.get("messageExpression") or "", message, rule.get("reason") or "",
-        _field_path(rule.get("fieldPath") or "", schema),
+        _field_path(rule.get("fieldPath") or "", schema), compiled is not None and compiled.uses_old_self,
     )
 
 
@@ -207,7 +204,7 @@ class Rules:
             self._evaluate(walk, path, value, old, ratchet)
         for part in self.all_of:
             part._validate(walk, path, value, old, replace(ratchet, current=None))
-        if isinstance(value, dict):
+        if isinstance(value, dict) and (self.properties or self.additional is not None):
             self._validate_object(walk, path, value, old if isinstance(old, dict) else {}, ratchet)
         elif isinstance(value, list) and self.items is not None:
             before = items_by_key(self.schema, old)
