@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.crd.value_types import format_of, type_errors, types_of
+from fakekube.crd.value_types import type_errors, types_of
 
 __all__ = ["best_match"]
 
@@ -32,14 +32,14 @@ def _count(schema: Schema, value: Any) -> int:
     if value is None:
         return 1 if schema.get("nullable") or not types else 0
     count = _ALWAYS + 1  # the combinations count themselves
-    if types or format_of(schema, types):
+    if types or schema.get("format"):
         count += 1 if type_errors(schema, value, "") else 2
     count += sum(_count(branch, value) for branch in schema.get("allOf") or ())
     for branches in (schema.get("anyOf"), schema.get("oneOf")):
         if branches:
             count += _count(branches[best_match(branches, value)], value)
     if isinstance(value, str):
-        count += 2 if format_of(schema, types) else 1
+        count += 2 if schema.get("format") else 1
     elif isinstance(value, list):
         items = schema.get("items")
         count += 2 + (sum(_count(items, item) for item in value) if items else 0)

@@ -17,6 +17,7 @@ from fakekube.crd import objects
 from fakekube.crd.embedded import embedded_errors
 from fakekube.crd.scale import scale_errors, scale_status_errors
 from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
+from fakekube.crd.value_types import supported_formats
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import FieldErrorType
@@ -52,6 +53,11 @@ class Version:
     scale: Mapping[str, str] | None = None
     ending: bool = False
     """Its definition is being deleted: nothing may be created any more."""
+
+    @cached_property
+    def keywords(self) -> Schema:
+        """The schema by which values are judged."""
+        return supported_formats(self.schema)
 
     @cached_property
     def rules(self) -> Rules | None:
@@ -94,7 +100,7 @@ class CustomResourceStrategy(Strategy):
             errors = validate_object_meta(
                 obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
             )
-            errors += value_errors(self.version.schema, obj) + self._replica_errors(obj)
+            errors += value_errors(self.version.keywords, obj) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
         return errors + self.rule_errors(context, errors, obj)
@@ -103,7 +109,7 @@ class CustomResourceStrategy(Strategy):
         errors = self.type_meta_errors(obj)
         if not errors:
             errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
-            errors += value_errors(self.version.schema, obj, "", old) + self._replica_errors(obj)
+            errors += value_errors(self.version.keywords, obj, "", old) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
         return errors + self.rule_errors(context, errors, obj, old)
@@ -169,7 +175,7 @@ class StatusStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         version, main = self._main.version, self._main
         errors = main.type_meta_errors(obj)
-        schema = (version.schema.get("properties") or {}).get("status")
+        schema = (version.keywords.get("properties") or {}).get("status")
         if not errors:
             errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
             if "status" in obj and schema:

@@ -25,14 +25,19 @@ _SCALARS = {
 }
 
 
-def schema_type(schema: Schema | None) -> Type:
-    """The type of a JSONSchemaProps; None is any object that keeps what it is given."""
+def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) -> Type:
+    """The type of a JSONSchemaProps; None is any object that keeps what it is given.
+
+    `takes_unknown_fields`: something that it is in preserves unknown fields.
+    """
     if schema is None:
-        return Type(Shape.STRUCT, preserve_unknown_fields=True)
+        return Type(Shape.STRUCT, preserve_unknown_fields=True, takes_unknown_fields=True)
+    preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    takes = takes_unknown_fields or preserves
     common = {
         "nullable": bool(schema.get("nullable")), "default": schema.get("default"),
         "required": tuple(schema.get("required", ())), "format": schema.get("format", ""),
-        "preserve_unknown_fields": bool(schema.get("x-kubernetes-preserve-unknown-fields")),
+        "preserve_unknown_fields": preserves, "takes_unknown_fields": takes,
         "embedded_resource": bool(schema.get("x-kubernetes-embedded-resource")), "keywords": schema,
     }
     if schema.get("x-kubernetes-int-or-string"):
@@ -42,7 +47,7 @@ def schema_type(schema: Schema | None) -> Type:
         return _object(schema, common)
     if kind == "array":
         return Type(
-            Shape.LIST, items=schema_type(schema.get("items") or {}),
+            Shape.LIST, items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes),
             list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
             list_type=ListType(schema.get("x-kubernetes-list-type") or "atomic"), **common,
         )
@@ -56,17 +61,18 @@ def schema_type(schema: Schema | None) -> Type:
 
 def _object(schema: Schema, common: dict[str, Any]) -> Type:
     map_type = MapType(schema.get("x-kubernetes-map-type") or "granular")
-    values = schema.get("additionalProperties")
+    values, takes = schema.get("additionalProperties"), common["takes_unknown_fields"]
     if values and not schema.get("properties"):
-        items = Type(Shape.ANY) if values is True else schema_type(values)
+        items = Type(Shape.ANY) if values is True else schema_type(values, takes_unknown_fields=takes)
         return Type(Shape.MAP, items=items, map_type=map_type, **common)
-    return Type(Shape.STRUCT, resolve=partial(_fields, schema.get("properties") or {}), map_type=map_type, **common)
+    resolve = partial(_fields, schema.get("properties") or {}, takes)
+    return Type(Shape.STRUCT, resolve=resolve, map_type=map_type, **common)
 
 
-def _fields(properties: Mapping[str, Schema]) -> Mapping[str, Field]:
+def _fields(properties: Mapping[str, Schema], takes_unknown_fields: bool) -> Mapping[str, Field]:
     fields = {}
     for name in sorted(properties):
-        type_ = schema_type(properties[name])
+        type_ = schema_type(properties[name], takes_unknown_fields=takes_unknown_fields)
         fields[name] = Field(name, type_, default=type_.default)
     return fields
 

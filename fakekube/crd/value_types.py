@@ -1,7 +1,8 @@
 """Is a value of the type, and a text of the format, that a schema says?
 
-A schema has one type, two (x-kubernetes-int-or-string) or none; a format counts only where its type knows it. What a
-number is depends on how it was written: whole ones are integers, others may still be close enough to one.
+A schema has one type, two (x-kubernetes-int-or-string) or none. Which formats count has been seen to before: values are
+judged by `supported_formats` of a schema, defaults by the schema as it is. What a number is depends on how it was
+written: whole ones are integers, others may still be close enough to one.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/validate/type.go, formats.go; k8s.io/apiextensions-apiserver/pkg/
 apiserver/validation/formats.go (which formats count); github.com/go-openapi/swag (IsFloat64AJSONInteger).
@@ -16,7 +17,7 @@ from fakekube.crd.formats import FORMATS
 from fakekube.errors import FieldError, field
 from fakekube.errors.field import go_quote
 
-__all__ = ["format_errors", "is_near_integer", "type_errors", "types_of"]
+__all__ = ["format_errors", "is_near_integer", "supported_formats", "type_errors", "types_of"]
 
 Schema = Mapping[str, Any]
 
@@ -40,17 +41,27 @@ def types_of(schema: Schema) -> tuple[str, ...]:
     return (type_,) if type_ else ()
 
 
-def format_of(schema: Schema, types: tuple[str, ...]) -> str:
-    """The format, if the type knows it."""
-    format_ = schema.get("format")
-    if not format_:
-        return ""
+def supported_formats(schema: Schema) -> Schema:
+    """The schema, all the way down, without the formats that its types do not know."""
+    found = {name: _below(name, value) for name, value in schema.items()}
+    if "format" in found and not _is_supported(found["format"], types_of(schema)):
+        del found["format"]
+    return found
+
+
+def _below(keyword: str, value: Any) -> Any:
+    if keyword == "properties":
+        return {name: supported_formats(schema) for name, schema in value.items()}
+    if keyword in ("allOf", "anyOf", "oneOf"):
+        return [supported_formats(schema) for schema in value]
+    return supported_formats(value) if keyword in ("items", "additionalProperties", "not") and isinstance(value, dict) else value
+
+
+def _is_supported(format_: str, types: tuple[str, ...]) -> bool:
     type_ = types[0] if len(types) == 1 else ""
     if type_ in ("", "string"):
-        is_known = format_.replace("-", "") in FORMATS or format_ == "password"
-    else:
-        is_known = format_ in _FORMATS_OF_NUMBERS.get(type_, ())
-    return str(format_) if is_known else ""
+        return format_.replace("-", "") in FORMATS or format_ == "password"
+    return format_ in _FORMATS_OF_NUMBERS.get(type_, ())
 
 
 def is_near_integer(value: float) -> bool:
@@ -75,7 +86,7 @@ def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
         return []
     if kind == "number" and "integer" in types and is_near_integer(value):
         return []
-    format_ = format_of(schema, types)
+    format_ = schema.get("format", "")
     if format_ and kind in ("string", "array"):
         if not {"integer", "number"}.intersection(types):
             return []
@@ -86,9 +97,7 @@ def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
 
 def format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
     """One error if a text is not of the format, or none."""
-    if "format" not in schema:
-        return []
-    format_ = format_of(schema, types_of(schema))
+    format_ = schema.get("format", "")
     check = FORMATS.get(format_.replace("-", ""))
     if check is None or check(value):
         return []

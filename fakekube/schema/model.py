@@ -119,6 +119,8 @@ class Type:
     default: Any = None
     required: tuple[str, ...] = ()
     preserve_unknown_fields: bool = False
+    takes_unknown_fields: bool = False
+    """It, or something that it is in, preserves unknown fields: then apply takes them, though pruning may not."""
     embedded_resource: bool = False
     keywords: Mapping[str, Any] = field(default_factory=dict)
     """minimum, maxLength, pattern, allOf, x-kubernetes-validations …: what validation compiles."""

@@ -136,7 +136,7 @@ def _field_atom(field: Field) -> Atom:
 
 def _other(type: Type) -> Atom | None:
     """Of entries that a struct does not declare: free-form objects take any."""
-    return _DEDUCED if type.preserve_unknown_fields or not type.fields else None
+    return _DEDUCED if type.takes_unknown_fields or not type.fields else None
 
 
 def _list(type: Type, list_type: ListType, keys: tuple[str, ...]) -> Atom:
@@ -184,7 +184,7 @@ _exactness: dict[int, bool] = {}
 
 
 def _has_exact_parts(type: Type) -> bool:
-    if type.shape in (Shape.RAW, Shape.ANY, Shape.FIELDS_V1) or type.preserve_unknown_fields:
+    if type.shape in (Shape.RAW, Shape.ANY, Shape.FIELDS_V1) or type.takes_unknown_fields:
         return False
     if type.shape in (Shape.LIST, Shape.MAP):
         return type.items is not None and _is_exact(type.items)

@@ -118,10 +118,10 @@ def test_parts_of_schemas() -> None:
         atomic=Type(Shape.MAP, items=STRING, map_type=MapType.ATOMIC),
         when=Type(Shape.STRING, format="date-time"),
         either=Type(Shape.INT_OR_STRING),
-        free=Type(Shape.STRUCT, preserve_unknown_fields=True),
+        free=Type(Shape.STRUCT, preserve_unknown_fields=True, takes_unknown_fields=True),
         any=Type(Shape.ANY),
         empty=Type(Shape.STRUCT),
-        embedded=Type(Shape.STRUCT, embedded_resource=True, preserve_unknown_fields=True),
+        embedded=Type(Shape.STRUCT, embedded_resource=True, preserve_unknown_fields=True, takes_unknown_fields=True),
     )
     value = {
         "ports": [{"port": 80}],
