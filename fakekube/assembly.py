@@ -18,6 +18,8 @@ from typing import Any
 from fakekube import data
 from fakekube.admission import chain_of
 from fakekube.api import Application
+from fakekube.api.apiservices import Availability, Registration
+from fakekube.api.dangling import Dangling
 from fakekube.auth.access import Access
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
@@ -25,6 +27,7 @@ from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
 from fakekube.resources.services import Services
+from fakekube.resources.strategy import Object
 from fakekube.resources.webhook_calls import Call
 from fakekube.schema import printing
 from fakekube.schema.timestamps import print_time
@@ -68,6 +71,8 @@ def build(
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
     Definitions(store, registry, services, clock, _webhooks(services))
+    for upkeep in (Registration, Availability, Dangling):
+        upkeep(store, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access))
 
@@ -129,14 +134,21 @@ def _fresh(version: str) -> Store[Document]:
             continue
         bucket = store.bucket(resource.bucket)
         for obj in objects:
-            meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
-            entries = [{**entry, "time": now} for entry in meta.get("managedFields", ())]
-            if entries:
-                meta["managedFields"] = entries
-            final = printing.normalise(resource.storage_type, {**obj, "metadata": meta})
-            key = resource.key(meta.get("namespace", ""), meta["name"])
-            bucket.commit(key, 0, partial(stamped, final))
+            final = printing.normalise(resource.storage_type, _of_now(obj, now))
+            meta = final["metadata"]
+            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, final))
     return store
+
+
+def _of_now(obj: Mapping[str, Any], now: str) -> Object:
+    """A recorded object, as if it had been made now."""
+    meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
+    if "managedFields" in meta:
+        meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
+    status = dict(obj.get("status") or {})
+    if "conditions" in status:
+        status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
+    return {**obj, "metadata": meta, **({"status": status} if status else {})}
 
 
 def _path(group: str, version: str, plural: str) -> str:

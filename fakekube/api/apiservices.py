@@ -1,0 +1,177 @@
+"""The APIServices that the server itself writes: those of definitions, and what all of them say of being available.
+
+Every version that a definition serves is registered, and restored if somebody changes or deletes it; the label
+`automanaged` says so, and takes an object out of our hands when it goes. Behind an APIService with a Service there is
+never anybody to answer here: it says what is missing first.
+
+Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregator/pkg/controllers/autoregister
+(checkAPIService), pkg/controllers/status/remote.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fakekube.api.upkeep import Upkeep
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.errors import StatusError
+from fakekube.errors.field import go_quote
+from fakekube.resources.services import Recorded, Services
+from fakekube.resources.strategy import Object
+from fakekube.schema.timestamps import print_time
+from fakekube.store import Bucket, Store
+
+__all__ = ["Availability", "Registration"]
+
+GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
+LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
+
+#: Of the group versions of definitions: they come after the built-in ones, and among each other by their names.
+_PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 100}
+_OWNED_FIELDS: Mapping[str, Any] = {
+    "f:metadata": {"f:labels": {".": {}, f"f:{LABEL}": {}}},
+    "f:spec": {"f:group": {}, "f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}},
+}
+_LOCAL = ("True", "Local", "Local APIServices are always available")
+
+
+class Registration(Upkeep):
+    """An APIService for every version that definitions serve."""
+
+    def __init__(self, store: Store[Document], services: Services, clock: Clock) -> None:
+        self._services, self._clock = services, clock
+        self._definitions = store.bucket("customresourcedefinitions.apiextensions.k8s.io")
+        self._registered = store.bucket(f"{PLURAL}.{GROUP}")
+        super().__init__((self._definitions, self._registered))
+
+    def step(self) -> bool:
+        wanted = _served(_objects(self._definitions))
+        present = {obj["metadata"]["name"]: obj for obj in _objects(self._registered)}
+        managed = {name for name, obj in present.items() if (obj["metadata"].get("labels") or {}).get(LABEL) == ALWAYS}
+        missing = wanted.keys() - present.keys()
+        for name in missing:
+            self._create(name, wanted[name])
+        spurious = managed - wanted.keys()
+        for name in spurious:
+            self._services.remove(GROUP, PLURAL, "", name)
+        changed = {name for name in managed & wanted.keys() if present[name]["spec"] != wanted[name]}
+        for name in changed:
+            self._restore(name, wanted[name])
+        return bool(missing or spurious or changed)
+
+    def _create(self, name: str, spec: Object) -> None:
+        now = print_time(self._clock.now())
+        owner = {
+            "manager": "kube-apiserver", "operation": "Update", "apiVersion": f"{GROUP}/v1", "time": now,
+            "fieldsType": "FieldsV1", "fieldsV1": _OWNED_FIELDS,
+        }
+        metadata = {
+            "name": name, "uid": str(uuid.uuid4()), "creationTimestamp": now, "labels": {LABEL: ALWAYS}, "managedFields": [owner],
+        }
+        status = {"conditions": [_condition(*_LOCAL, now)]}
+        try:
+            self._services.create(GROUP, PLURAL, "", {"metadata": metadata, "spec": spec, "status": status})
+        except StatusError:  # somebody else was faster: looked at again
+            return
+
+    def _restore(self, name: str, spec: Object) -> None:
+        try:
+            self._services.update(
+                GROUP, PLURAL, "", name, lambda old: {**old, "spec": spec}, recorded=Recorded("", self._clock.now())
+            )
+        except StatusError:  # it has gone meanwhile
+            return
+
+
+class Availability(Upkeep):
+    """The condition of the APIServices that have a Service."""
+
+    def __init__(self, store: Store[Document], services: Services, clock: Clock) -> None:
+        self._services, self._clock = services, clock
+        self._registered = store.bucket(f"{PLURAL}.{GROUP}")
+        self._seen = -1
+        self._remote: list[str] = []
+        """Names of the APIServices that have a Service, at the event `_seen`."""
+        super().__init__((self._registered, store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io")))
+
+    def step(self) -> bool:
+        if self._seen != self._registered.end:
+            self._seen = self._registered.end
+            self._remote = [obj["metadata"]["name"] for obj in _objects(self._registered) if "service" in obj["spec"]]
+        before = self._registered.end
+        for name in self._remote:
+            self._judge(name)
+        return self._registered.end != before
+
+    def _judge(self, name: str) -> None:
+        def judged(old: Object) -> Object:
+            if "service" not in old["spec"]:
+                return old
+            state = self._state(old["spec"])
+            conditions = (old.get("status") or {}).get("conditions") or []
+            known: Object = next((one for one in conditions if one["type"] == "Available"), {})
+            if state == (known.get("status"), known.get("reason"), known.get("message")):
+                return old
+            time = known["lastTransitionTime"] if known.get("status") == state[0] else print_time(self._clock.now())
+            others = [one for one in conditions if one is not known]
+            return {**old, "status": {"conditions": [*others, _condition(*state, time)]}}
+
+        try:
+            self._services.update(GROUP, PLURAL, "", name, judged, recorded=Recorded("status", self._clock.now()))
+        except StatusError:  # it has gone meanwhile
+            return
+
+    def _state(self, spec: Object) -> tuple[str, str, str]:
+        """(status, reason, message) of the condition: what is missing first."""
+        reference = spec["service"]
+        namespace, name, number = reference["namespace"], reference["name"], reference["port"]
+        what = f"service/{name} in {go_quote(namespace)}"
+        service = self._services.get("", "services", namespace, name)
+        if service is None:
+            return "False", "ServiceNotFound", f"{what} is not present"
+        if service["spec"].get("type") == "ClusterIP":
+            port = next((one for one in service["spec"].get("ports") or () if one["port"] == number), None)
+            if port is None:
+                return "False", "ServicePortError", f"{what} is not listening on port {number}"
+            slices = self._slices(namespace, name)
+            if not slices:
+                return "False", "EndpointsNotFound", f"cannot find endpointslices for {what}"
+            if not any(_serves(one, port.get("name", "")) for one in slices):
+                text = f"endpointslices for {what} have no addresses with port name {go_quote(port.get('name', ''))}"
+                return "False", "MissingEndpoints", text
+        address = f"{service['spec'].get('clusterIP', '')}:{number}"
+        url = f"https://{address}/apis/{spec['group']}/{spec['version']}"
+        refused = f"Get {go_quote(url)}: dial tcp {address}: connect: connection refused"
+        return "False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {refused}"
+
+    def _slices(self, namespace: str, service: str) -> list[Object]:
+        found = self._services.list("discovery.k8s.io", "endpointslices", namespace)
+        return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
+
+
+def _objects(bucket: Bucket[Document]) -> list[Object]:
+    return [record.value.object for record in bucket.page().records]
+
+
+def _served(definitions: Iterable[Object]) -> dict[str, Object]:
+    """Name → spec of the APIServices for what definitions serve."""
+    return {
+        f"{version['name']}.{spec['group']}": {"group": spec["group"], "version": version["name"], **_PRIORITIES}
+        for spec in (definition["spec"] for definition in definitions)
+        for version in spec["versions"]
+        if version["served"]
+    }
+
+
+def _serves(endpoint_slice: Object, port: str) -> bool:
+    """Has it an endpoint that is ready, and a port of this name?"""
+    ready = any((one.get("conditions") or {}).get("ready", True) for one in endpoint_slice.get("endpoints") or ())
+    ports = endpoint_slice.get("ports") or ()
+    return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
+
+
+def _condition(status: str, reason: str, message: str, time: str) -> Object:
+    return {"type": "Available", "status": status, "lastTransitionTime": time, "reason": reason, "message": message}
