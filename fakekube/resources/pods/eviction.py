@@ -57,7 +57,13 @@ def _options(context: WriteContext, name: str, options: Object) -> Object:
         path = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
         text = "can not be set for pod eviction, try after removing the option"
         raise status.invalid(POLICY, "Eviction", name, [invalid(path, True, text)])
-    return {**options, "dryRun": ["All"]} if context.dry_run else options
+    if not context.dry_run:
+        return options
+    wanted = options.get("dryRun") or ["All"]
+    if wanted != ["All"]:
+        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
+        raise status.generic(500, "", text)
+    return {**options, "dryRun": wanted}
 
 
 def _needs_no_budget(pod: Object) -> bool:
