@@ -14,7 +14,7 @@ from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
 from fakekube.errors.field import go_quote
 from fakekube.resources.equality import same
-from fakekube.resources.names import path_segment
+from fakekube.resources.keys import unusable_name
 from fakekube.resources.resource_lists import quantity
 from fakekube.resources.strategy import Object, WriteContext
 
@@ -175,7 +175,9 @@ class RuntimeClass(Plugin):
         name = attributes.object["spec"].get("runtimeClassName")
         if name is None:
             return None
-        _check_path(name)
+        problem = unusable_name(name)
+        if problem:
+            raise status.generic(500, "", problem)
         found = attributes.context.services.get("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
             raise forbidden(attributes, f"pod rejected: RuntimeClass {go_quote(name)} not found")
@@ -187,15 +189,6 @@ class RuntimeClass(Plugin):
         if is_set and not same(overhead.get("podFixed"), attributes.object["spec"].get("overhead")):
             text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             raise forbidden(attributes, text)
-
-
-def _check_path(name: str) -> None:
-    """The class is asked for by a client, which refuses what cannot be part of a path."""
-    problems = path_segment(name)
-    if not name:
-        raise status.generic(500, "", "resource name may not be empty")
-    if problems:
-        raise status.generic(500, "", f"invalid resource name {go_quote(name)}: [{' '.join(problems)}]")
 
 
 def _set_scheduling(attributes: Attributes, spec: Object, scheduling: Object) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.errors import status
+from fakekube.resources.keys import unusable_name
 from fakekube.resources.pods.aliases import settle_account
 from fakekube.resources.strategy import Object
 
@@ -72,8 +74,8 @@ def _account(attributes: Attributes, name: str) -> Object:
     namespace = attributes.namespace
     found = attributes.context.services.get("", "serviceaccounts", namespace, name)
     if found is None:
-        text = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise forbidden(attributes, text)
+        problem = unusable_name(name) or f'serviceaccount "{name}" not found'
+        raise forbidden(attributes, f"error looking up service account {namespace}/{name}: {problem}")
     return found
 
 
@@ -139,6 +141,8 @@ def _check_secrets(attributes: Attributes, pod: Object) -> None:
         return
     of_ephemeral_containers = bool(attributes.subresource)
     problem = next(_unmountable(account, spec, of_ephemeral_containers), None)
+    if problem is not None and of_ephemeral_containers:
+        raise status.generic(500, "", problem)  # a mere error in the real server, too
     if problem is not None:
         raise forbidden(attributes, problem)
 

@@ -1,6 +1,8 @@
-"""Names by which clients of the server's own storage ask for objects: what cannot be a key is refused before it is looked up.
+"""Names by which the server itself asks for objects: what cannot be one is refused before it is looked up.
 
-Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (NamespaceKeyFunc).
+Its storage and its clients each have words of their own for that.
+
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (NamespaceKeyFunc), k8s.io/client-go/rest/request.go (Name).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from fakekube.errors import status
 from fakekube.errors.field import go_quote
 from fakekube.resources.names import path_segment
 
-__all__ = ["check_key_name"]
+__all__ = ["check_key_name", "unusable_name"]
 
 
 def check_key_name(name: str) -> None:
@@ -19,3 +21,11 @@ def check_key_name(name: str) -> None:
     problems = path_segment(name)
     if problems:
         raise status.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
+
+
+def unusable_name(name: str) -> str:
+    """Why a client cannot ask for an object of this name; "" if it can."""
+    if not name:
+        return "resource name may not be empty"
+    problems = path_segment(name)
+    return f"invalid resource name {go_quote(name)}: [{' '.join(problems)}]" if problems else ""

@@ -35,6 +35,7 @@ AGENT = "stories/1"
 #: What servers choose, where the story does not.
 _ADDRESS = re.compile(r"\b10\.0\.\d+\.\d+\b")
 _PORT = re.compile(r'("(?:healthCheckN|n)odePort": ?)(\d+)')
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}")
 
 NAME = "$NS"
 VOLATILE = ("creationTimestamp", "managedFields", "resourceVersion", "uid")
@@ -88,6 +89,7 @@ def answered(do: list[Any], ask: Ask, name: str, given: frozenset[str]) -> Step:
     told: Step = {"code": code}
     shown = _ADDRESS.sub(lambda found: found[0] if found[0] in given else "<ip>", text.decode().replace(name, NAME))
     shown = _PORT.sub(lambda found: found[0] if found[2] in given else f'{found[1]}"<port>"', shown)
+    shown = _TOKEN_VOLUME.sub(lambda found: found[0] if found[0] in json.dumps(do) else "kube-api-access-<random>", shown)
     answer = steady(json.loads(shown))
     if isinstance(answer, dict) and answer.get("kind") == "Status" and code >= 300:
         told["message"] = answer.get("message")
@@ -116,9 +118,10 @@ def steady(value: Any) -> Any:
 
 
 def differences_of_fresh_cluster(path: Path) -> list[str]:
-    """Play a story to a cluster of its own."""
+    """Play a story to a cluster of its own; cluster_….jsonl to one with every admission plugin."""
     clock = Clock()
-    machinery = assembly.build(clock=clock, settings=Settings(), profile="apiserver")
+    profile = "cluster" if path.stem.startswith("cluster_") else "apiserver"
+    machinery = assembly.build(clock=clock, settings=Settings(), profile=profile)
     found = list(differences(load(path), of_application(machinery.application)))
     clock.close()
     return found
