@@ -219,15 +219,20 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
         wrong = next((i for i, item in enumerate(value) if not isinstance(item, dict | None)), None)
         if wrong is not None:
             return [field.invalid(f"{path}[{wrong}]", value[wrong], "must be an object for an array of list-type map")]
-    seen: dict[str, int] = {}
+    seen: dict[Any, int] = {}
     errors = []
     for index, item in enumerate(value):
         identity = {key: item[key] for key in type_.list_map_keys if key in (item or ())} if is_map else item
-        text = repr(_sorted(identity))  # 1 and 1.0 are two values
-        seen[text] = seen.get(text, 0) + 1
-        if seen[text] == 2:
+        known_as = _known_as(identity)
+        seen[known_as] = seen.get(known_as, 0) + 1
+        if seen[known_as] == 2:
             errors.append(field.duplicate(f"{path}[{index}]", identity))
     return errors
+
+
+def _known_as(identity: Any) -> Any:
+    """Something hashable that only equals have; 1, 1.0 and true are three values."""
+    return repr(_sorted(identity)) if isinstance(identity, dict | list) else (type(identity), identity)
 
 
 def _sorted(value: Any) -> Any:

@@ -42,4 +42,7 @@ def handle(request: Request, backend: Backend) -> Response:
     scope = Scope(request, backend, resource, subresource, namespace, info.name)
     if subresource is not None and connect.is_connection(subresource):
         return connect.handle(scope)
-    return _HANDLERS[info.verb](scope)
+    try:
+        return _HANDLERS[info.verb](scope)
+    except RecursionError:  # the real server goes down ten thousand levels, Python some hundred
+        raise status.bad_request("exceeded max depth") from None
