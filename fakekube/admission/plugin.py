@@ -9,7 +9,7 @@ Specified by: k8s.io/apiserver/pkg/admission (Attributes, MutationInterface, Val
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Attributes", "Operation", "Plugin"]
 
 
-class Operation(Enum):
+class Operation(StrEnum):
     """What is done to an object."""
 
     CREATE = "CREATE"

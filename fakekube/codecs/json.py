@@ -147,7 +147,7 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # nested too deep for orjson, an integer beyond 64 bits, an Overflow
         text = _written(value, option)
     else:
-        if floats and any(search(text) for search in _UNLIKE_GO):
+        if floats and (_WHOLE(text) or _LARGE(text) or _SMALL(text)):
             text = _written(value, option)
     if b"<" in text:
         text = text.replace(b"<", b"\\u003c")
@@ -167,7 +167,8 @@ def _ending(pattern: bytes) -> Callable[[bytes], re.Match[bytes] | None]:
 
 #: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6).
 _LARGE: Final = _ending(rb"e\+[0-9]+")
-_UNLIKE_GO: Final = (_ending(rb"\.0"), _LARGE, _ending(rb"e-6"))
+_WHOLE: Final = _ending(rb"\.0")
+_SMALL: Final = _ending(rb"e-6")
 
 
 def float_text(number: float) -> str:

@@ -287,6 +287,7 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 
 # ---------------------------------------------------------------- the router
 
+@lru_cache(maxsize=1024)
 def route(accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = ()) -> None:
     """Judge a request as the router does, before its handler is asked.
 

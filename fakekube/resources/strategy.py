@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.resources import names
 from fakekube.schema.timestamps import print_time
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ class Strategy:
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         """What is wrong with a name (or, if `prefix`, a generateName): texts of the detail. Default: DNS subdomain."""
-        from fakekube.resources import names
-
         return names.dns_subdomain(name, prefix)
 
     def default(self, obj: Object) -> None:

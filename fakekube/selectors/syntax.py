@@ -1,11 +1,14 @@
 """What the keys and values of labels may look like: each check returns the texts of what is wrong, in order.
 
+Objects of one make have the same labels, so what was checked is remembered.
+
 Specified by: k8s.io/apimachinery/pkg/api/validate/content (kube.go, dns.go).
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = ["label_key", "label_value"]
 
@@ -36,14 +39,15 @@ _PREFIX_TEXT = (
 )
 
 
-def label_key(value: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def label_key(value: str) -> tuple[str, ...]:
     """A qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
     prefix, slash, name = value.rpartition("/")
     if not slash and len(name) <= _NAME_LENGTH and _is_name(name):
-        return []
+        return ()
     if "/" in prefix:
         optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a valid label key {_NAME_TEXT}{optional}"]
+        return (f"a valid label key {_NAME_TEXT}{optional}",)
     errors = []
     if slash:
         errors += [f"prefix part {problem}" for problem in _prefix_problems(prefix)]
@@ -53,7 +57,7 @@ def label_key(value: str) -> list[str]:
         errors.append(f"name part {_too_long(_NAME_LENGTH)}")
     if not _is_name(name):
         errors.append(f"name part {_NAME_TEXT}")
-    return errors
+    return tuple(errors)
 
 
 def _prefix_problems(prefix: str) -> list[str]:
@@ -63,12 +67,13 @@ def _prefix_problems(prefix: str) -> list[str]:
     return errors if _is_prefix(prefix) else [*errors, _PREFIX_TEXT]
 
 
-def label_value(value: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def label_value(value: str) -> tuple[str, ...]:
     """The value of a label; it may be empty."""
     if len(value) <= _NAME_LENGTH and _is_value(value):
-        return []
-    errors = [_too_long(_NAME_LENGTH)] if _is_too_long(value, _NAME_LENGTH) else []
-    return errors if _is_value(value) else [*errors, _VALUE_TEXT]
+        return ()
+    errors = (_too_long(_NAME_LENGTH),) if _is_too_long(value, _NAME_LENGTH) else ()
+    return errors if _is_value(value) else (*errors, _VALUE_TEXT)
 
 
 def _is_too_long(text: str, maximum: int) -> bool:

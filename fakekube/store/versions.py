@@ -105,6 +105,8 @@ class Versions(Generic[V]):
 
     def now(self, span: Span, limit: int) -> list[Record[V]]:
         """The first `limit` records of the span (0: all)."""
+        if not self.heads:
+            return []
         return self.heads_of(self._keys.first(span, limit))
 
     def heads_of(self, keys: Iterable[str]) -> list[Record[V]]:

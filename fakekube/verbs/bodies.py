@@ -206,7 +206,8 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, is_cbor: bool = False) -
         else:
             shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
-    return GVK(group, version, kind or expected.kind)
+    claimed = (group, version, kind or expected.kind)
+    return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
 
 
 def _group_version(api_version: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from fakekube.errors.field import go_quote
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
 from fakekube.schema.strings import json_text
+from fakekube.schema.timestamps import print_time
 
 __all__ = [
     "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "decode", "encode",
@@ -222,4 +223,4 @@ def _written(fields: FieldSet, sorted_keys: bool) -> Tree:
 
 def format_time(now: datetime) -> str:
     """A UTC time as entries have it."""
-    return f"{now.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    return print_time(now)
