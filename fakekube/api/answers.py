@@ -92,10 +92,13 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
 
 
 def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
-    """An object that carries its kind, in the form that the client accepts. Raises StatusError 406."""
+    """An object that carries its kind, in the form that the client accepts; 406 in one that the endpoint knows."""
     offer = negotiation.Offer(cbor=cbor, transforms=False)
     accept = request.headers.get("accept", "")
-    chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
+    try:
+        chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
+    except StatusError as error:
+        return error_response(error, request.headers, request.query, cbor=cbor)
     return Response(200, [("Content-Type", chosen.media_type)], encoded(obj, go_type, chosen))
 
 

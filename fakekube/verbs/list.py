@@ -6,7 +6,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), wat
 from __future__ import annotations
 
 from fakekube.errors import status
-from fakekube.verbs import answers, options, reading
+from fakekube.verbs import answers, options, reading, transforming
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 from fakekube.verbs.watch import open_watch
@@ -24,6 +24,8 @@ def handle(scope: Scope) -> Response:
         return answers.list_response(scope, representation, reading.list_objects(scope, chosen))
     if "watch" not in scope.resource.verbs:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
+    if representation.target is not None:
+        transforming.event_transform(scope, representation)  # what it is asked for comes first
     stream_form = answers.negotiate_stream(scope)
     stream = open_watch(scope, chosen, answers.EventEncoder(scope, stream_form))
     if is_web_socket(scope.request):

@@ -38,6 +38,10 @@ class _AggregatedOffer(Offer):
         return target == _AGGREGATED
 
 
+#: What the lists of groups and versions know, which are older than CBOR.
+_OLD: Final = Offer(transforms=False)
+
+
 class DiscoveryEndpoints:
     """Answers for the paths of discovery.
 
@@ -73,12 +77,12 @@ class DiscoveryEndpoints:
 
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
-            self._judge(request)
+            self._judge(request, _OLD)
             return self._aggregated(request, [""]) or self._negotiated(_core_versions(request), "APIVersions", request)
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise answers.not_found()
-        self._judge(request)
+        self._judge(request, self._offer)
         return self._negotiated(document, "APIResourceList", request)
 
     def _groups(self, request: Request) -> Response:
@@ -96,19 +100,19 @@ class DiscoveryEndpoints:
         if self._is_builtin(group):
             if document is None:
                 raise answers.not_found()
-            self._judge(request)
+            self._judge(request, self._offer)
         return None if document is None else self._negotiated(document, "APIResourceList", request)
 
-    def _judge(self, request: Request) -> None:
+    def _judge(self, request: Request, offer: Offer) -> None:
         """As the router does. Raises StatusError 405 or 406."""
         if request.method != "GET":
             raise answers.method_not_allowed()
-        negotiation.route(request.headers.get("accept", ""), self._offer.media_types)
+        negotiation.route(request.headers.get("accept", ""), offer.media_types)
 
     # ------------------------------------------------------------ encodings
 
     def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        cbor = self._cbor and kind == "APIResourceList"  # the lists of groups and versions are older
+        cbor = self._cbor and kind == "APIResourceList"
         return answers.negotiated(document, _META + kind, request, cbor=cbor)
 
     def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
