@@ -154,7 +154,7 @@ def _list(type_: Type, form: _Form) -> Normaliser:
 def _map(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
-    empty = _EMPTY_VALUES.get(items.shape)
+    empty = _EMPTY_VALUES.get(items.shape) if form is _Form.STORED else None
     nested: Normaliser | None = None
 
     def normalise_map(value: Any) -> Any:
