@@ -1,0 +1,35 @@
+"""Tokens of service accounts age with the clock of the cluster."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+from fakekube import Cluster
+
+ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}}
+
+
+def token_of(cluster: Cluster) -> str:
+    body = json.dumps({"spec": {"expirationSeconds": 600}}).encode()
+    url = f"{cluster.url}/api/v1/namespaces/default/serviceaccounts/robot/token"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return str(json.load(answer)["status"]["token"])
+
+
+def authenticated(cluster: Cluster, token: str) -> bool:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    return bool(cluster.create(review)["status"].get("authenticated"))
+
+
+def test_a_token_is_good_for_its_time() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.clock.hold()
+        cluster.create(ACCOUNT)
+        token = token_of(cluster)
+        assert authenticated(cluster, token)
+        cluster.clock.advance(minutes=9)
+        assert authenticated(cluster, token)
+        cluster.clock.advance(minutes=3)  # a minute of leeway is over, too
+        assert not authenticated(cluster, token)
