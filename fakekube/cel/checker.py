@@ -67,6 +67,9 @@ class Checked:
     """The variables from outside that are spoken of."""
 
 
+#: Enough to tell that there are too many.
+_MOST_ISSUES: Final = 1000
+
 #: Name of a type of messages → the type, if there is one.
 Messages = Callable[[str], Type | None]
 
@@ -89,6 +92,7 @@ def check(
 class _Checker:
     def __init__(self, tree: Node, variables: Mapping[str, Type], messages: Messages) -> None:
         self.issues: list[Issue] = []
+        self._issues_of: dict[Node, slice] = {}
         self._messages = messages
         self._checked = Checked(tree)
         self._types = self._checked.types
@@ -106,8 +110,19 @@ class _Checker:
         return self._checked
 
     def check(self, node: Node) -> Type:
+        known = self._types.get(node)
+        if known is not None:  # what `optMap` looks at stands twice in what it stands for
+            self._repeat_issues(node)
+            return known
+        before = len(self.issues)
         found = self._types[node] = _METHODS[type(node)](self, node)
+        if len(self.issues) > before:
+            self._issues_of[node] = slice(before, len(self.issues))
         return found
+
+    def _repeat_issues(self, node: Node) -> None:
+        if node in self._issues_of and len(self.issues) < _MOST_ISSUES:
+            self.issues += self.issues[self._issues_of[node]]
 
     def _complain(self, node: Node, message: str) -> Type:
         self.issues.append(Issue(node.position, message))

@@ -9,6 +9,7 @@ Specified by: cel-spec, doc/langdef.md (Syntax); cel-go/parser/gen/CEL.g4, parse
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from fakekube.cel.depth import make_room
@@ -64,6 +65,7 @@ _TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
 
+@lru_cache(maxsize=1024)
 def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
     """The tree of an expression. `extensions`: functions that only some expressions know. Raises CompileError."""
     source = readable(source)

@@ -76,13 +76,18 @@ def _literal_size(value: Any) -> int:
 class _Estimator:
     def __init__(self, checked: Checked, root: Declaration) -> None:
         self._checked, self._root = checked, root
+        self._costs: dict[Node, Range] = {}
+        """What stands twice costs twice, but is looked at once."""
         self._paths: dict[Node, Path] = {}
         self._sizes: dict[Node, Range] = {}
         self._entries: dict[Node, _Entries] = {}
         self._locals: dict[str, list[_Local]] = {}
 
     def cost(self, node: Node) -> Range:
-        return _METHODS[type(node)](self, node)
+        known = self._costs.get(node)
+        if known is None:
+            known = self._costs[node] = _METHODS[type(node)](self, node)
+        return known
 
     # ------------------------------------------------------------ what is known of a node
 

@@ -1,0 +1,71 @@
+"""Expressions of all libraries, errors included: what they come to and what they cost, as the reference server's library
+says. Each case of the recording is an expression over one object, with its old self.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube.cel.checker import check
+from fakekube.cel.cost.estimate import estimate
+from fakekube.cel.declarations import declaration
+from fakekube.cel.errors import CompileError, EvaluationError
+from fakekube.cel.evaluation import program
+from fakekube.cel.parser import parse
+from fakekube.cel.texts import double_text
+from fakekube.cel.values import CelType, Duration, Mapping, Optional, Timestamp, UInt, kind_of
+from fakekube.cel.views import reader
+
+_FILE = Path(__file__).parents[3] / "fixtures" / "cel" / "expressions.jsonl"
+_SETTING, *_CASES = [json.loads(line) for line in _FILE.read_text("utf-8").splitlines()]
+_DECLARED = declaration(_SETTING["schema"])
+_READ = reader(_SETTING["schema"])
+_SECOND = 10**9
+
+
+def shown(value: Any) -> str:
+    """A value with its type, as the recording has it."""
+    return _SHOWN[kind_of(value)](value) if kind_of(value) in _SHOWN else str(value.type_name)
+
+
+def _entries(value: Mapping) -> str:
+    return ",".join(sorted(f"{shown(key)}:{shown(value.find(key))}" for key in value))
+
+
+_SHOWN = {
+    bool: lambda value: f"bool({str(value).lower()})", int: lambda value: f"int({value})",
+    UInt: lambda value: f"uint({int(value)})", float: lambda value: f"double({double_text(value)})",
+    str: lambda value: f"string({json.dumps(value, ensure_ascii=False)})", bytes: lambda value: f"bytes({value.hex()})",
+    type(None): lambda value: "null", Duration: lambda value: f"duration({value.nanoseconds})",
+    Timestamp: lambda value: f"timestamp({value.nanoseconds // _SECOND},{value.nanoseconds % _SECOND})",
+    Optional: lambda value: f"optional({shown(value.content) if value.present else ''})",
+    CelType: lambda value: f"type({value.name})", list: lambda value: f"[{','.join(map(shown, value))}]",
+    Mapping: lambda value: f"{{{_entries(value)}}}",
+}
+
+
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case["expression"][:80])
+def test_expression(case: dict[str, Any]) -> None:
+    source = case["expression"]
+    assert _DECLARED is not None
+    seen = _DECLARED.type("selfType123")
+    try:
+        checked = check(source, parse(source), {"self": seen, "oldSelf": seen})
+    except CompileError as error:
+        assert str(error) == case.get("compile")
+        return
+    try:
+        prepared = program(checked)
+    except EvaluationError as error:
+        assert str(error) == case.get("program")
+        return
+    assert list(estimate(checked, _DECLARED)) == case["estimate"]
+    value, cost = prepared.evaluate({"self": _READ(_SETTING["object"]), "oldSelf": _READ(_SETTING["old"])})
+    if isinstance(value, EvaluationError):
+        assert str(value) == case.get("error")
+    else:
+        assert (shown(value), cost) == (case.get("value"), case["cost"])
