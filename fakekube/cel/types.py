@@ -36,7 +36,7 @@ class Type:
         variable = self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
         object.__setattr__(self, "is_variable", variable)
         object.__setattr__(self, "is_dynamic", self.name in _DYNAMIC)
-        object.__setattr__(self, "is_generic", variable or any([part.is_generic for part in self.parameters]))
+        object.__setattr__(self, "is_generic", variable or any(part.is_generic for part in self.parameters))
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
@@ -141,7 +141,7 @@ class Unification:
         """The same for several; all must fit, or no variable is bound."""
         if len(wanted) != len(given):
             return False
-        if not any([each.is_generic for each in wanted]) and not any([each.is_generic for each in given]):
+        if not any(each.is_generic for each in (*wanted, *given)):
             return all(map(self._fits, wanted, given))
         before = self._bindings
         self._bindings = dict(before)
