@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fakekube.crd.objects import MetadataError, metadata_of
+from fakekube.crd.structural import holds
 from fakekube.errors import FieldError, field
 from fakekube.resources import names
 from fakekube.resources.metadata import validate_object_meta
@@ -22,6 +23,8 @@ _ANY_NAME = "fakename"
 
 def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldError]:
     """What is wrong with the embedded objects in a value."""
+    if not holds(type_, _is_embedded):
+        return
     if isinstance(value, dict):
         if type_.embedded_resource:
             yield from _type_meta_errors(value, path)
@@ -36,6 +39,10 @@ def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldEr
     elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
         for index, item in enumerate(value):
             yield from embedded_errors(type_.items, item, f"{path}[{index}]")
+
+
+def _is_embedded(type_: Type) -> bool:
+    return type_.embedded_resource
 
 
 def _below(path: str, name: str) -> str:

@@ -9,9 +9,10 @@ apiserver/customresource_handler.go (schemaCoercingDecoder).
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
-from fakekube.crd.structural import has_default
+from fakekube.crd.structural import has_default, holds
 from fakekube.errors import field
 from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
@@ -98,7 +99,10 @@ def _prune(type_: Type, value: Any, place: _Place, pruned: list[str], *, is_reso
             if _keeps_all(type_):
                 return value
             items = _NOTHING
-        return [_prune(items, item, (place, _ITEM, index), pruned) for index, item in enumerate(value)]
+        return [
+            _prune(items, item, (place, _ITEM, index), pruned) if type(item) in _CONTAINERS else item
+            for index, item in enumerate(value)
+        ]
     return value
 
 
@@ -125,7 +129,8 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], 
         if is_resource and name in _TYPE_META:
             result[name] = _embedded_metadata(item, place, pruned) if place is not None and name == "metadata" else item
         elif known is not None:
-            result[name] = _prune(known.type, item, (place, _FIELD, name), pruned)
+            is_container = type(item) in _CONTAINERS
+            result[name] = _prune(known.type, item, (place, _FIELD, name), pruned) if is_container else item
         elif keeps:
             result[name] = item
         else:
@@ -159,15 +164,20 @@ def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
 def drop_nulls(type_: Type, value: Any) -> None:
     """Drop the nulls that are not allowed and have no default, of a tree of one's own, in place."""
     if isinstance(value, dict):
-        for name in list(value):
+        for name, item in list(value.items()):
+            if item is not None and type(item) not in _CONTAINERS:
+                continue
             below = _type_at(type_, name)
-            if below is not None and value[name] is None and below.keywords and not below.nullable and not has_default(below):
+            if below is None:
+                continue
+            if item is not None:
+                drop_nulls(below, item)
+            elif below.keywords and not below.nullable and not has_default(below):
                 del value[name]
-            elif below is not None:
-                drop_nulls(below, value[name])
     elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
         for item in value:
-            drop_nulls(type_.items, item)
+            if type(item) in _CONTAINERS:
+                drop_nulls(type_.items, item)
 
 
 def _type_at(type_: Type, name: str) -> Type | None:
@@ -179,6 +189,8 @@ def _type_at(type_: Type, name: str) -> Type | None:
 
 def default(type_: Type, value: Any) -> None:
     """Fill in the defaults of a tree of one's own, in place; they also replace nulls that are not allowed."""
+    if type(value) not in _CONTAINERS or not holds(type_, has_default):
+        return
     if isinstance(value, dict):
         if type_.shape is Shape.MAP and type_.items is not None:
             for name in value:
@@ -192,7 +204,7 @@ def default(type_: Type, value: Any) -> None:
                     _default_null(known.type, value, name)
                 if name in value:
                     default(known.type, value[name])
-    elif isinstance(value, list) and type_.shape is Shape.LIST and type_.items is not None:
+    elif type_.shape is Shape.LIST and type_.items is not None:
         for index in range(len(value)):
             _default_null(type_.items, value, index)
             default(type_.items, value[index])
@@ -205,13 +217,20 @@ def _default_null(type_: Type, container: Any, key: Any) -> None:
 
 # ---------------------------------------------------------------- the stored form
 
+#: Values of other types are kept as they are, without a look (a call costs more than the look).
+_CONTAINERS = frozenset({dict, list})
+_CHANGEABLE = frozenset({dict, list, float})
+
 
 def sorted_tree(value: Any) -> Any:
     """A tree of its own with sorted keys: unstructured objects are Go maps. Whole floats are integers, as JSON has them."""
     if isinstance(value, dict):
-        return {name: sorted_tree(value[name]) for name in sorted(value)}
+        return {name: sorted_tree(item) if type(item) in _CHANGEABLE else item for name, item in sorted(value.items(), key=_name)}
     if isinstance(value, list):
-        return [sorted_tree(item) for item in value]
+        return [sorted_tree(item) if type(item) in _CHANGEABLE else item for item in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value
+
+
+_name = itemgetter(0)

@@ -9,13 +9,13 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (structural.go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from fakekube.schema.model import Field, ListType, MapType, Shape, Type
 
-__all__ = ["has_default", "schema_type"]
+__all__ = ["has_default", "holds", "schema_type"]
 
 Schema = Mapping[str, Any]
 
@@ -75,6 +75,15 @@ def _fields(properties: Mapping[str, Schema], takes_unknown_fields: bool) -> Map
         type_ = schema_type(properties[name], takes_unknown_fields=takes_unknown_fields)
         fields[name] = Field(name, type_, default=type_.default)
     return fields
+
+
+def holds(type_: Type, test: Callable[[Type], bool]) -> bool:
+    """Is the type one that passes a test, or is there one below it? Looked for once: so walks skip what they need not see."""
+    found: bool | None = type_.compiled.get(test.__qualname__)
+    if found is None:
+        below = [type_.items] if type_.items is not None else [field.type for field in type_.fields.values()]
+        found = type_.compiled[test.__qualname__] = test(type_) or any(holds(each, test) for each in below)
+    return found
 
 
 def has_default(type_: Type) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.crd.best_match import best_match
 from fakekube.crd.number_validation import number_errors
+from fakekube.crd.structural import holds
 from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
 from fakekube.schema.model import ListType, Shape, Type
@@ -68,7 +69,11 @@ _COMBINING = frozenset({"anyOf", "oneOf", "allOf", "not"})
 
 
 def _same_tree(one: Any, other: Any) -> bool:
-    return bool(one == other) and json.dumps(one) == json.dumps(other)  # 1, 1.0 and True are equal in Python
+    if one is other:
+        return True
+    if type(one) is not type(other) or one != other:
+        return False
+    return type(one) not in (dict, list) or json.dumps(one) == json.dumps(other)  # 1, 1.0 and True are equal in Python
 
 
 def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iterator[FieldError]:
@@ -197,6 +202,8 @@ def _below(path: str, name: str) -> str:
 
 def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
     """Items that stand twice in sets, and keys that stand twice in maps."""
+    if not holds(type_, _is_list_of_ones):
+        return []
     if isinstance(value, dict):
         if type_.shape is Shape.MAP and type_.items is not None:
             items = type_.items
@@ -209,6 +216,11 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
             errors += list_errors(type_.items, item, f"{path}[{index}]")
         return errors
     return []
+
+
+def _is_list_of_ones(type_: Type) -> bool:
+    """Is it a list in which nothing may stand twice?"""
+    return type_.shape is Shape.LIST and type_.list_type is not ListType.ATOMIC
 
 
 def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
