@@ -30,6 +30,7 @@ from fakekube.resources.services import Services
 from fakekube.resources.strategy import Object
 from fakekube.resources.webhook_calls import Call
 from fakekube.schema import printing
+from fakekube.schema.builtin import type_of
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Retention, Store
 from fakekube.verbs.backend import Backend, Settings
@@ -37,6 +38,8 @@ from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.writing import stamped
 
 __all__ = ["Machinery", "Prepare", "build"]
+
+OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 
 #: A fresh server has seen some revisions already; watches from before are too old.
 FIRST_REVISION = 200
@@ -134,20 +137,21 @@ def _fresh(version: str) -> Store[Document]:
             continue
         bucket = store.bucket(resource.bucket)
         for obj in objects:
-            final = printing.normalise(resource.storage_type, _of_now(obj, now))
-            meta = final["metadata"]
-            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, final))
+            made = _of_now(obj, now)
+            meta = made["metadata"]
+            bucket.commit(resource.key(meta.get("namespace", ""), meta["name"]), 0, partial(stamped, made))
     return store
 
 
 def _of_now(obj: Mapping[str, Any], now: str) -> Object:
-    """A recorded object, as if it had been made now."""
+    """A recorded object, which is in the form in which it is stored, as if it had been made now."""
     meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
     if "managedFields" in meta:
         meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]
     status = dict(obj.get("status") or {})
     if "conditions" in status:
         status["conditions"] = [{**condition, "lastTransitionTime": now} for condition in status["conditions"]]
+    meta = printing.normalise(type_of(OBJECT_META), meta)  # brings them to their places
     return {**obj, "metadata": meta, **({"status": status} if status else {})}
 
 

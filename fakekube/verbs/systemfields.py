@@ -32,8 +32,8 @@ _WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletion
 
 def random_uuid() -> str:
     """A UUID of version 4 (RFC 9562), as text."""
-    digits = os.urandom(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
+    random_bytes = os.urandom(16)
+    digits, variant = random_bytes.hex(), "89ab"[random_bytes[8] & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,3 +140,14 @@ def test_stopping_twice_and_not_starting_is_fine() -> None:
         _ = cluster.url
     cluster.stop()
     cluster.stop()
+
+
+def test_the_objects_of_a_fresh_server_are_in_the_form_in_which_they_are_stored() -> None:
+    backend = Cluster(profile="apiserver")._machinery.backend
+    seen = set()
+    for resource in backend.registry:
+        for record in backend.store.bucket(resource.bucket).page().records:
+            final = resource.stored(record.value.object)
+            assert json.dumps(record.value.object) == json.dumps(final), record.key  # the order of members included
+            seen.add((resource.bucket, record.key))
+    assert len(seen) > 150
