@@ -38,9 +38,9 @@ _BUDGET: Final = 10_000_000
 _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further validation rules will be run"
 
 
-def compile_rules(schema: Schema) -> Rules | None:
-    """The rules of the schema of a resource; None if there are none."""
-    return _compile(schema, schema, declaration(schema, root=True), root=True) if _has_rules(schema) else None
+def compile_rules(schema: Schema, *, root: bool = True) -> Rules | None:
+    """The rules of a schema (`root`: of whole resources); None if there are none."""
+    return _compile(schema, schema, declaration(schema, root), root) if _has_rules(schema) else None
 
 
 def _has_rules(schema: Any) -> bool:
@@ -191,10 +191,21 @@ class Rules:
 
         `warn` takes the message of each error about a part that has not changed, which is no error.
         """
-        walk = _Walk([], warn or (lambda text: None))
         ratchet = _Ratchet(Correlation(self.schema, value, old)) if old is not None else _Ratchet()
+        return self._found("", value, old, ratchet, warn or (lambda text: None))
+
+    def validate_default(self, value: Any, path: str) -> list[FieldError]:
+        """What the rules find wrong with a default at a path: one that stays as it is, and one that comes anew."""
+        nothing = _Ratchet()
+        return (
+            self._found(path, value, value, nothing, lambda text: None)
+            or self._found(path, value, None, nothing, lambda text: None)
+        )
+
+    def _found(self, path: str, value: Any, old: Any, ratchet: _Ratchet, warn: Warn) -> list[FieldError]:
+        walk = _Walk([], warn)
         with suppress(_Spent):
-            self._validate(walk, "", value, old, ratchet)
+            self._validate(walk, path, value, old, ratchet)
         return walk.errors
 
     def _validate(self, walk: _Walk, path: str, value: Any, old: Any, ratchet: _Ratchet) -> None:

@@ -1,7 +1,8 @@
 """Do the defaults in a schema fit the schema?
 
-A default is refused if pruning would change it, if the embedded objects in it are none, or if it is not valid. A
-default within the metadata (or for the kind or version) of an object is looked at as part of such an object.
+A default is refused if pruning would change it, if the embedded objects in it are none, or if it is not valid, by
+keywords or by rules. A default within the metadata (or for the kind or version) of an object is looked at as part of
+such an object.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting (validation.go, surroundingobject.go).
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from fakekube.cel import compile_rules
 from fakekube.crd.embedded import embedded_errors
 from fakekube.crd.internal_form import Schema
 from fakekube.crd.objects import MetadataError, metadata_of, prune
@@ -73,9 +75,13 @@ def _value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool) -> It
         if found:
             yield from found
             return
-    for error in value_errors(_without_int_or_string(schema), value):
+    wrong = value_errors(_without_int_or_string(schema), value)
+    for error in wrong:
         place = f"{path}.{error.path.removeprefix('.')}" if error.path else path
         yield FieldError(error.type, place, error.value, error.detail)
+    rules = None if wrong else compile_rules(schema, root=bool(schema.get(_EMBEDDED)))
+    if rules is not None:
+        yield from rules.validate_default(value, path)
 
 
 def _without_int_or_string(schema: Any) -> Any:
