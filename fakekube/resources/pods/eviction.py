@@ -34,8 +34,9 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     pod = context.services.get("", "pods", context.namespace, name)
     if pod is None:
         raise status.not_found("", "pods", name)
+    has_revision = bool((options.get("preconditions") or {}).get("resourceVersion"))
     if _needs_no_budget(pod):
-        if _is_alive(pod):
+        if _is_alive(pod) and not has_revision:
             options = _at_revision(options, pod)
         return _delete(context, name, options)
     budgets = _budgets(context, pod)
@@ -46,7 +47,12 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
         raise status.generic(500, "", text)
     for budget in budgets:
         if _may_go_unhealthy(pod, budget):
-            return _delete(context, name, _at_revision(options, pod))
+            try:
+                return _delete(context, name, _at_revision(options, pod))
+            except StatusError as error:
+                if error.reason != "Conflict" or has_revision:
+                    raise
+                raise _still_processed(budget["metadata"]["name"]) from None  # the client is to try again
         _spend(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
     return _delete(context, name, options)
 
@@ -81,9 +87,9 @@ def _phase(pod: Object) -> str:
 
 
 def _at_revision(options: Object, pod: Object) -> Object:
-    """The decision holds for this state of the pod; what the client demands goes first."""
+    """The decision holds for this state of the pod."""
     conditions = options.get("preconditions") or {}
-    return {**options, "preconditions": {"resourceVersion": pod["metadata"]["resourceVersion"], **conditions}}
+    return {**options, "preconditions": {**conditions, "resourceVersion": pod["metadata"]["resourceVersion"]}}
 
 
 def _delete(context: WriteContext, name: str, options: Object) -> Object:
@@ -170,8 +176,7 @@ def _check_budget(budget: Object) -> None:
     state, name = budget.get("status") or {}, budget["metadata"]["name"]
     allowed = state.get("disruptionsAllowed", 0)
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        text = f"The disruption budget {name} is still being processed by the server."
-        raise _over_budget(text, retry_after=10)
+        raise _still_processed(name)
     if allowed < 0:
         raise status.forbidden(POLICY, "poddisruptionbudget", name, "pdb disruptions allowed is negative")
     if len(state.get("disruptedPods") or ()) > DISRUPTED_PODS:
@@ -179,6 +184,10 @@ def _check_budget(budget: Object) -> None:
         raise status.forbidden(POLICY, "poddisruptionbudget", name, text)
     if not allowed:
         raise _over_budget(_why_not(name, state))
+
+
+def _still_processed(budget_name: str) -> StatusError:
+    return _over_budget(f"The disruption budget {budget_name} is still being processed by the server.", retry_after=10)
 
 
 def _over_budget(text: str, retry_after: int = 0) -> StatusError:
