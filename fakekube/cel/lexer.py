@@ -30,8 +30,10 @@ _STRING_BODIES = "|".join((
     rf'"(?:[^"\\\n\r]|{_ESCAPES})*"', rf"'(?:[^'\\\n\r]|{_ESCAPES})*'",
 ))
 #: A string as far as it can be read, and what breaks it.
+_BROKEN_ESCAPE = r"\\(?:u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[xX][0-9a-fA-F]?|[0-3][0-7]?)?."
 _BROKEN_STRING = re.compile(
-    rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:\\.?|[\n\r])?' + "|" + rf"'(?:[^'\\\n\r]|{_ESCAPES})*(?:\\.?|[\n\r])?", re.DOTALL,
+    rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?' + "|"
+    + rf"'(?:[^'\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?" + r"|`[A-Za-z0-9_.\-/ ]*.?", re.DOTALL,
 )
 _RAW_BODIES = r'"""[\s\S]*?"""' + r"|'''[\s\S]*?'''" + r'|"[^"\n\r]*"' + r"|'[^'\n\r]*'"
 _TOKEN = re.compile(rf"""

@@ -46,6 +46,7 @@ _NAMESPACED: Final = frozenset(
 _STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
 #: What may follow an operand.
 _CONTINUATIONS: Final = frozenset({*_RELATIONS, *_CALCULATIONS, "&&", "||", "?"})
+_LITERALS: Final = frozenset({"true", "false", "null"})
 _ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
 
 #: Places of the grammar → what the real parser expects there.
@@ -118,6 +119,8 @@ class _Parser:
         self._at = 0
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
         self._place = "operand"
+        self._recovering = False
+        """Is the last thing that was told not yet behind us? Then nothing more is."""
 
     @property
     def _next(self) -> Token:
@@ -125,6 +128,7 @@ class _Parser:
 
     def _take(self) -> Token:
         token = self._next
+        self._place, self._recovering = "operand", False
         if token.kind != "end":
             self._at += 1
         return token
@@ -160,7 +164,8 @@ class _Parser:
         self._expect(closing)
 
     def _fail(self, problem: str) -> NoReturn:
-        self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
+        if not self._recovering:
+            self._issues.append(Issue(self._next.position, f"Syntax error: {problem}"))
         raise _Stop
 
     def _complain(self, position: int, problem: str) -> None:
@@ -256,6 +261,8 @@ class _Parser:
         while True:
             if dot := self._taken("."):
                 node = self._selected(node, dot)
+                if self._recovering:
+                    return node
             elif bracket := self._taken("["):
                 optional = self._taken("?") is not None
                 index = self._expression("operand" if optional else "index")
@@ -266,15 +273,24 @@ class _Parser:
             else:
                 return node
 
+    def _abandon_selection(self) -> None:
+        """No name follows a dot: go on after what cannot be read."""
+        found = "" if self._next.kind == "end" else self._next.text
+        if found in _LITERALS:
+            self._complain(self._next.position, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
+        else:
+            self._complain(self._next.position, f"Syntax error: no viable alternative at input '.{found}'")
+        while self._next.kind not in _ENDS:
+            self._at += 1
+        self._recovering = True
+
     def _selected(self, node: Node, dot: Token) -> Node:
         optional = self._taken("?") is not None
         if escaped := self._taken("escaped"):
             self._complain(escaped.position, "unsupported syntax: '`'")
             return node
-        if self._next.kind not in ("name",) and self._next.text not in ("in",):
-            found = "" if self._next.kind == "end" else self._next.text
-            problem = f"Syntax error: no viable alternative at input '.{found}'"
-            self._complain(self._next.position, problem)
+        if self._next.kind != "name":
+            self._abandon_selection()
             return node
         name = self._take().text
         opening = None if optional else self._taken("(")
