@@ -27,7 +27,7 @@ from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
 from fakekube.api.metrics import Metrics, labels_of
-from fakekube.api.openapi import OpenAPIDocuments, OpenAPIEndpoints
+from fakekube.api.openapi import OpenAPIEndpoints
 from fakekube.api.request_info import UnknownTargetError, request_info
 from fakekube.api.routing import ResourceRouter
 from fakekube.api.site import Site
@@ -80,7 +80,7 @@ class Application:
         self._site = Site(
             documents=documents,
             discovery=discovery,
-            openapi=OpenAPIEndpoints(OpenAPIDocuments(version, backend.registry, definition_of), backend.clock),
+            openapi=OpenAPIEndpoints(version, backend.registry, definition_of, backend.clock),
             metrics=self.metrics,
             signer=access.signer,
             clock=backend.clock,

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import lru_cache
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 from wsgiref.handlers import format_date_time
 
 from fakekube.api.compression import gzipped, takes_gzip
-from fakekube.api.openapi import gnostic
-from fakekube.api.openapi.documents import OpenAPIDocuments
 from fakekube.clock import Clock
 from fakekube.codecs import negotiation
+from fakekube.resources.registry import Registry
 from fakekube.verbs.request import Request, Response
+
+if TYPE_CHECKING:
+    from fakekube.api.openapi.documents import Lookup, OpenAPIDocuments
 
 __all__ = ["OpenAPIEndpoints"]
 
@@ -39,18 +41,28 @@ def _protobuf_subtypes(version: str) -> tuple[str, str]:
     return f"{family}.v1.0+protobuf", f"{family}@v1.0+protobuf"
 
 
-#: Protobuf is made from JSON, which takes a while: a client that wants it wants it again.
-_protobuf_v2 = lru_cache(2)(gnostic.v2)
-_protobuf_v3 = lru_cache(64)(gnostic.v3)
+def _protobuf(document: bytes, version: str) -> bytes:
+    """A document of a version of OpenAPI in Protobuf."""
+    from fakekube.api.openapi import gnostic
+
+    return gnostic.v2(document) if version == "v2" else gnostic.v3(document)
 
 
 class OpenAPIEndpoints:
-    """Answers for the paths of OpenAPI."""
+    """Answers for the paths of OpenAPI; the arguments are those of `OpenAPIDocuments`, and the cluster's clock."""
 
-    def __init__(self, documents: OpenAPIDocuments, clock: Clock) -> None:
-        self._documents = documents
+    def __init__(self, version: str, registry: Registry, definition_of: Lookup, clock: Clock) -> None:
+        self._version = version
+        self._registry = registry
+        self._definition_of = definition_of
         self._clock = clock
         self._started = format_date_time(clock.now().timestamp())
+
+    @cached_property
+    def _documents(self) -> OpenAPIDocuments:
+        from fakekube.api.openapi.documents import OpenAPIDocuments
+
+        return OpenAPIDocuments(self._version, self._registry, self._definition_of)
 
     def endpoints(self) -> dict[str, Handler]:
         """The paths that are matched whole."""
@@ -72,7 +84,7 @@ class OpenAPIEndpoints:
         if chosen is None:
             return Response(406, vary, b"")
         document = self._documents.current().v2
-        body = document.json if chosen == negotiation.JSON else _protobuf_v2(document.json)
+        body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v2")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
         if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "")):
@@ -97,7 +109,7 @@ class OpenAPIEndpoints:
         if wanted:
             expires = format_date_time((self._clock.now() + _YEAR).timestamp())
             headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
-        body = document.json if chosen == negotiation.JSON else _protobuf_v3(document.json)
+        body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v3")
         return self._content(request, body, headers)
 
     def _content(self, request: Request, body: bytes, headers: Headers) -> Response:
