@@ -46,6 +46,7 @@ _NAMESPACED: Final = frozenset(
 _STARTS: Final = frozenset({"literal", "name", "(", "[", "{", "."})
 #: What may follow an operand.
 _CONTINUATIONS: Final = frozenset({*_RELATIONS, *_CALCULATIONS, "&&", "||", "?"})
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _LITERALS: Final = frozenset({"true", "false", "null"})
 _ENDS: Final = frozenset({*_CONTINUATIONS, ".", "[", ")", "]", "}", ",", ":", "end"})
 
@@ -145,12 +146,22 @@ class _Parser:
         found = self._next
         if found.kind != kind:
             if found.kind == "end" or self._second.kind != kind:
-                inserted = _STARTS | {"-", "!"} if kind == ":" else _ENDS - {","}
+                inserted = _STARTS | {"-", "!"} if kind == ":" else _CONTINUATIONS | {".", "[", self._around()}
                 missing, wrong = f"missing '{kind}' at '{found.text}'", f"mismatched input '{found.text}' expecting '{kind}'"
                 self._fail(missing if found.kind in inserted else wrong)
             self._complain(found.position, f"Syntax error: extraneous input '{found.text}' expecting '{kind}'")
             self._take()
         return self._take()
+
+    def _around(self) -> str:
+        """What closes the brackets around those that are to be closed here."""
+        open_brackets = list[str]()
+        for token in self._tokens[: self._at]:
+            if token.kind in _CLOSING:
+                open_brackets.append(_CLOSING[token.kind])
+            elif open_brackets and token.kind == open_brackets[-1]:
+                open_brackets.pop()
+        return open_brackets[-2] if len(open_brackets) > 1 else "end"
 
     def _closed(self, closing: str) -> None:
         """The end of a list, map or message, maybe after a comma."""
@@ -249,6 +260,9 @@ class _Parser:
             if first.kind == "!":
                 self._fail(f"extraneous input '<EOF>' expecting {_START}")
             self._complain(following.position, "Syntax error: no viable alternative at input '-'")
+        elif first.kind == "-" and following.kind not in _STARTS:
+            said = f"no viable alternative at input '-{following.text}'"
+            self._complain(following.position, f"Syntax error: {said}")
         if count == 1 and first.kind == "-" and following.kind == "literal" and type(following.value) in (int, float):
             count -= 1  # the sign belongs to the number
             self._take()
@@ -275,11 +289,13 @@ class _Parser:
 
     def _abandon_selection(self) -> None:
         """No name follows a dot: go on after what cannot be read."""
-        found = "" if self._next.kind == "end" else self._next.text
+        wrong, before = self._next, self._tokens[self._at - 1]
+        found = "" if wrong.kind == "end" else wrong.text
+        blank = " " * (wrong.position - before.position - len(before.text)) if found else ""
         if found in _LITERALS:
-            self._complain(self._next.position, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
+            self._complain(wrong.position, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
         else:
-            self._complain(self._next.position, f"Syntax error: no viable alternative at input '.{found}'")
+            self._complain(wrong.position, f"Syntax error: no viable alternative at input '{before.text}{blank}{found}'")
         while self._next.kind not in _ENDS:
             self._at += 1
         self._recovering = True
