@@ -45,8 +45,11 @@ class NodeStrategy(Revalidated):
     def default(self, obj: Object) -> None:
         _match_pod_cidrs(obj.get("spec") or {})
         status = obj.get("status") or {}
-        if status.get("capacity") and not status.get("allocatable"):
+        if "capacity" in status and status.get("allocatable") is None:
             status["allocatable"] = dict(status["capacity"])
+
+    def canonicalize(self, obj: Object) -> None:
+        _allocate_all(obj)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj.get("spec", {}).pop("configSource", None)
@@ -81,6 +84,13 @@ class NodeStrategy(Revalidated):
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("status",)]
+
+
+def _allocate_all(obj: Object) -> None:
+    """What came to be empty is nothing in the storage, and so has its default when it is read again."""
+    status = obj.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
 
 
 def _match_pod_cidrs(spec: Object) -> None:
@@ -238,6 +248,9 @@ class _NodeStatus(StatusStrategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
         obj.get("status", {}).pop("config", None)
+
+    def canonicalize(self, obj: Object) -> None:
+        _allocate_all(obj)
 
 
 STATUS = _NodeStatus(_change)

@@ -25,6 +25,7 @@ __all__ = ["from_unstructured"]
 
 #: What Go's reflection calls the kinds of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
+_BEYOND_INT64: Final = 1 << 63
 _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 
@@ -139,7 +140,10 @@ def _integer(value: Any, bits: int, go: str, kind: str) -> int:
     if type(value) is not int and type(value) is not float:
         raise DecodeError(f"unrecognized type: {kind}")
     half = 1 << (bits - 1)
-    return (int(value) + half) % (2 * half) - half
+    number = int(value)
+    if not -_BEYOND_INT64 <= number < _BEYOND_INT64:  # a float without a place among the integers
+        number = -_BEYOND_INT64
+    return (number + half) % (2 * half) - half
 
 
 def _holds_any_form(type_: Type) -> bool:

@@ -87,7 +87,7 @@ def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], ed
 
 
 def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
-    value, duplicates = _parsed(body, "")
+    value, duplicates = _parsed(body, "", untyped=True)
     document = strategic.decode(value)
     strict = options.field_validation != "Ignore"
 
@@ -151,10 +151,15 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 # ---------------------------------------------------------------- shared steps
 
 
-def _parsed(body: bytes, prefix: str) -> tuple[Any, list[str]]:
-    """The document, and what strict decoding says of members given twice (of which the last one counts)."""
+def _parsed(body: bytes, prefix: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+    """The document, and what strict decoding says of members given twice (of which the last one counts).
+
+    `untyped`: it is read into values without a type before anything else, so that large integers are floats.
+    """
     try:
         value, doubled = json.loads(body, merge=False)
+        if untyped:
+            value = json.untyped(value)
         return value, [f'duplicate field "{path}"' for path in doubled]
     except DecodeError as error:
         raise status.bad_request(f"{prefix}{error}") from None

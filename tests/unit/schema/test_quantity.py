@@ -105,6 +105,14 @@ def test_whole_and_milli_values_are_rounded_up() -> None:
     assert parse("2Ki").milli_value() == 2048_000
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("9223372036854775807", 2**63 - 1), ("9223372036854775808", -(2**63)), ("18446744073709551616", 0), ("1e30", 0)],
+)
+def test_values_beyond_64_bits_are_told_wrong(text: str, value: int) -> None:
+    assert parse(text).value() == value
+
+
 def test_a_sum_takes_the_format_of_the_first_that_is_not_zero() -> None:
     assert str(parse("1Gi") + parse("1G")) == str(Quantity(2**30 + 10**9, 0, Format.BINARY_SI))
     assert (parse("0") + parse("1Gi")).format is Format.BINARY_SI

@@ -45,6 +45,8 @@ def test_mistakes_are_told_as_the_reference_does(type_: Type, value: dict[str, A
 def test_numbers_are_made_to_fit() -> None:
     assert from_unstructured(POD, {"spec": {"priority": 2.0}})["spec"]["priority"] == 2
     assert from_unstructured(POD, {"spec": {"priority": 2**31}})["spec"]["priority"] == -(2**31)
+    assert from_unstructured(POD, {"spec": {"priority": 1e30}})["spec"].get("priority", 0) == 0
+    assert from_unstructured(POD, {"spec": {"activeDeadlineSeconds": 1e30}})["spec"]["activeDeadlineSeconds"] == -(2**63)
     assert from_unstructured(SECRET, {"data": {"a": [116, -1, None]}})["data"] == {"a": "dP8A"}
 
 

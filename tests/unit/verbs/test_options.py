@@ -13,6 +13,7 @@ from fakekube.verbs import options
 from fakekube.verbs.request import Query
 
 PODS = next(r for r in resources() if r.plural == "pods" and not r.group)
+HUGE = "9" * 5000
 CONFIG_MAPS = next(r for r in resources() if r.plural == "configmaps")
 
 
@@ -43,6 +44,7 @@ def test_a_watch_from_nowhere_starts_with_the_state(revision: str, initial: bool
         ("limit=x", 'strconv.ParseInt: parsing "x": invalid syntax'),
         ("limit=", 'strconv.ParseInt: parsing "": invalid syntax'),
         ("limit=9223372036854775808", 'strconv.ParseInt: parsing "9223372036854775808": value out of range'),
+        (f"limit={HUGE}", f'strconv.ParseInt: parsing "{HUGE}": value out of range'),
         ("timeoutSeconds=1.5", 'strconv.ParseInt: parsing "1.5": invalid syntax'),
         ("labelSelector=a+in+(b", "unable to parse requirement: found '', expected: ',' or ')'"),
         ("fieldSelector=metadata.name", "invalid selector: 'metadata.name'; can't understand 'metadata.name'"),
