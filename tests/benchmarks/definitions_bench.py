@@ -1,0 +1,145 @@
+"""Definitions and custom resources against the real server: ratios of medians (ours / theirs).
+
+    python -m tests.benchmarks.definitions_bench                                   # only ours
+    python -m tests.benchmarks.definitions_bench --oracle URL --token TOKEN        # one that runs
+    python -m tests.benchmarks.definitions_bench --oracle-command 'oracle serve --dir {dir} --port {port}'
+
+The two take turns within each measurement. Nothing is asserted: the targets stand beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from tests.benchmarks.against_oracle import APPLY, Bench, Row
+from tests.benchmarks.sides import ours, running, theirs
+from tests.benchmarks.wire import RequestFailed
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RULES = (
+    "self.n0 >= 0", "self.s0.size() < 100", "self.l0.all(i, i.size() < 50)", "!has(self.m0.a) || self.m0.a != 'x'",
+    "self.n1 < 1000 || self.s1.startsWith('a')",
+)
+
+
+def schema(fields: int, rules: Sequence[str]) -> dict[str, Any]:
+    """A schema whose spec has so many fields, of all sorts."""
+    sorts: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("s", {"type": "string", "maxLength": 100, "pattern": "^[a-z0-9-]*$"}),
+        ("n", {"type": "integer", "format": "int32", "minimum": 0, "maximum": 1000}),
+        ("b", {"type": "boolean", "default": False}),
+        ("l", {"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 50}}),
+        ("m", {"type": "object", "maxProperties": 10, "additionalProperties": {"type": "string", "maxLength": 20}}),
+        ("o", {"type": "object", "properties": {"x": {"type": "string", "enum": ["a", "b"]}, "y": {"type": "number"}}, "required": ["x"]}),
+    )
+    properties = {f"{name}{index}": sort for index in range(-(-fields // len(sorts))) for name, sort in sorts}
+    spec = {"type": "object", "properties": dict(list(properties.items())[:fields]), "required": ["n0", "s0"]}
+    if rules:
+        spec["x-kubernetes-validations"] = [{"rule": rule, "message": f"not {rule}"} for rule in rules]
+    return {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+
+
+def spec(fields: int) -> dict[str, Any]:
+    """An object of that schema, with every field."""
+    values: dict[str, Any] = {"s": "abc", "n": 7, "b": True, "l": ["one", "two"], "m": {"k": "v"}, "o": {"x": "a", "y": 1.5}}
+    filled = {f"{name}{index}": value for index in range(-(-fields // len(values))) for name, value in values.items()}
+    return dict(list(filled.items())[:fields])
+
+
+def definition(group: str, openapi: dict[str, Any]) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": openapi}, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]},
+    }
+
+
+def define(bench: Bench, openapi: dict[str, Any]) -> tuple[str, float, float]:
+    """A definition: its group, and the seconds until it is accepted, and until it is served."""
+    group = f"g{uuid.uuid4().hex[:8]}.example.com"
+    request = bench.connection.prepare("POST", DEFINITIONS, definition(group, openapi))
+    begin = time.perf_counter()
+    bench.connection.exchange(request)
+    accepted = time.perf_counter() - begin
+    probe = bench.connection.prepare("GET", bench.path("widgets", f"apis/{group}/v1"))
+    while not _is_served(bench, probe):
+        pass
+    return group, accepted, time.perf_counter() - begin
+
+
+def _is_served(bench: Bench, probe: Any) -> bool:
+    try:
+        bench.connection.exchange(probe)
+    except RequestFailed:
+        return False
+    return True
+
+
+def in_turns(benches: Sequence[Bench], rounds: int, measure: Callable[[Bench, int], float]) -> tuple[float, ...]:
+    """Medians in milliseconds; the sides take turns."""
+    samples: list[list[float]] = [[] for _ in benches]
+    for turn in range(rounds):
+        for bench, sample in zip(benches, samples, strict=True):
+            sample.append(measure(bench, turn) * 1000)
+    return tuple(statistics.median(sample) for sample in samples)
+
+
+def measurements(benches: Sequence[Bench], rounds: int) -> Iterator[Row]:
+    """All rows."""
+    small, large = schema(6, ()), schema(60, RULES)
+    huge = schema(620, ())
+    lines = len(json.dumps(huge, indent=1).splitlines())
+    few = max(rounds // 20, 3)
+    yield Row("define until served, 6 fields", "ms", in_turns(benches, few, lambda bench, _: define(bench, small)[2]), "0.1")
+    yield Row("define until served, 60 fields, 5 rules", "ms", in_turns(benches, few, lambda bench, _: define(bench, large)[2]), "0.1")
+    yield Row(f"post of {lines} lines", "ms", in_turns(benches, few, lambda bench, _: define(bench, huge)[1]), "0.5")
+    groups = {id(bench): define(bench, large)[0] for bench in benches}
+    body = spec(60)
+
+    def create(bench: Bench, turn: int) -> float:
+        return bench.time("POST", "widgets", _object(groups[id(bench)], f"c{turn}", body), group=f"apis/{groups[id(bench)]}/v1")
+
+    def apply(bench: Bench, turn: int) -> float:
+        group, changed = groups[id(bench)], {**body, "n0": turn % 1000}
+        rest = f"widgets/a{turn % 5}?fieldManager=bench"
+        return bench.time("PATCH", rest, _object(group, f"a{turn % 5}", changed), APPLY, group=f"apis/{group}/v1")
+
+    yield Row("create, 60 fields, 5 rules", "ms", in_turns(benches, rounds, create), "0.4")
+    yield Row("apply, 60 fields, 5 rules", "ms", in_turns(benches, rounds, apply), "0.4")
+
+
+def _object(group: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": name}, "spec": body}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the table row by row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--oracle", metavar="URL", help="a reference server that runs")
+    parser.add_argument("--oracle-command", metavar="COMMAND", help="starts a reference server at {port}, with {dir}")
+    parser.add_argument("--token", default="admin-token", help="an administrator's at the reference server")
+    parser.add_argument("--rounds", type=int, default=100, help="repetitions of a small request")
+    options = parser.parse_args(arguments)
+    with ExitStack() as stack:
+        sides = [stack.enter_context(ours())]
+        if options.oracle_command:
+            sides.append(stack.enter_context(theirs(options.oracle_command, options.token)))
+        elif options.oracle:
+            sides.append(running(options.oracle, options.token))
+        benches = [Bench(side, stack.enter_context(side.connect())) for side in sides]
+        print(f"{'':<52}{''.join(f'{side.name:>14}' for side in sides)}    ratio  target")
+        for row in measurements(benches, options.rounds):
+            print(row, flush=True)
+        for bench in benches:
+            bench.connection.request("DELETE", f"/api/v1/namespaces/{bench.namespace}")
+
+
+if __name__ == "__main__":
+    main()
