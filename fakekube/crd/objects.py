@@ -153,7 +153,7 @@ def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
         meta, unknown = metadata_of(value)
     except MetadataError as error:
         at = f"{path}.metadata"
-        raise MetadataError(f"{at}: {field.invalid(at, value, str(error)).body}") from None
+        raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
     pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return meta
 
