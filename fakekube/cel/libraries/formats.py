@@ -17,6 +17,7 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.standard import parse_timestamp
 from fakekube.cel.libraries.urls import url_problem
 from fakekube.cel.values import Opaque, Optional
+from fakekube.schema.dns import dns_1035_label, dns_label, dns_subdomain
 from fakekube.selectors.syntax import label_key, label_value
 
 __all__ = ["FUNCTIONS"]
@@ -35,48 +36,9 @@ class Format(Opaque):
     """How long a pattern for it is: what a check costs."""
 
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-
-
-def _form(pattern: str, maximum: int, description: str, *examples: str) -> Check:
-    matches = re.compile(pattern).fullmatch
-    shown = " or ".join(f"'{example}', " for example in examples)
-    text = f"{description} (e.g. {shown}regex used for validation is '{pattern}')"
-
-    def check(name: str) -> list[str]:
-        errors = [f"must be no more than {maximum} characters"] if len(name.encode()) > maximum else []
-        return errors if matches(name) else [*errors, text]
-
-    return check
-
-
-_subdomain = _form(
-    rf"{_LABEL}(\.{_LABEL})*", 253,
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-    "and must start and end with an alphanumeric character", "example.com",
-)
-_plain_label = _form(
-    _LABEL, 63,
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    "and must start and end with an alphanumeric character", "my-name", "123-abc",
-)
-_label_1035 = _form(
-    "[a-z]([-a-z0-9]*[a-z0-9])?", 63,
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character", "my-name", "abc-123",
-)
-
-
-def _label(name: str) -> Sequence[str]:
-    errors = list(_plain_label(name))
-    if errors and not re.fullmatch(_LABEL, name) and re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name):
-        errors[-1] = "must not contain dots"
-    return errors
-
-
-def _prefix(check: Check) -> Check:
-    """A dash at the end of a prefix is legal."""
-    return lambda name: check(f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name)
+def _prefix(check: Callable[[str, bool], Sequence[str]]) -> Check:
+    """Of the start of a name."""
+    return lambda text: check(text, True)
 
 
 def _reads(read: Callable[[str], object], problem: str) -> Check:
@@ -112,12 +74,12 @@ def _uri(text: str) -> Sequence[str]:
 
 
 _FORMATS: Final = {
-    "dns1123Label": Format("DNS1123Label", _label, 30),
-    "dns1123Subdomain": Format("DNS1123Subdomain", _subdomain, 60),
-    "dns1035Label": Format("DNS1035Label", _label_1035, 30),
-    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix(_label), 30),
-    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix(_subdomain), 60),
-    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix(_label_1035), 30),
+    "dns1123Label": Format("DNS1123Label", dns_label, 30),
+    "dns1123Subdomain": Format("DNS1123Subdomain", dns_subdomain, 60),
+    "dns1035Label": Format("DNS1035Label", dns_1035_label, 30),
+    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", _prefix(dns_label), 30),
+    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", _prefix(dns_subdomain), 60),
+    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", _prefix(dns_1035_label), 30),
     "qualifiedName": Format("QualifiedName", label_key, 60),
     "labelValue": Format("LabelValue", label_value, 40),
     "uri": Format("URI", _uri, 1103),

@@ -1,0 +1,121 @@
+"""Names of DNS, as objects have them: labels and subdomains; and forms of short texts in general.
+
+A check takes a text and returns what is wrong with it, in the real server's words, in order. Where a text may be but the
+start of a name (`prefix`, a generateName), one dash at its end is as good as a letter, since something will follow.
+
+Specified by: k8s.io/apimachinery/pkg/api/validate/content/dns.go, …/api/validation/generic.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+__all__ = [
+    "LABEL",
+    "LABEL_LENGTH",
+    "SUBDOMAIN",
+    "SUBDOMAIN_LENGTH",
+    "dns_1035_label",
+    "dns_label",
+    "dns_subdomain",
+    "fits",
+    "form",
+    "regex_text",
+    "too_long_text",
+]
+
+LABEL_LENGTH: Final = 63
+SUBDOMAIN_LENGTH: Final = 253
+
+LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN: Final = rf"{LABEL}(\.{LABEL})*"
+_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+
+
+def too_long_text(maximum: int) -> str:
+    return f"must be no more than {maximum} characters"
+
+
+def regex_text(description: str, regex: str, *examples: str) -> str:
+    """What a string must look like, in words, by example, and as a regular expression."""
+    if not examples:
+        return f"{description} (regex used for validation is '{regex}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{description} (e.g. {shown}regex used for validation is '{regex}')"
+
+
+def fits(value: str, maximum: int) -> bool:
+    """Is `value` at most `maximum` bytes long?"""
+    return len(value) <= maximum if value.isascii() else len(value.encode(errors="surrogatepass")) <= maximum
+
+
+def form(
+    regex: str, description: str, *examples: str, maximum: int = 0
+) -> Callable[[str], list[str]]:
+    """A check of a length and a regular expression."""
+    matches = re.compile(regex).fullmatch
+    text = regex_text(description, regex, *examples)
+
+    def check(value: str) -> list[str]:
+        if (not maximum or len(value) <= maximum) and matches(value):
+            return []
+        errors = [] if not maximum or fits(value, maximum) else [too_long_text(maximum)]
+        return errors if matches(value) else [*errors, text]
+
+    return check
+
+
+_subdomain = form(
+    SUBDOMAIN,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    "example.com",
+    maximum=SUBDOMAIN_LENGTH,
+)
+_label = form(
+    LABEL,
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    "my-name",
+    "123-abc",
+    maximum=LABEL_LENGTH,
+)
+_label_1035 = form(
+    _LABEL_1035,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character",
+    "my-name",
+    "abc-123",
+    maximum=LABEL_LENGTH,
+)
+
+
+def _mask_trailing_dash(prefix: str) -> str:
+    """A prefix without the dash at its end, which whatever is appended makes legal."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1123 subdomain: the form of most names."""
+    return _subdomain(_mask_trailing_dash(name) if prefix else name)
+
+
+_subdomain_matches = re.compile(SUBDOMAIN).fullmatch
+_label_matches = re.compile(LABEL).fullmatch
+
+
+def dns_label(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1123 label: a subdomain without dots."""
+    if prefix:
+        name = _mask_trailing_dash(name)
+    errors = _label(name)
+    if errors and not _label_matches(name) and _subdomain_matches(name):
+        errors[-1] = "must not contain dots"
+    return errors
+
+
+def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
+    """RFC 1035 label: one that starts with a letter."""
+    return _label_1035(_mask_trailing_dash(name) if prefix else name)
