@@ -30,6 +30,7 @@ class Parameter:
     name: str
     place: str
     type: str = "string"
+    description: str = ""
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,6 +50,7 @@ class Operation:
     body: str = ""
     """The type of the body; "" if there is none."""
     body_required: bool = True
+    description: str = ""
 
 
 def _query(**types: str) -> frozenset[Parameter]:

@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 from fakekube import data
+from fakekube.api.openapi.descriptions import described
 from fakekube.data.shapes import schema_name, type_schema
 
 __all__ = ["Definitions", "definitions", "references"]
@@ -59,15 +60,17 @@ class Definitions:
     changed.
     """
 
-    def __init__(self, facts: data.Facts) -> None:
+    def __init__(self, facts: data.Facts, version: str) -> None:
         self._facts = facts
+        self._version = version
         self._made: dict[str, Schema] = {}
 
     def schema(self, name: str) -> Schema:
         """The schema of that name. Raises KeyError."""
-        schema = self._made.get(name) or _WITHOUT_TYPE.get(name)
+        schema = self._made.get(name)
         if schema is None:
-            schema = self._made[name] = type_schema(self._go_names[name], self._row)
+            plain = _WITHOUT_TYPE.get(name) or type_schema(self._go_names[name], self._row)
+            schema = self._made[name] = described(self._version, name, plain)
         return schema
 
     def closure(self, names: Iterable[str]) -> list[str]:
@@ -95,7 +98,7 @@ class Definitions:
 @cache
 def definitions(version: str) -> Definitions:
     """Those of a minor, made once per process."""
-    return Definitions(data.minor(version))
+    return Definitions(data.minor(version), version)
 
 
 def references(schema: Any) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Final
 
 from fakekube import data
 from fakekube.api import openid
+from fakekube.api.openapi.descriptions import operations_described
 from fakekube.api.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
 from fakekube.codecs import negotiation
 from fakekube.resources import builtin
@@ -72,7 +73,7 @@ def builtin_paths(version: str) -> Mapping[str, Paths]:
             index = discovery_operation(resource.group, resource.version, META + "APIResourceList", "APIResources")
             found[name] = {f"/{name}/": [index]}
         found[name].update(_builtin(facts, resource))
-    return found
+    return {name: operations_described(version, paths) for name, paths in found.items()}
 
 
 def _builtin(facts: data.Facts, resource: Resource) -> Paths:

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-import orjson
-
 from fakekube.api.openapi.operations import META, Operation, Parameter, hoisted
 from fakekube.api.openapi.schemas import Definitions, references
 from fakekube.api.openapi.v3 import METHODS
+from fakekube.codecs import json
 from fakekube.data.shapes import schema_name
 from fakekube.resources.registry import GVK
 
@@ -109,7 +108,9 @@ def _path(operations: Sequence[Operation], shared: dict[str, Json]) -> Json:
 
 
 def _operation(operation: Operation, parameters: Iterable[Parameter], shared: dict[str, Json]) -> Json:
-    shown: Json = {"consumes": list(operation.consumes)} if operation.consumes else {}
+    shown: Json = {"description": operation.description} if operation.description else {}
+    if operation.consumes:
+        shown["consumes"] = list(operation.consumes)
     shown |= {
         "produces": list(operation.produces),
         "schemes": ["https"],
@@ -151,7 +152,10 @@ def _body(operation: Operation) -> Json:
 
 
 def _parameter(parameter: Parameter) -> Json:
-    shown: Json = {"uniqueItems": True, "type": parameter.type, "name": parameter.name, "in": parameter.place}
+    shown: Json = {"uniqueItems": True, "type": parameter.type}
+    if parameter.description:
+        shown["description"] = parameter.description
+    shown |= {"name": parameter.name, "in": parameter.place}
     return {**shown, "required": True} if parameter.place == "path" else shown
 
 
@@ -163,7 +167,7 @@ def _shown(parameter: Json, shared: dict[str, Json]) -> Json:
         inline = parameter["name"] in _INLINE
     if inline:
         return parameter
-    name = f"{parameter['name']}-{_hash(orjson.dumps(parameter))}"
+    name = f"{parameter['name']}-{_hash(json.dumps(parameter))}"
     shared[name] = parameter
     return {"$ref": _PARAMETERS + name}
 

@@ -104,7 +104,10 @@ def _path(operations: Sequence[Operation], definitions: Definitions) -> Json:
 
 
 def _operation(operation: Operation, parameters: Iterable[Parameter], definitions: Definitions) -> Json:
-    shown: Json = {"tags": [operation.tag], "operationId": operation.identifier}
+    shown: Json = {"tags": [operation.tag]}
+    if operation.description:
+        shown["description"] = operation.description
+    shown["operationId"] = operation.identifier
     listed = [_parameter(parameter) for parameter in parameters]
     if listed:
         shown["parameters"] = listed
@@ -137,6 +140,8 @@ def _content(media_types: Iterable[str], type_name: str, definitions: Definition
 
 def _parameter(parameter: Parameter) -> Json:
     shown: Json = {"name": parameter.name, "in": parameter.place}
+    if parameter.description:
+        shown["description"] = parameter.description
     if parameter.place == "path":
         shown["required"] = True
     return {**shown, "schema": {"type": parameter.type, "uniqueItems": True}}

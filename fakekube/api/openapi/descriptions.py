@@ -1,0 +1,98 @@
+"""The prose of schemas, which comes from another package if one is installed; else there is none.
+
+Such a package has an entry point in the group `fakekube.descriptions`. Its name is the minor ("1.36"), its
+value a function without arguments that returns the OpenAPI v2 document of that minor as Kubernetes publishes
+it (`api/openapi-spec/swagger.json`, parsed). What it says of definitions, properties, operations and parameters
+is taken from it, and nothing else; `kubectl explain` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from fakekube.api.openapi.operations import Operation, Parameter, Paths
+
+__all__ = ["described", "operations_described"]
+
+_GROUP: Final = "fakekube.descriptions"
+
+Schema = dict[str, Any]
+
+
+@cache
+def _published(version: str) -> Mapping[str, Any]:
+    """The published document of a minor; empty if there is none."""
+    for point in entry_points(group=_GROUP, name=version):
+        document: Mapping[str, Any] = point.load()()
+        return document
+    return {}
+
+
+def described(version: str, name: str, schema: Schema) -> Schema:
+    """The schema of a built-in type with its descriptions; `schema` itself if there are none.
+
+    Args:
+        version: the minor.
+        name: the schema's name, as `io.k8s.api.core.v1.Pod`.
+        schema: in the form of v3; not changed.
+    """
+    published = _published(version).get("definitions", {}).get(name)
+    if published is None:
+        return schema
+    made = _with(published, schema)
+    if "properties" in schema:
+        texts = published.get("properties", {})
+        made["properties"] = {
+            field: _with(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()
+        }
+    return made
+
+
+def _with(published: Mapping[str, Any], schema: Schema) -> Schema:
+    text = published.get("description")
+    return {"description": text, **schema} if text else dict(schema)
+
+
+# ---------------------------------------------------------------- operations
+
+
+def operations_described(version: str, paths: Paths) -> Paths:
+    """The operations of built-in paths with what is published of them and their parameters."""
+    document = _published(version)
+    published = document.get("paths", {})
+    if not published:
+        return paths
+    shared = document.get("parameters", {})
+    return {
+        path: [_operation(operation, published.get(path, {}), shared) for operation in operations]
+        for path, operations in paths.items()
+    }
+
+
+def _operation(operation: Operation, item: Mapping[str, Any], shared: Mapping[str, Any]) -> Operation:
+    published = item.get(operation.method, {})
+    texts = {
+        (parameter["name"], parameter["in"]): parameter.get("description", "")
+        for parameter in _parameters(item, published, shared)
+    }
+    return replace(
+        operation,
+        description=published.get("description", ""),
+        parameters=frozenset(_parameter(parameter, texts) for parameter in operation.parameters),
+    )
+
+
+def _parameters(
+    item: Mapping[str, Any], operation: Mapping[str, Any], shared: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Those of a path, and those of the operation; references are followed."""
+    for parameter in (*item.get("parameters", ()), *operation.get("parameters", ())):
+        yield shared[parameter["$ref"].rpartition("/")[2]] if "$ref" in parameter else parameter
+
+
+def _parameter(parameter: Parameter, texts: Mapping[tuple[str, str], str]) -> Parameter:
+    return replace(parameter, description=texts.get((parameter.name, parameter.place), ""))

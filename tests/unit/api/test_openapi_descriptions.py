@@ -1,0 +1,71 @@
+"""Descriptions come from a package that is installed beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from fakekube import data
+from fakekube.api.openapi import descriptions, sources, v2, v3
+from fakekube.api.openapi.schemas import Definitions
+
+POD = "io.k8s.api.core.v1.Pod"
+PODS = "/api/v1/namespaces/{namespace}/pods"
+PUBLISHED = {
+    "paths": {PODS: {
+        "parameters": [{"$ref": "#/parameters/pretty-1"}],
+        "get": {"description": "list pods", "parameters": [{"name": "limit", "in": "query", "description": "How many."}]},
+    }},
+    "parameters": {"pretty-1": {"name": "pretty", "in": "query", "description": "Indented."}},
+    "definitions": {POD: {"description": "A pod.", "properties": {"spec": {"description": "What is wanted."}, "gone": {"description": "x"}}}},
+}
+
+
+def published() -> dict[str, Any]:
+    return PUBLISHED
+
+
+@pytest.fixture(autouse=True)
+def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that describes 1.36."""
+    found = EntryPoint("1.36", f"{__name__}:published", "fakekube.descriptions")
+    monkeypatch.setattr(EntryPoint, "load", lambda _: published)
+    monkeypatch.setattr(descriptions, "entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else [])
+    descriptions._published.cache_clear()
+    yield
+    descriptions._published.cache_clear()
+
+
+def test_kinds_and_their_fields_are_described() -> None:
+    schema = Definitions(data.minor("1.36"), "1.36").schema(POD)
+    plain = Definitions(data.minor("1.36"), "1.35").schema(POD)
+    assert schema["description"] == "A pod."
+    assert schema["properties"]["spec"] == {"description": "What is wanted.", **plain["properties"]["spec"]}
+    assert schema["properties"]["status"] == plain["properties"]["status"]
+    assert list(schema["properties"]) == list(plain["properties"])
+    shown = v2.schema(schema)["properties"]["spec"]
+    assert shown == {"$ref": "#/definitions/io.k8s.api.core.v1.PodSpec", "description": "What is wanted."}
+
+
+def test_without_a_package_there_are_none() -> None:
+    assert "description" not in Definitions(data.minor("1.36"), "1.35").schema(POD)
+
+
+def test_what_is_not_described_stays() -> None:
+    schema = {"type": "object"}
+    assert descriptions.described("1.36", "io.k8s.api.core.v1.Nothing", schema) is schema
+
+
+def test_operations_and_their_parameters_are_described() -> None:
+    paths = sources.builtin_paths.__wrapped__("1.36")["api/v1"]
+    listing = next(operation for operation in paths[PODS] if operation.method == "get")
+    assert listing.description == "list pods"
+    texts = {parameter.name: parameter.description for parameter in listing.parameters}
+    assert (texts["limit"], texts["pretty"], texts["watch"]) == ("How many.", "Indented.", "")
+    definitions = Definitions(data.minor("1.36"), "1.36")
+    shown = v3.document({}, {PODS: paths[PODS]}, definitions)["paths"][PODS]
+    assert shown["get"]["description"] == "list pods"
+    assert {"name": "pretty", "in": "query", "description": "Indented.", "schema": {"type": "string", "uniqueItems": True}} in shown["parameters"]
