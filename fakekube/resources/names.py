@@ -12,6 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fakekube.schema.dns import (
+    LABEL_LENGTH,
+    SUBDOMAIN,
+    SUBDOMAIN_LENGTH,
+    dns_1035_label,
+    dns_label,
+    dns_subdomain,
+    fits,
+    form,
+    regex_text,
+    too_long_text,
+)
 from fakekube.selectors.syntax import label_key, label_value
 
 __all__ = [
@@ -32,6 +44,7 @@ __all__ = [
     "in_range",
     "label_key",
     "label_value",
+    "long_name",
     "path_segment",
     "percent",
     "port_name",
@@ -45,81 +58,20 @@ __all__ = [
 NameCheck = Callable[[str, bool], list[str]]
 """(name, is it a prefix?) → what is wrong with it."""
 
-LABEL_LENGTH = 63
-SUBDOMAIN_LENGTH = 253
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_WILDCARD = rf"\*\.{SUBDOMAIN}"
 
-
-def too_long_text(maximum: int) -> str:
-    return f"must be no more than {maximum} characters"
-
-
-def regex_text(description: str, regex: str, *examples: str) -> str:
-    """What a string must look like, in words, by example, and as a regular expression."""
-    if not examples:
-        return f"{description} (regex used for validation is '{regex}')"
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{description} (e.g. {shown}regex used for validation is '{regex}')"
-
-
-def fits(value: str, maximum: int) -> bool:
-    """Is `value` at most `maximum` bytes long?"""
-    return len(value) <= maximum if value.isascii() else len(value.encode(errors="surrogatepass")) <= maximum
-
-
-def _form(
-    regex: str, description: str, *examples: str, maximum: int = 0
-) -> Callable[[str], list[str]]:
-    """A check of a length and a regular expression."""
-    matches = re.compile(regex).fullmatch
-    text = regex_text(description, regex, *examples)
-
-    def check(value: str) -> list[str]:
-        if (not maximum or len(value) <= maximum) and matches(value):
-            return []
-        errors = [] if not maximum or fits(value, maximum) else [too_long_text(maximum)]
-        return errors if matches(value) else [*errors, text]
-
-    return check
-
-
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-    "and must start and end with an alphanumeric character"
-)
-_subdomain = _form(_SUBDOMAIN, _SUBDOMAIN_TEXT, "example.com", maximum=SUBDOMAIN_LENGTH)
-_label = _form(
-    _LABEL,
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    "and must start and end with an alphanumeric character",
-    "my-name",
-    "123-abc",
-    maximum=LABEL_LENGTH,
-)
-_label_1035 = _form(
-    _LABEL_1035,
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character",
-    "my-name",
-    "abc-123",
-    maximum=LABEL_LENGTH,
-)
 
 #: A subdomain whose labels may have underscores, as the search paths of pods may.
-dns_subdomain_with_underscores = _form(
+dns_subdomain_with_underscores = form(
     _UNDERSCORE_SUBDOMAIN,
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
     "example.com",
     maximum=SUBDOMAIN_LENGTH,
 )
-wildcard_subdomain = _form(
+wildcard_subdomain = form(
     _WILDCARD,
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
     "which must consist of lower case alphanumeric characters, '-' or '.' "
@@ -127,7 +79,7 @@ wildcard_subdomain = _form(
     "*.example.com",
     maximum=SUBDOMAIN_LENGTH,
 )
-c_identifier = _form(
+c_identifier = form(
     "[A-Za-z_][A-Za-z0-9_]*",
     "a valid C identifier must start with alphabetic character or '_', "
     "followed by a string of alphanumeric characters or '_'",
@@ -135,13 +87,13 @@ c_identifier = _form(
     "MY_NAME",
     "MyName",
 )
-percent = _form(
+percent = form(
     "[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%"
 )
-http_header_name = _form(
+http_header_name = form(
     "[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
 )
-_config_map_key = _form(
+_config_map_key = form(
     "[-._a-zA-Z0-9]+",
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     "key.name",
@@ -149,7 +101,7 @@ _config_map_key = _form(
     "key-name",
     maximum=SUBDOMAIN_LENGTH,
 )
-_environment_name = _form(
+_environment_name = form(
     "[-._a-zA-Z][-._a-zA-Z0-9]*",
     "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
     "and must not start with a digit",
@@ -159,33 +111,10 @@ _environment_name = _form(
 )
 
 
-def _mask_trailing_dash(prefix: str) -> str:
-    """A prefix without the dash at its end, which whatever is appended makes legal."""
-    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-
-
-def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1123 subdomain: the form of most names."""
-    return _subdomain(_mask_trailing_dash(name) if prefix else name)
-
-
-_subdomain_matches = re.compile(_SUBDOMAIN).fullmatch
-_label_matches = re.compile(_LABEL).fullmatch
-
-
-def dns_label(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1123 label: a subdomain without dots."""
-    if prefix:
-        name = _mask_trailing_dash(name)
-    errors = _label(name)
-    if errors and not _label_matches(name) and _subdomain_matches(name):
-        errors[-1] = "must not contain dots"
-    return errors
-
-
-def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1035 label: one that starts with a letter."""
-    return _label_1035(_mask_trailing_dash(name) if prefix else name)
+def long_name(name: str) -> list[str]:
+    """A subdomain, in the words of declarative validation."""
+    long = [] if fits(name, SUBDOMAIN_LENGTH) else [f"must be no more than {SUBDOMAIN_LENGTH} bytes"]
+    return long + dns_subdomain(name)[len(long) :]
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
