@@ -109,9 +109,9 @@ def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[
     yield from small_requests(benches, rounds)
     yield from applies(benches, rounds)
     before = resident(benches)
-    in_all(benches, lambda bench: load(bench, 0, FEW))
+    load_all(benches, 0, FEW)
     few = independent_of_size(benches, rounds)
-    in_all(benches, lambda bench: load(bench, FEW, pods))
+    load_all(benches, FEW, pods)
     yield Row("memory before the pods", "MiB", before)
     yield Row(f"memory with {pods} pods", "MiB", resident(benches), "0.4")
     yield from lists(benches)
@@ -245,6 +245,12 @@ def load(bench: Bench, first: int, last: int, connections: int = 4) -> None:
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(create, [range(first + offset, last, connections) for offset in range(connections)]))
+
+
+def load_all(benches: list[Bench], first: int, last: int) -> None:
+    """The same on each side; nothing is said on the connections of the benches meanwhile."""
+    in_all(benches, lambda bench: load(bench, first, last))
+    in_all(benches, lambda bench: bench.connection.renew())
 
 
 def deployment(name: str, image: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, in_all, load
+from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, load_all
 from tests.benchmarks.sides import ours, running
 from tests.benchmarks.wire import JSON, RequestFailed
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[Row]:
     """All rows."""
     rounds, pods = options.rounds, options.pods
-    in_all(benches, lambda bench: load(bench, 0, pods))
+    load_all(benches, 0, pods)
     for name, accept, target in (("JSON", JSON, "0.4"), ("Protobuf", PROTOBUF, "0.4"), ("CBOR", CBOR, ""), ("YAML", YAML, "")):
         yield read(f"get as {name}", benches, "pods/pod-1", accept, rounds, target)
     for name, accept, target in LISTS:

@@ -36,13 +36,21 @@ class Connection:
     """One kept connection to a server. Raises OSError when it cannot be had, or breaks."""
 
     def __init__(self, url: str, token: str, *, timeout: float = 120) -> None:
-        parts = urllib.parse.urlsplit(url)
-        self.socket = socket.create_connection((parts.hostname or "", parts.port or 443), timeout)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if parts.scheme == "https":
-            self.socket = _context().wrap_socket(self.socket)
+        self._parts = parts = urllib.parse.urlsplit(url)
+        self._timeout = timeout
+        self.socket = self._connected()
         self._begun = b""
         self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nUser-Agent: benchmark/1\r\n"
+
+    def _connected(self) -> socket.socket:
+        connected = socket.create_connection((self._parts.hostname or "", self._parts.port or 443), self._timeout)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return _context().wrap_socket(connected) if self._parts.scheme == "https" else connected
+
+    def renew(self) -> None:
+        """Connect again: servers end connections on which nothing was said for a while."""
+        self.socket.close()
+        self.socket = self._connected()
 
     def __enter__(self) -> Connection:
         return self
