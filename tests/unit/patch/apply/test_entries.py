@@ -74,6 +74,16 @@ def test_entries_of_one_make_share_their_fields() -> None:
     assert first[0]["fieldsV1"] is second[0]["fieldsV1"]
 
 
+def test_a_set_that_was_written_both_ways_keeps_the_order_of_each() -> None:
+    """The same fields on a custom resource, whose members are sorted as texts, and on a built-in object."""
+    fields = {"f:list": {'k:{"n":9}': {}, 'k:{"n":10}': {}}}
+    for sorted_keys, order in ((True, ["10", "9"]), (False, ["9", "10"]), (True, ["10", "9"])):
+        (written,) = entries.encode(entries.decode([entry(fieldsV1=fields)]), sorted_keys=sorted_keys)
+        for _ in range(2):
+            assert [element[7:-1] for element in written["fieldsV1"]["f:list"]] == order
+            (written,) = entries.encode(entries.decode([written]), sorted_keys=sorted_keys)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
