@@ -186,6 +186,7 @@ _EMPTY_OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
 _STORAGE_PREFIXES = {
     "services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions", "replicationcontrollers": "controllers",
     "ingresses.networking.k8s.io": "ingress", "podsecuritypolicies.policy": "podsecuritypolicy",
+    "apiservices.apiregistration.k8s.io": "apiregistration.k8s.io/apiservices",
 }
 
 

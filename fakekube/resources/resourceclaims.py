@@ -106,7 +106,7 @@ class DeviceClassStrategy(Revalidated):
     delete_returns_object = True
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
-        return [] if prefix else names.dns_subdomain(name)  # the name that was generated is judged, not its prefix
+        return [] if prefix else names.long_name(name)  # the name that was generated is judged, not its prefix
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _class(obj.get("spec") or {}, None)
