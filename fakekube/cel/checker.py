@@ -38,6 +38,9 @@ __all__ = ["Checked", "check"]
 _PRINTED: Final = {
     "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration", "null_type": "null",
 }
+_LITERAL_TYPES: Final = {kind: Type(_PRINTED.get(name, name)) for kind, name in TYPE_NAMES.items()}
+#: Types that fit nothing but themselves and what is not known.
+_PLAIN: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint", "timestamp", "duration"})
 _LIST_OF_ANY: Final = list_of(DYN)
 _MAP_OF_ANY: Final = map_of(DYN, DYN)
 
@@ -137,8 +140,7 @@ class _Checker:
     # ------------------------------------------------------------ names and fields
 
     def literal(self, node: Literal) -> Type:
-        name = TYPE_NAMES[kind_of(node.value)]
-        return Type(_PRINTED.get(name, name))
+        return _LITERAL_TYPES[kind_of(node.value)]
 
     def identifier(self, node: Identifier) -> Type:
         return self._named(node.name) or self._complain(
@@ -206,7 +208,7 @@ class _Checker:
         result: Type | None = None
         fitting = []
         for signature in overloads:
-            if len(signature.arguments) != len(given):
+            if len(signature.arguments) != len(given) or _is_plain_misfit(signature, given):
                 continue
             wanted = (signature.result, *signature.arguments)
             if signature.is_generic:
@@ -320,6 +322,16 @@ class _Checker:
         found = self.check(node)
         if not self._unification.fits(wanted, found):
             self._mismatch(node, wanted, found)
+
+
+def _is_plain_misfit(signature: Signature, given: tuple[Type, ...]) -> bool:
+    """Can it be told at a glance that an overload does not fit?"""
+    if signature.is_generic:
+        return False
+    for wanted, each in zip(signature.arguments, given, strict=True):
+        if each.name in _PLAIN and wanted.name not in (each.name, "dyn"):
+            return True
+    return False
 
 
 _LOGIC: Final = frozenset({"_&&_", "_||_"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Final
 
 __all__ = [
@@ -130,7 +131,7 @@ class Unification:
             return self.substituted(bound, to_dyn=to_dyn)
         if wanted.parameters:
             parts = tuple(self.substituted(part, to_dyn=to_dyn) for part in wanted.parameters)
-            return wanted if parts == wanted.parameters else Type(wanted.name, parts, wanted.fields)
+            return wanted if all(map(is_, parts, wanted.parameters)) else Type(wanted.name, parts, wanted.fields)
         return DYN if to_dyn and wanted.is_variable else wanted
 
     def fits(self, wanted: Type, given: Type) -> bool:
