@@ -15,7 +15,7 @@ import orjson
 from fakekube.schema.strings import json_text
 
 __all__ = [
-    "Literal", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",
+    "Literal", "as_written", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",
 ]
 
 #: Escapes, characters that Go escapes, and numbers that can be written in several ways.
@@ -48,6 +48,16 @@ def literal_text(value: Any) -> str:
         return str(value)
     text = json_text(value)
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
+
+
+def as_written(value: Any) -> str:
+    """JSON without spaces in which literals keep their text, but for <, > and & (json.RawMessage, marshalled)."""
+    if isinstance(value, dict):
+        members = [f"{literal_text(key)}:{as_written(item)}" for key, item in value.items()]
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(as_written, value))}]"
+    return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], literal_text(value))
 
 
 def go_json(value: Any) -> str:

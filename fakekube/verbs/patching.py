@@ -19,6 +19,7 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.crd import objects as custom_objects
 from fakekube.errors import field, status
 from fakekube.patch import json_patch, merge_patch, strategic
+from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.resources.strategy import Object
 from fakekube.verbs import bodies, managers, systemfields, versions
 from fakekube.verbs.options import WriteOptions
@@ -66,21 +67,38 @@ def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Chang
     strict = options.field_validation != "Ignore"
     value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
     document = merge_patch.decode(value, strict=strict)
-    return _json_patch(scope, options, duplicates, lambda whole: merge_patch.apply(whole, document))
+
+    def text(whole: Object) -> str:
+        return as_written(merge_patch.apply(whole, loads_with_literals(body)))
+
+    edit = partial(_merged, document)
+    return _json_patch(scope, options, duplicates, edit, text if has_ambiguous_literals(body) else None)
 
 
-def _json_patch(scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any]) -> Change:
-    """A patch that works on the text of an object: its result is read as a body is."""
+def _merged(document: Any, whole: Object) -> Any:
+    return merge_patch.apply(whole, document)
+
+
+def _json_patch(
+    scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any],
+    text: Callable[[Object], str] | None = None,
+) -> Change:
+    """A patch that works on the text of an object: its result is read as a body is.
+
+    `text`: the result as refusals show it, where that is not how the server would write it.
+    """
     strict = options.field_validation != "Ignore"
 
     def change(live: Object | None) -> Object:
         live = _present(scope, live)
-        patched = edit(whole(scope, live))
+        present = whole(scope, live)
+        patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+            _report(scope, [*findings, *unknown] if strict else [], options)
         except bodies.Problem as problem:
-            raise _refused(patched, problem.message) from None
-        _report(scope, [*findings, *unknown] if strict else [], options, patched)
+            shown = text(present) if text is not None else json.dumps(patched).decode()
+            raise status.invalid("", "", "", [field.invalid("patch", shown, problem.message)]) from None
         return _finished(scope, live, obj, options)
 
     return change
@@ -209,18 +227,13 @@ def _without_kind(obj: Object) -> Object:
     return obj
 
 
-def _report(scope: Scope, findings: Sequence[str], options: WriteOptions, patched: Any) -> None:
+def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
+    """Raises Problem where strict decoding is asked for."""
     if not findings:
         return
     if options.field_validation == "Strict":
-        raise _refused(patched, f"strict decoding error: {', '.join(findings)}")
+        raise bodies.Problem(f"strict decoding error: {', '.join(findings)}")
     scope.request.warnings.extend(findings)
-
-
-def _refused(patched: Any, problem: str) -> status.StatusError:
-    """422 that shows the patched document."""
-    text = json.dumps(patched).decode()
-    return status.invalid("", "", "", [field.invalid("patch", text, problem)])
 
 
 def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:

@@ -44,6 +44,8 @@ CONTROLLED = "Dangling"
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+#: In the text of an object within a message.
+_REVISION = re.compile(r'(\bresourceVersion\\*":\\*")\d+')
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 Step = dict[str, Any]
@@ -113,7 +115,7 @@ def steady(value: Any) -> Any:
     if isinstance(value, list):
         return [steady(item) for item in value]
     if isinstance(value, str):
-        return _TIME.sub("<time>", _UID.sub("<uid>", value))
+        return _REVISION.sub(r"\1<revision>", _TIME.sub("<time>", _UID.sub("<uid>", value)))
     return value
 
 

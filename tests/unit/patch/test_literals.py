@@ -51,3 +51,9 @@ def test_go_writes_objects_sorted() -> None:
 def test_values_without_literals_are_shared() -> None:
     value = {"a": [1, {"b": "c"}]}
     assert literals.without_literals(value) is value
+
+
+def test_what_was_read_is_written_as_it_was() -> None:
+    text = r'{"a":"\u00e9","b":[1.0,1e3,null,true,{"c":"\u003c"}]}'
+    assert literals.as_written(literals.loads_with_literals(text.encode())) == text
+    assert literals.as_written({"a": "<é>", "b": [2.0, 3]}) == r'{"a":"\u003cé\u003e","b":[2,3]}'
