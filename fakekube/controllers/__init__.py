@@ -11,12 +11,15 @@ from fakekube.controllers.namespaces import NamespaceController
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.controllers.root_certificate import RootCertificatePublisher
 from fakekube.controllers.service_accounts import ServiceAccountController
+from fakekube.controllers.storage_protection import ClaimProtection, VolumeProtection
 
 __all__ = ["Manager", "Reconciler", "of_profile"]
 
 _PROFILES: dict[str, tuple[type[Reconciler], ...]] = {
     "apiserver": (),
-    "cluster": (NamespaceController, ServiceAccountController, RootCertificatePublisher),
+    "cluster": (
+        NamespaceController, ServiceAccountController, RootCertificatePublisher, ClaimProtection, VolumeProtection,
+    ),
 }
 
 

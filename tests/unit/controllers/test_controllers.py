@@ -163,3 +163,65 @@ def test_clusters_with_and_without_tls_publish_their_own_authority() -> None:
     ]
     assert published[0] == ""
     assert published[1].startswith("-----BEGIN CERTIFICATE-----")
+
+
+def claim(name: str, **metadata: Any) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": name, "namespace": "team", **metadata}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def pod(*volumes: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", "image": "main"}], "volumes": list(volumes), **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "team"}, "spec": spec}
+
+
+NAMED = {"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}
+TEMPLATE = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim("web-data")["spec"]}}}
+
+
+def test_a_claim_that_nobody_uses_goes(cluster: Cluster) -> None:
+    cluster.create(claim("web-data"))
+    cluster.create(pod(NAMED))  # is on no node, so that none has the volume
+    assert cluster.get("pvc", "web-data", namespace="team")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    cluster.delete("pvc", "web-data", namespace="team")
+    cluster.settle()
+    assert not is_there(cluster, "pvc", "web-data", "team")
+
+
+def test_a_claim_goes_with_the_last_pod_that_uses_it(cluster: Cluster) -> None:
+    cluster.create(claim("web-data"))
+    cluster.create(pod(NAMED, nodeName="one"))
+    cluster.delete("pvc", "web-data", namespace="team")
+    cluster.settle()
+    assert is_there(cluster, "pvc", "web-data", "team")
+    cluster.delete("pods", "web", namespace="team", gracePeriodSeconds=0)
+    cluster.settle()
+    assert not is_there(cluster, "pvc", "web-data", "team")
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_claim_that_was_made_for_a_pod_waits_for_it(cluster: Cluster, owned: bool) -> None:
+    uid = cluster.create(pod(TEMPLATE, nodeName="one"))["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": uid, "controller": True}
+    cluster.create(claim("web-data", ownerReferences=[owner] if owned else []))
+    cluster.delete("pvc", "web-data", namespace="team")
+    cluster.settle()
+    assert is_there(cluster, "pvc", "web-data", "team") is owned
+
+
+@pytest.mark.parametrize("phase", ["Available", "Bound"])
+def test_a_volume_goes_unless_it_is_bound(cluster: Cluster, phase: str) -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": spec})
+    cluster.patch("pv", "disk", {"status": {"phase": phase}}, subresource="status")
+    cluster.delete("pv", "disk")
+    cluster.settle()
+    assert is_there(cluster, "pv", "disk") is (phase == "Bound")
+
+
+def test_a_namespace_with_claims_ends(cluster: Cluster) -> None:
+    cluster.create(claim("web-data"))
+    cluster.delete("namespaces", "team")
+    cluster.settle()
+    assert not is_there(cluster, "namespaces", "team")

@@ -1,0 +1,99 @@
+"""Claims and volumes that are deleted go when nobody uses them any more.
+
+Admission gives each of them a finalizer; here it is taken off: of a claim when no pod on a node names it, of a volume
+when it is not bound.
+
+Specified by: pkg/controller/volume/pvcprotection/pvc_protection_controller.go (podUsesPVCForDeletion),
+pkg/controller/volume/pvprotection/pv_protection_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["ClaimProtection", "VolumeProtection"]
+
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+
+
+class ClaimProtection(Reconciler):
+    """Lets go of the claims that no pod uses."""
+
+    watches = ("persistentvolumeclaims",)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._in_use: set[Key] = set()
+        """The claims that are to go, and wait for pods."""
+
+    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+        if resource == "pods":
+            return [key for key in self._in_use if key.namespace == obj["metadata"]["namespace"]]
+        key = _key(obj)
+        if event_type == "DELETED":
+            self._in_use.discard(key)
+            return ()
+        return (key,) if _waits(obj, CLAIM_FINALIZER) else ()
+
+    def reconcile(self, key: Key) -> None:
+        claim = self.client.get("persistentvolumeclaims", key.name, namespace=key.namespace)
+        if not _waits(claim, CLAIM_FINALIZER):
+            return
+        self.also_watch(self.client.resource("pods"))  # only now: most clusters have more pods than dying claims
+        if any(_uses(pod, claim) for pod in self.client.list("pods", namespace=key.namespace)):
+            self._in_use.add(key)
+        else:
+            self.client.update(_without(claim, CLAIM_FINALIZER))
+
+
+class VolumeProtection(Reconciler):
+    """Lets go of the volumes that are not bound."""
+
+    watches = ("persistentvolumes",)
+
+    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+        return (_key(obj),) if event_type != "DELETED" and _waits(obj, VOLUME_FINALIZER) else ()
+
+    def reconcile(self, key: Key) -> None:
+        volume = self.client.get("persistentvolumes", key.name)
+        if _waits(volume, VOLUME_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
+            self.client.update(_without(volume, VOLUME_FINALIZER))
+
+
+def _key(obj: Object) -> Key:
+    return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+def _waits(obj: Object, finalizer: str) -> bool:
+    """Is it to go, and held by a finalizer?"""
+    metadata = obj["metadata"]
+    return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
+
+
+def _without(obj: Object, finalizer: str) -> Object:
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "finalizers": [one for one in metadata["finalizers"] if one != finalizer]}}
+
+
+def _uses(pod: Object, claim: Object) -> bool:
+    """Does a pod that is on a node have the claim among its volumes, by name or as one that was made for it?"""
+    if not pod["spec"].get("nodeName"):
+        return False
+    name = claim["metadata"]["name"]
+    return any(
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == name
+        or ("ephemeral" in volume and f"{pod['metadata']['name']}-{volume['name']}" == name and _was_made_for(claim, pod))
+        for volume in pod["spec"].get("volumes") or ()
+    )
+
+
+def _was_made_for(claim: Object, pod: Object) -> bool:
+    """Is the pod the claim's controller, and not shut down yet?"""
+    metadata = pod["metadata"]
+    shut_down = "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds") == 0
+    owners = claim["metadata"].get("ownerReferences") or ()
+    return not shut_down and any(one.get("controller") and one["uid"] == metadata["uid"] for one in owners)
