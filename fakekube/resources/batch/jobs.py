@@ -55,11 +55,12 @@ class JobStrategy(Strategy):
         spec.setdefault("parallelism", 1)
         if "backoffLimit" not in spec:
             spec["backoffLimit"] = LARGEST_INT32 if "backoffLimitPerIndex" in spec else 6
-        labels = (template.get("metadata") or {}).get("labels")
-        if labels is not None and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = labels
+        _default_labels(obj)
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", policy)
+
+    def canonicalize(self, obj: Object) -> None:
+        _default_labels(obj)  # as they are when it is read again
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["spec"].get("manualSelector"):
@@ -115,6 +116,13 @@ def _generate_selector(obj: Object) -> None:
     selector = spec.get("selector") or {}
     matching = {UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}
     spec["selector"] = {**selector, "matchLabels": dict(sorted(matching.items()))}
+
+
+def _default_labels(obj: Object) -> None:
+    """A job without labels has those of its template."""
+    labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = labels
 
 
 def _tolerance(old: Object) -> Tolerance:
@@ -278,6 +286,9 @@ def _with_resources(before: Mapping[str, Any], pod: Mapping[str, Any]) -> Object
 
 class JobStatusStrategy(StatusStrategy):
     """jobs/status."""
+
+    def canonicalize(self, obj: Object) -> None:
+        _default_labels(obj)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return validate_status_update(obj, old)
