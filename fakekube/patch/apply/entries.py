@@ -21,8 +21,8 @@ from fakekube.schema.strings import json_text
 from fakekube.schema.timestamps import print_time
 
 __all__ = [
-    "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "decode", "encode",
-    "format_time", "is_reset",
+    "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "are_same", "decode",
+    "encode", "format_time", "is_reset",
 ]
 
 APPLY: Final = "Apply"
@@ -156,13 +156,16 @@ def _decode_fields(fields: Any) -> FieldSet:
         raise EntryError(f"error decoding set: {error}") from None
 
 
-def encode(managed: Managed, *, sorted_keys: bool = False) -> list[dict[str, Any]]:
+def encode(
+    managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False
+) -> list[dict[str, Any]]:
     """The entries of an object, in their order: by operation, time, name, version and subresource.
 
     :param sorted_keys: of custom resources, whose members are sorted all the way down.
+    :param sorted_fields: elements are sorted as texts (`10` before `9`), other members are not.
     """
     entries = [
-        _encode(manager, owned, managed.times.get(manager), sorted_keys)
+        _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)
         for manager, owned in managed.owners.items()
     ]
     if len(entries) > 1:
@@ -170,14 +173,16 @@ def encode(managed: Managed, *, sorted_keys: bool = False) -> list[dict[str, Any
     return entries
 
 
-def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool) -> dict[str, Any]:
+def _encode(
+    manager: Manager, owned: Owned, time: str | None, sorted_keys: bool, sorted_fields: bool
+) -> dict[str, Any]:
     entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
     entry["operation"] = manager.operation
     entry["apiVersion"] = owned.api_version
     if time:
         entry["time"] = time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = _written(owned.fields, sorted_keys)
+    entry["fieldsV1"] = _written(owned.fields, sorted_fields)
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return {name: entry[name] for name in sorted(entry)} if sorted_keys else entry
@@ -205,12 +210,20 @@ _by_text: dict[str, _Shared] = {}
 _MAX_SHARED: Final = 4096
 
 
-def _written(fields: FieldSet, sorted_keys: bool) -> Tree:
+def are_same(entries: list[Any], others: list[Any]) -> bool:
+    """Are these entries equal, in the order of their fields, too?"""
+    if entries != others:
+        return False
+    pairs = ((entry.get("fieldsV1"), other.get("fieldsV1")) for entry, other in zip(entries, others, strict=True))
+    return all(a is b or json_text(a) == json_text(b) for a, b in pairs)
+
+
+def _written(fields: FieldSet, sorted_fields: bool) -> Tree:
     """The tree to be written; one that was written before stands for its equals."""
     shared = _by_identity.get(id(fields.tree))
-    if shared is not None and not sorted_keys:
+    if shared is not None and not sorted_fields:
         return shared.written
-    written = _sorted_tree(fields.tree) if sorted_keys else fields.tree
+    written = _sorted_tree(fields.tree) if sorted_fields else fields.tree
     text = json_text(written)
     shared = _by_text.get(text)
     if shared is None:

@@ -344,7 +344,7 @@ class FieldManager:
         written = entries.encode(managed, sorted_keys=self._custom)
         if not written:
             return
-        metadata["managedFields"] = before if written == before else written
+        metadata["managedFields"] = before if entries.are_same(written, before) else written
         if self._custom:
             members = sorted(metadata.items())
             metadata.clear()
@@ -353,7 +353,7 @@ class FieldManager:
     def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
         """The object with these books; itself if it has them already."""
         written = entries.encode(managed, sorted_keys=self._custom)
-        if written == before and before == _entries_of(obj):
+        if entries.are_same(written, before) and before == _entries_of(obj):
             return obj
         metadata = dict(obj.get("metadata") or {})
         metadata.pop("managedFields", None)

@@ -71,7 +71,8 @@ class ScaleMapping:
             if _REPLICAS in owned.fields and own_path is not None:
                 result.owners[manager] = Owned(FieldSet.of(own_path), self.api_version)
         result.times = {manager: time for manager, time in parent.times.items() if manager in result.owners}
-        return entries.encode(result, sorted_keys=self.custom)
+        # The real server writes the elements of these in the order of texts; any other write restores theirs.
+        return entries.encode(result, sorted_keys=self.custom, sorted_fields=True)
 
     def _path(self, api_version: str) -> Path | None:
         names = self.paths.get(api_version)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fakekube.patch.apply import entries
 from fakekube.patch.apply.scale import ScaleMapping
 
 MAPPING = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas"), "apps/v1beta1": None})
@@ -69,3 +70,17 @@ def test_custom_resources_have_sorted_entries() -> None:
     (written,) = mapping.to_parent([], [entry("a", "Apply", "autoscaling/v1", REPLICAS)])
     assert list(written) == sorted(written)
     assert written["fieldsV1"] == {"f:spec": {"f:size": {}}}
+
+
+def test_what_comes_back_has_its_elements_in_the_order_of_texts() -> None:
+    ports = {'k:{"port":9}': {}, 'k:{"port":80}': {}}
+    entry = {
+        "manager": "m", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:ports": ports}},
+    }
+    mapping = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas")})
+    (back,) = mapping.to_parent([entry], [])
+    assert list(back) == list(entry)
+    assert list(back["fieldsV1"]["f:spec"]["f:ports"]) == ['k:{"port":80}', 'k:{"port":9}']
+    assert back == entry
+    assert not entries.are_same([back], [entry])
