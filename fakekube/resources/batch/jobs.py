@@ -59,9 +59,6 @@ class JobStrategy(Strategy):
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", policy)
 
-    def canonicalize(self, obj: Object) -> None:
-        _default_labels(obj)  # as they are when it is read again
-
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
@@ -91,9 +88,7 @@ class JobStrategy(Strategy):
         return job_spec_warnings(obj["spec"], "spec")
 
     def canonicalize(self, obj: Object) -> None:
-        labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
-        if labels and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(labels)
+        _default_labels(obj)  # as they are when it is read again
 
     def delete_warnings(self, options: Object) -> list[str]:
         silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
@@ -122,7 +117,7 @@ def _default_labels(obj: Object) -> None:
     """A job without labels has those of its template."""
     labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = labels
+        obj["metadata"]["labels"] = dict(labels)
 
 
 def _tolerance(old: Object) -> Tolerance:
