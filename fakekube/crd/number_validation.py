@@ -12,7 +12,7 @@ from fakekube.crd.value_types import is_near_integer, types_of
 from fakekube.errors import FieldError, field
 from fakekube.patch.go_format import plain
 
-__all__ = ["number_errors"]
+__all__ = ["integer_limits", "number_errors"]
 
 Schema = Mapping[str, Any]
 
@@ -47,6 +47,23 @@ def number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldErro
         if problem:
             yield field.invalid("", "", problem)
         yield from _bound_errors(float(value) if problem else value, float(bound), path, word, bool(schema.get(exclusive_name)))
+
+
+def integer_limits(schema: Schema) -> tuple[int, int] | None:
+    """The least and the greatest integer of which `number_errors` has nothing to say; None if that is not all it asks for."""
+    bounds = {name: float(schema[name]) for name, _, _ in _BOUNDS if schema.get(name) is not None}
+    if schema.get("multipleOf") is not None or any(_range_problem(schema, bound, "", "") for bound in bounds.values()):
+        return None
+    is_integer = types_of(schema) == ("integer",)
+    if not is_integer and schema.get("format") == "float":
+        return None
+    allowed = _INTEGERS.get(schema.get("format", "") if is_integer else "", _INTEGERS["int64"])
+    low, high = allowed[0], allowed[-1]
+    if "minimum" in bounds:
+        low = max(low, _integer(bounds["minimum"]) + bool(schema.get("exclusiveMinimum")))
+    if "maximum" in bounds:
+        high = min(high, _integer(bounds["maximum"]) - bool(schema.get("exclusiveMaximum")))
+    return low, high
 
 
 def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:

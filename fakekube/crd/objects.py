@@ -187,32 +187,39 @@ def _type_at(type_: Type, name: str) -> Type | None:
     return found.type if found else None
 
 
-def default(type_: Type, value: Any) -> None:
-    """Fill in the defaults of a tree of one's own, in place; they also replace nulls that are not allowed."""
+def default(type_: Type, value: Any) -> bool:
+    """Fill in the defaults of a tree of one's own, in place; they also replace nulls that are not allowed.
+
+    Returns whether anything was filled in.
+    """
     if type(value) not in _CONTAINERS or not holds(type_, has_default):
-        return
+        return False
+    filled = False
     if isinstance(value, dict):
         if type_.shape is Shape.MAP and type_.items is not None:
             for name in value:
-                _default_null(type_.items, value, name)
-                default(type_.items, value[name])
+                filled |= _default_at(type_.items, value, name)
         elif type_.shape is Shape.STRUCT:
             for name, known in type_.fields.items():
-                if name not in value and has_default(known.type):
-                    value[name] = sorted_tree(known.type.default)
-                elif name in value:
-                    _default_null(known.type, value, name)
                 if name in value:
+                    filled |= _default_at(known.type, value, name)
+                elif has_default(known.type):
+                    value[name] = sorted_tree(known.type.default)
                     default(known.type, value[name])
+                    filled = True
     elif type_.shape is Shape.LIST and type_.items is not None:
         for index in range(len(value)):
-            _default_null(type_.items, value, index)
-            default(type_.items, value[index])
+            filled |= _default_at(type_.items, value, index)
+    return filled
 
 
-def _default_null(type_: Type, container: Any, key: Any) -> None:
-    if container[key] is None and not type_.nullable and has_default(type_):
+def _default_at(type_: Type, container: Any, key: Any) -> bool:
+    item = container[key]
+    if item is None and not type_.nullable and has_default(type_):
         container[key] = sorted_tree(type_.default)
+        default(type_, container[key])
+        return True
+    return default(type_, item)
 
 
 # ---------------------------------------------------------------- the stored form

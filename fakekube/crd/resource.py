@@ -132,8 +132,11 @@ def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj:
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
     shown, _ = objects.prune(stored.type, obj)
     objects.drop_nulls(stored.type, shown)
-    objects.default(stored.type, shown)
-    if obj.get("apiVersion") != version.gvk.api_version:
+    filled = objects.default(stored.type, shown)
+    if obj.get("apiVersion") == version.gvk.api_version:
+        if not filled:
+            return shown  # type: ignore[no-any-return]  # sorted as it was stored
+    else:
         shown, _ = objects.prune(version.type, _converted(convert, shown, version.gvk.api_version))
         objects.drop_nulls(version.type, shown)
     result: Object = objects.sorted_tree(shown)

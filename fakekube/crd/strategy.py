@@ -15,6 +15,7 @@ from typing import Any
 from fakekube.cel import Rules, compile_rules
 from fakekube.crd import objects
 from fakekube.crd.embedded import embedded_errors
+from fakekube.crd.fitting import Fits, fits
 from fakekube.crd.scale import scale_errors, scale_status_errors
 from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
 from fakekube.crd.value_types import supported_formats
@@ -60,6 +61,15 @@ class Version:
         return supported_formats(self.schema)
 
     @cached_property
+    def fits(self) -> Fits:
+        """Does an object fit `keywords`? Most do."""
+        return fits(self.keywords)
+
+    def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
+        """What the keywords of the schema find wrong with an object."""
+        return [] if self.fits(obj) else value_errors(self.keywords, obj, "", before)
+
+    @cached_property
     def rules(self) -> Rules | None:
         """Its x-kubernetes-validations, compiled when a first object is written; None if there are none."""
         return compile_rules(self.schema)
@@ -100,7 +110,7 @@ class CustomResourceStrategy(Strategy):
             errors = validate_object_meta(
                 obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
             )
-            errors += value_errors(self.version.keywords, obj) + self._replica_errors(obj)
+            errors += self.version.keyword_errors(obj) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
         return errors + self.rule_errors(context, errors, obj)
@@ -109,7 +119,7 @@ class CustomResourceStrategy(Strategy):
         errors = self.type_meta_errors(obj)
         if not errors:
             errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
-            errors += value_errors(self.version.keywords, obj, "", old) + self._replica_errors(obj)
+            errors += self.version.keyword_errors(obj, old) + self._replica_errors(obj)
         errors += embedded_errors(self.version.type, obj)
         errors += self.changed_list_errors(obj, old)
         return errors + self.rule_errors(context, errors, obj, old)

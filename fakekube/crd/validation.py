@@ -20,7 +20,7 @@ from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
 from fakekube.schema.model import ListType, Shape, Type
 
-__all__ = ["list_errors", "value_errors"]
+__all__ = ["becomes", "list_errors", "value_errors"]
 
 Schema = Mapping[str, Any]
 
@@ -53,8 +53,7 @@ def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldErr
     if not _COMBINING.isdisjoint(schema):
         errors += _combined_errors(schema, value, path, before)
     if isinstance(value, str):
-        errors += _string_errors(schema, value, path)
-        errors += format_errors(schema, value, path)
+        errors += _text_errors(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         errors += number_errors(schema, value, path)
     elif isinstance(value, list):
@@ -105,7 +104,8 @@ def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iter
         yield field.invalid("", "", f'"{path}" must not validate the schema (not)')
 
 
-def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
+def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
+    """Its length or pattern, and its format."""
     maximum, minimum, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if maximum is not None and len(value) > maximum:
         yield field.too_long(path, maximum)
@@ -113,6 +113,7 @@ def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError
         yield field.invalid(path, value, f"{path} in body should be at least {minimum} chars long")
     elif pattern and not _search(pattern, value):
         yield field.invalid(path, value, f"{path} in body should match '{pattern}'")
+    yield from format_errors(schema, value, path)
 
 
 def _search(pattern: str, value: str) -> bool:
@@ -149,12 +150,12 @@ def _keys_of(schema: Schema, item: Any) -> bytes:
 
 def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     allowed = schema.get("enum")
-    if not allowed or any(_becomes(value, item) for item in allowed):
+    if not allowed or any(becomes(value, item) for item in allowed):
         return []
     return [field.not_supported(path, value, [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed])]
 
 
-def _becomes(value: Any, item: Any) -> bool:
+def becomes(value: Any, item: Any) -> bool:
     """Is a value, converted to the type of an allowed one, equal to it? Null is never allowed, not even where it is listed."""
     if value is None or item is None:
         return False
