@@ -49,6 +49,9 @@ def compiled(pattern: str) -> Any:
     """The compiled pattern. Raises EvaluationError with what Go says of it."""
     if _depth(pattern) > _MAX_DEPTH:
         raise EvaluationError(f"error parsing regexp: expression nests too deeply: `{pattern}`")
+    single_byte = re.match(r"(?:[^\\]|\\[^C])*\\C", pattern, re.DOTALL)
+    if single_byte:  # RE2 knows it, Go does not
+        raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
     try:
@@ -58,6 +61,8 @@ def compiled(pattern: str) -> Any:
     if text == "trailing \\":
         raise EvaluationError(_TRAILING)
     what, _, where = text.partition(": ")
+    if where in ("(?<=", "(?<!"):
+        raise EvaluationError(f"error parsing regexp: invalid named capture: `{pattern[pattern.index(where) :]}`")
     raise EvaluationError(f"error parsing regexp: {_COMPLAINTS.get(what, what)}: `{where}`")
 
 
@@ -78,7 +83,12 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group() for match in _legal(pattern).finditer(text)]
+    """As Go finds them: an empty match right behind another one is none."""
+    found, end = [], -1
+    for match in _legal(pattern).finditer(text):
+        if match.end() > match.start() or match.start() != end:
+            found.append(match.group())
+        end = match.end()
     return found[:limit] if limit >= 0 else found
 
 
