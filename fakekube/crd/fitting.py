@@ -80,8 +80,8 @@ def _of_text(schema: Schema) -> Fits:
     import re2
 
     shortest, longest = schema.get("minLength") or 0, schema.get("maxLength")
-    matches = re2.compile(schema["pattern"]).search if schema.get("pattern") else _yes  # type: ignore[no-untyped-call]
-    is_of_format = FORMATS.get(schema.get("format", "").replace("-", ""), _yes)
+    matches: Callable[[str], Any] = re2.compile(schema["pattern"]).search if schema.get("pattern") else _yes
+    is_of_format: Callable[[str], bool] = FORMATS.get(schema.get("format", "").replace("-", ""), _yes)
 
     def check(value: str) -> bool:
         if len(value) < shortest or (longest is not None and len(value) > longest):

@@ -155,7 +155,7 @@ def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
         at = f"{path}.metadata"
         raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
     pruned.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
-    return meta
+    return sorted_tree(meta)
 
 
 # ---------------------------------------------------------------- nulls and defaults
