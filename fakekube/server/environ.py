@@ -8,7 +8,6 @@ others.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from typing import IO, Any
@@ -64,9 +63,14 @@ def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dic
     return environ
 
 
-@functools.lru_cache(maxsize=64)
 def _variables(fields: Fields) -> dict[str, str]:
-    """The variables of a request's fields."""
+    """The variables of a request's fields, made once."""
+    if not fields.variables:
+        fields.variables.update(_made(fields))
+    return fields.variables
+
+
+def _made(fields: Fields) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, value in fields.pairs:
         if "_" in name:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser"]
 
@@ -25,6 +25,8 @@ MAX_HEAD_BYTES = (1 << 20) + 4096
 _MAX_LINE = 4096
 """Of a chunk's size line and of all trailers: the size of net/http's read buffer."""
 _MAX_CHUNK_OVERHEAD = 16 * 1024
+_USUAL_BLOCK = 2048
+"""Header blocks of more characters are not remembered."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -80,6 +82,8 @@ class Fields:
     has_host: bool
     fault: str
     """The status that refuses it, once nothing else does."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """For `environ`: the variables that were made of this block, kept as long as it is."""
 
 
 @dataclass(slots=True)
@@ -176,7 +180,7 @@ def _request(head: str) -> Request:
     method, target, version = _request_line(line)
     if len(head) > MAX_HEAD_BYTES:
         raise ProtocolError("431 Request Header Fields Too Large")
-    fields = _parse_block(block, version >= (1, 1))
+    fields = _fields(block, version >= (1, 1))
     if version[0] != 1:
         raise ProtocolError("505 HTTP Version Not Supported: unsupported protocol version")
     if not fields.has_host and version >= (1, 1) and method != "CONNECT":
@@ -209,7 +213,11 @@ def _valid_target(method: str, target: str) -> bool:
     return not _BAD_ESCAPE.search(target.partition("?")[0])
 
 
-@functools.lru_cache(maxsize=64)
+def _fields(block: str, is_1_1: bool) -> Fields:
+    """What a header block says. Clients repeat themselves but for the length of the body: usual blocks are remembered."""
+    return _known_fields(block, is_1_1) if len(block) <= _USUAL_BLOCK else _parse_block(block, is_1_1)
+
+
 def _parse_block(block: str, is_1_1: bool) -> Fields:
     """What a header block says, the blank line at its end included; before HTTP/1.1 it could say less."""
     pairs = _pairs(block)
@@ -239,6 +247,8 @@ def _parse_block(block: str, is_1_1: bool) -> Fields:
         fault=fault,
     )
 
+
+_known_fields = functools.lru_cache(maxsize=512)(_parse_block)
 
 _SPECIAL = frozenset({"connection", "content-length", "expect", "host", "trailer", "transfer-encoding"})
 _FORBIDDEN_TRAILERS = frozenset({"content-length", "trailer", "transfer-encoding"})
