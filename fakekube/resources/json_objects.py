@@ -1,6 +1,6 @@
-"""Is a text a JSON object? In the words of Go's encoding/json.
+"""Texts within objects that should be JSON: read, and told wrong in the words of Go's encoding/json.
 
-Bodies of requests are read elsewhere (`codecs`); this is for the texts within objects.
+Bodies of requests are read elsewhere (`codecs`).
 
 Specified by: encoding/json (scanner.go, decode.go) of Go.
 """
@@ -10,32 +10,65 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 from fakekube.errors.field import go_quote
 
-__all__ = ["object_problem"]
+__all__ = ["Fraction", "JSONProblem", "kind_of", "object_problem", "parsed"]
 
 _space = re.compile(rb"[ \t\r\n]*").match
 _plain = re.compile(rb'[^"\\\x00-\x1f]*').match
 _number = re.compile(rb"-?(?:0|[1-9][0-9]*)?").match
 _digits = re.compile(rb"[0-9]*").match
 _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
-_GO_TYPES = {bool: "bool", str: "string", int: "number", float: "number", list: "array"}
 
 VALUE = "looking for beginning of value"
+
+
+class JSONProblem(ValueError):
+    """A text is no JSON, or not the JSON that it should be; the words are Go's."""
+
+
+class Fraction(str):
+    """A number that was not written as an integer."""
+
+    __slots__ = ()
+
+
+_KINDS: dict[type, str] = {
+    bool: "bool", str: "string", int: "number", Fraction: "number", list: "array", dict: "object",
+}  # fmt: skip
+
+
+def kind_of(value: Any) -> str:
+    """What Go calls a value of `parsed`, other than null."""
+    return _KINDS[type(value)]
+
+
+def parsed(text: bytes) -> Any:
+    """The value of a text; numbers with a fraction or an exponent are `Fraction`s.
+
+    Raises:
+        JSONProblem: it is no JSON.
+        RecursionError: it is too deep.
+    """
+    try:
+        return json.loads(text.decode("utf-8", "replace"), parse_constant=_refuse, parse_float=Fraction)
+    except ValueError:
+        raise JSONProblem(_syntax_problem(text)) from None
 
 
 def object_problem(text: bytes) -> str:
     """What Go says when it is to read an object from this text; "" if it can."""
     try:
-        value = json.loads(text.decode("utf-8", "replace"), parse_constant=_refuse)
+        value = parsed(text)
     except RecursionError:
         return ""
-    except ValueError:
-        return _syntax_problem(text)
+    except JSONProblem as problem:
+        return str(problem)
     if value is None or isinstance(value, dict):
         return ""
-    return f"json: cannot unmarshal {_GO_TYPES[type(value)]} into Go value of type map[string]interface {{}}"
+    return f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
 
 
 def _refuse(constant: str) -> None:

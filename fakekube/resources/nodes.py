@@ -11,20 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import orjson
-
 from fakekube.errors import FieldError
 from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote, internal, invalid, required
 from fakekube.resources import addresses, names
+from fakekube.resources.annotated import read_avoid_pods, read_taints
 from fakekube.resources.checks import label_name, positive
 from fakekube.resources.internal import as_internal
-from fakekube.resources.json_objects import object_problem
+from fakekube.resources.json_objects import JSONProblem
 from fakekube.resources.resource_lists import quantity_value
 from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.status import StatusStrategy, keep
 from fakekube.resources.strategy import Object, WriteContext
 from fakekube.resources.tolerations import taint_effect
-from fakekube.schema.strings import bytes_of
 
 __all__ = ["STATUS", "NodeStrategy"]
 
@@ -144,29 +142,21 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
     errors: list[FieldError] = []
     if annotations.get(TAINTS):
         try:
-            found = orjson.loads(annotations[TAINTS])
-        except orjson.JSONDecodeError as error:
-            errors.append(invalid(ANNOTATIONS, TAINTS, _problem(annotations[TAINTS]) or str(error)))
-        else:
-            items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-            errors += _taints(items, f"{ANNOTATIONS}.{TAINTS}")
+            errors += _taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
+        except JSONProblem as problem:
+            errors.append(invalid(ANNOTATIONS, TAINTS, str(problem)))
     if annotations.get(AVOID_PODS):
         errors += _avoid_pods(annotations[AVOID_PODS])
     return errors
 
 
-def _problem(text: str) -> str:
-    return object_problem(bytes_of(text))
-
-
 def _avoid_pods(text: str) -> list[FieldError]:
     try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, _problem(text) or str(error))]
+        found = read_avoid_pods(text)
+    except JSONProblem as problem:
+        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, str(problem))]
     errors: list[FieldError] = []
-    entries = found.get("preferAvoidPods") if isinstance(found, dict) else None
-    for index, entry in enumerate(entries or ()):
+    for index, entry in enumerate(found.get("preferAvoidPods") or ()):
         path = f"{ANNOTATIONS}.{AVOID_PODS}[{index}].PodSignature"
         controller = (entry.get("podSignature") or {}).get("podController")
         if controller is None:

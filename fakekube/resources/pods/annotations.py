@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, go_quote, invalid
+from fakekube.resources.annotated import read_tolerations
+from fakekube.resources.json_objects import JSONProblem
 from fakekube.resources.paths import descending
 from fakekube.resources.pods.tolerance import DELETION_COST, Tolerance, is_deletion_cost
 from fakekube.resources.pods.walking import containers, containers_with_paths
@@ -49,15 +49,10 @@ def pod_annotations(
 
 def _tolerations(text: str, path: str, tolerance: Tolerance) -> list[FieldError]:
     try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return [invalid(path, TOLERATIONS, str(error))]
-    items = found if isinstance(found, list) else []
-    return tolerations(
-        [item for item in items if isinstance(item, dict)],
-        f"{path}.{TOLERATIONS}",
-        tolerate_comparisons=tolerance.comparing_tolerations,
-    )
+        found = read_tolerations(text)
+    except JSONProblem as problem:
+        return [invalid(path, TOLERATIONS, str(problem))]
+    return tolerations(found, f"{path}.{TOLERATIONS}", tolerate_comparisons=tolerance.comparing_tolerations)
 
 
 def _seccomp(annotations: Annotations, path: str) -> list[FieldError]:
