@@ -37,11 +37,23 @@ def _no(_value: Any) -> bool:
 
 def fits(schema: Schema) -> Fits:
     """The check of a schema."""
-    by_type = {kind: _fits_kind(schema, kind) for kind in (str, int, bool, list, dict, float, type(None))}
+    checks = _checks(schema)
+    return lambda value: checks[type(value)](value)
+
+
+def _checks(schema: Schema) -> Mapping[type, Fits]:
+    """The checks of a schema, by the Python type of the value; `_yes` need not be called."""
     combined = _combined(schema)
-    if combined is None:
-        return lambda value: by_type[type(value)](value)
-    return lambda value: by_type[type(value)](value) and (value is None or combined(value))
+    checks = {kind: _fits_kind(schema, kind) for kind in (*_SAMPLES, float)}
+    if combined is not None:
+        checks = {kind: _both(check, combined) for kind, check in checks.items()}
+    return {**checks, type(None): _fits_kind(schema, type(None))}
+
+
+def _both(first: Fits, second: Fits) -> Fits:
+    if first is _yes or second is _yes:
+        return second if first is _yes else first
+    return lambda value: first(value) and second(value)
 
 
 def _fits_kind(schema: Schema, kind: type) -> Fits:
@@ -51,13 +63,7 @@ def _fits_kind(schema: Schema, kind: type) -> Fits:
         return _yes if allowed and not schema.get("enum") else _no
     if kind in _SAMPLES and type_errors(schema, _SAMPLES[kind], ""):
         return _no
-    checks = [check for check in (_of_kind(schema, kind), _of_enum(schema)) if check is not None]
-    if not checks:
-        return _yes
-    if len(checks) == 1:
-        return checks[0]
-    first, second = checks
-    return lambda value: first(value) and second(value)
+    return _both(_of_kind(schema, kind) or _yes, _of_enum(schema) or _yes)
 
 
 def _of_kind(schema: Schema, kind: type) -> Fits | None:
@@ -97,28 +103,34 @@ def _of_enum(schema: Schema) -> Fits | None:
 
 
 def _of_list(schema: Schema) -> Fits:
-    item_fits = fits(schema["items"]) if schema.get("items") else _yes
+    checks = _checks(schema["items"]) if schema.get("items") else None
     minimum, maximum = schema.get("minItems") or 0, schema.get("maxItems")
 
     def check(value: list[Any]) -> bool:
         if len(value) < minimum or (maximum is not None and len(value) > maximum):
             return False
-        return item_fits is _yes or all(map(item_fits, value))
+        return checks is None or all(checks[type(item)](item) for item in value)
 
     return check
 
 
 def _of_object(schema: Schema) -> Fits:
-    members = {name: fits(below) for name, below in (schema.get("properties") or {}).items()}
+    members = {name: _checks(below) for name, below in (schema.get("properties") or {}).items()}
     values = schema.get("additionalProperties")
-    others = fits(values) if isinstance(values, Mapping) else _yes
+    others = _checks(values) if isinstance(values, Mapping) else None
     required = frozenset(schema.get("required") or ())
     minimum, maximum = schema.get("minProperties") or 0, schema.get("maxProperties")
 
     def check(value: dict[str, Any]) -> bool:
         if not required <= value.keys() or len(value) < minimum or (maximum is not None and len(value) > maximum):
             return False
-        return all(members.get(name, others)(item) for name, item in value.items())
+        for name, item in value.items():
+            checks = members.get(name, others)
+            if checks is not None:
+                fits_item = checks[type(item)]
+                if fits_item is not _yes and not fits_item(item):
+                    return False
+        return True
 
     return check
 
