@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fakekube.resources.equality import same
+from fakekube.resources.equality import holds_empty, same
+from fakekube.schema.builtin import type_of
 from tests.unit.codecs.values import VALUES
 
 
@@ -28,3 +29,18 @@ def test_something_is_not_nothing(left: Any, right: Any) -> None:
 @given(VALUES)
 def test_everything_is_the_same_as_itself(value: Any) -> None:
     assert same(value, value)
+
+
+SPEC = type_of("k8s.io/api/networking/v1.NetworkPolicySpec")
+
+
+@pytest.mark.parametrize(
+    "spec", [{"ingress": []}, {"podSelector": {"matchLabels": {}}}, {"egress": [{"to": [{"ipBlock": {"cidr": "::/0", "except": []}}]}]}]
+)
+def test_empty_lists_and_maps_are_found(spec: Any) -> None:
+    assert holds_empty(SPEC, spec)
+
+
+@pytest.mark.parametrize("spec", [{}, {"podSelector": {}, "ingress": [{}]}, {"egress": None, "policyTypes": ["Egress"]}])
+def test_structs_without_content_are_not_empty(spec: Any) -> None:
+    assert not holds_empty(SPEC, spec)
