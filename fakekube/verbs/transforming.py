@@ -8,7 +8,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformOb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from fakekube.codecs import formats
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["EventTransform", "event_transform", "list_response", "object_response", "plain_response"]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+#: What includeObject is when rows carry metadata only.
+_METADATA = ("", "Metadata")
 
 
 # ---------------------------------------------------------------- whole answers
@@ -47,7 +49,7 @@ def object_response(
             raise StatusError(500, "", "content is not a list")
         raise _not_acceptable(scope, "the requested object is not a list")
     form, kind = formats.format_of(chosen), partial.kind(chosen.target.api_version)
-    document = _metadata_only(scope, chosen.target.api_version, stored, shown)
+    document = _metadata_of(scope, chosen.target.api_version)(shown if scope.resource.custom else stored)
     return _response(chosen, code, form.object(form.part(document, kind), kind))
 
 
@@ -64,14 +66,14 @@ def list_response(
     if not shown and chosen.format != "protobuf":
         return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
     form, kind = formats.format_of(chosen), partial.kind(api_version)
-    pairs = zip(listing.documents, shown, strict=True)
-    parts = [form.part(_metadata_only(scope, api_version, *pair), kind) for pair in pairs]
+    metadata_of = _metadata_of(scope, api_version)
+    parts = form.parts(map(metadata_of, shown if scope.resource.custom else listing.documents), kind)
     return _response(chosen, 200, form.list(parts, partial.list_kind(api_version), metadata))
 
 
-def _metadata_only(scope: Scope, api_version: str, stored: Document, shown: Document) -> Document:
-    resource = scope.resource
-    return partial.partial_document(shown if resource.custom else stored, api_version, (resource.group, resource.plural))
+def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
+    """What makes metadata only of an object: of a custom resource as it is shown, of others as they are stored."""
+    return partial.reader(api_version, (scope.resource.group, scope.resource.plural))
 
 
 def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
@@ -152,30 +154,30 @@ class _Rows:
         problem = table.include_object_error(self._include)
         if problem:
             raise status.bad_request(problem)
-        self._scope = scope
-        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=scope.resource.custom)
-        self._api_version = api_version
+        self._custom = scope.resource.custom
+        self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
+        self._metadata_of = _metadata_of(scope, api_version)
 
     def row(self, stored: Document, shown: Document) -> Row:
         carried = self._carried(stored, shown)
         whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
-        return Row(self._printed(stored, shown).object, whole)
+        return Row((shown if self._custom else stored).object, whole)
 
     def part(self, stored: Document, shown: Document) -> tuple[Document, bytes]:
         """What `views.rows` joins: what is printed, and the JSON of what the row carries."""
+        printed = shown if self._custom else stored
+        if self._include in _METADATA:
+            return printed, self._metadata_of(printed).json
         carried = self._carried(stored, shown)
         whole = b"null" if carried is None else self._kind.whole_json(carried.json) if carried is shown else carried.json
-        return self._printed(stored, shown), whole
-
-    def _printed(self, stored: Document, shown: Document) -> Document:
-        return shown if self._scope.resource.custom else stored
+        return printed, whole
 
     def _carried(self, stored: Document, shown: Document) -> Document | None:
         """What the row carries: nothing, the object as it is shown, or its metadata."""
         annotations = shown.object["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
             return None
-        return shown if self._include == "Object" else _metadata_only(self._scope, self._api_version, stored, shown)
+        return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)
 
 
 # ---------------------------------------------------------------- watch events
@@ -192,6 +194,7 @@ class EventTransform:
         self.shares = not self._is_table
         """Frames are the same for all watchers."""
         self._scope = scope
+        self._metadata_of = _metadata_of(scope, self._api_version)
         self._headers = True
         if self._is_table:
             self._rows = _Rows(scope, self._api_version)
@@ -199,7 +202,7 @@ class EventTransform:
 
     def __call__(self, stored: Document, shown: Document) -> Document:
         if not self._is_table:
-            return _metadata_only(self._scope, self._api_version, stored, shown)
+            return self._metadata_of(shown if self._scope.resource.custom else stored)
         headers, self._headers = self._headers, False
         now = self._scope.backend.clock.now()
         row = self._rows.row(stored, shown)

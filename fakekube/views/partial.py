@@ -9,6 +9,7 @@ k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from fakekube.codecs.formats import Kind
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 
-__all__ = ["kind", "list_kind", "partial", "partial_document"]
+__all__ = ["kind", "list_kind", "partial", "reader"]
 
 _META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 
@@ -44,9 +45,14 @@ def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""))
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
-def partial_document(document: Document, api_version: str, resource: tuple[str, str] = ("", "")) -> Document:
-    """The same for a stored object; made once."""
-    return document.encoded(("partial", api_version), lambda obj: Document(partial(obj, api_version, resource)))
+def reader(api_version: str, resource: tuple[str, str] = ("", "")) -> Callable[[Document], Document]:
+    """A function that makes the same of stored objects, of each once."""
+    key = ("partial", api_version)
+
+    def make(obj: Object) -> Document:
+        return Document(partial(obj, api_version, resource))
+
+    return lambda document: document.encoded(key, make)
 
 
 @cache

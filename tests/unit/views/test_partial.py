@@ -16,8 +16,8 @@ def test_metadata_only() -> None:
 
 def test_it_is_made_once() -> None:
     document = Document({"metadata": {"name": "x"}})
-    assert partial.partial_document(document, V1) is partial.partial_document(document, V1)
-    assert partial.partial_document(document, "meta.k8s.io/v1beta1").object["apiVersion"] == "meta.k8s.io/v1beta1"
+    assert partial.reader(V1)(document) is partial.reader(V1)(document)
+    assert partial.reader("meta.k8s.io/v1beta1")(document).object["apiVersion"] == "meta.k8s.io/v1beta1"
 
 
 def test_it_has_a_protobuf_form() -> None:
