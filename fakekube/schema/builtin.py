@@ -55,6 +55,7 @@ class Builtins:
     def __init__(self, facts: data.Facts) -> None:
         self.facts = facts
         self._types: dict[str, Type] = {}
+        self._kind_types: dict[tuple[str, str, str], Type] = {}
 
     def type_of(self, go_name: str) -> Type:
         """The type of a Go name (`k8s.io/api/core/v1.Pod`, `[]string`, `map[string]int32`). Raises
@@ -66,8 +67,13 @@ class Builtins:
 
     def kind_type(self, group: str, version: str, kind: str) -> Type | None:
         """The type of a kind; None if there is no such kind, or none that can be met."""
-        row = self.facts.kind(group, version, kind)
-        return self.type_of(row.type) if row is not None and row.type else None
+        known = self._kind_types.get((group, version, kind))
+        if known is None:
+            row = self.facts.kind(group, version, kind)
+            if row is None or not row.type:
+                return None
+            known = self._kind_types[group, version, kind] = self.type_of(row.type)
+        return known
 
     def _make(self, go_name: str, row: Mapping[str, Any]) -> Type:
         """`row` is that of the field, where it says something of the type."""
