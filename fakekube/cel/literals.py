@@ -13,7 +13,7 @@ from fakekube.cel.errors import EvaluationError, Issue
 from fakekube.cel.functions import call
 from fakekube.cel.libraries.formatting import MISFITS, filled
 from fakekube.cel.libraries.regex import compiled
-from fakekube.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, descendants, parts
+from fakekube.cel.syntax import Call, ListLiteral, Literal, Loop, MapLiteral, Node, descendants, parts
 from fakekube.cel.types import DYN, Type, equivalent
 
 __all__ = ["literal_issues"]
@@ -25,15 +25,32 @@ def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[
     """What is wrong with the literals of a checked expression. `calls` has the calls that were found to be some."""
     exempt = _within_format(tree)
     found = list[Issue]()
-    for node in descendants(tree):
+    for node, times in _occurrences(tree):
+        issues = list[Issue]()
         if isinstance(node, Call) and node in calls:
-            found += _argument_issues(node, types)
+            issues += _argument_issues(node, types)
         elif isinstance(node, ListLiteral) and node not in exempt:
-            found += _mixed(node.elements, node.optional, types, stop=True)
+            issues += _mixed(node.elements, node.optional, types, stop=True)
         elif isinstance(node, MapLiteral) and node not in exempt:
-            found += _mixed([key for key, _ in node.entries], frozenset(), types)
-            found += _mixed([value for _, value in node.entries], node.optional, types)
+            issues += _mixed([key for key, _ in node.entries], frozenset(), types)
+            issues += _mixed([value for _, value in node.entries], node.optional, types)
+        found += issues * times
     return found
+
+
+#: More are not told anyway.
+_MOST: Final = 1000
+
+
+def _occurrences(tree: Node) -> Iterator[tuple[Node, int]]:
+    """The nodes, and how often each stands in what is looked at: `optMap` stands for something with its target twice."""
+    waiting = [(tree, 1)]
+    while waiting:
+        node, times = waiting.pop()
+        yield node, times
+        twice = node.target if isinstance(node, Loop) and node.macro in ("optMap", "optFlatMap") else None
+        below = [(part, min(2 * times, _MOST) if part is twice else times) for part in parts(node)]
+        waiting.extend(reversed(below))
 
 
 def _within_format(tree: Node) -> set[Node]:

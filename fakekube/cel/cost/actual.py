@@ -150,7 +150,7 @@ _BY_NAME: Final[dict[str, Rule]] = {
     "validate": _validated, "fieldSelector": _selector, "labelSelector": _selector,
     "check": lambda arguments: 350_000,
     "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
-    "slice": lambda arguments: _new_list(max(arguments[2] - arguments[1], 0)),
+    "slice": lambda arguments: _new_list(max(min(arguments[2], len(arguments[0])) - arguments[1], 0)),
     "lists.range": lambda arguments: _new_list(max(arguments[0], 0)),
     "reverse": lambda arguments: _new_list(len(arguments[0])),
     "flatten": _flattened, "distinct": lambda arguments: comparison_cost(arguments[0]),
