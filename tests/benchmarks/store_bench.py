@@ -10,23 +10,31 @@ from __future__ import annotations
 import timeit
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 
-from fakekube.store import Bucket, Retention, Store
+from fakekube.store import Bucket, Condition, Retention, Store
 
 SIZES = (1_000, 5_000, 100_000)
 PAGE = 500
+SELECTED = 50
 ROUNDS = 5
 #: Nothing is compacted by itself while the figures are taken.
 RETENTION = Retention(compaction_interval=None, compaction_revisions=10**9)
 
 
-def value(revision: int) -> None:
-    """What is stored does not matter here."""
+def value(revision: int) -> int:
+    """What is stored matters only to indexes."""
+    return revision
 
 
-def filled(size: int) -> Bucket[None]:
-    bucket: Bucket[None] = Store[None](retention=RETENTION).bucket("pods")
+def _share(parts: int, number: int) -> str:
+    """An attribute that one of so many values has in common."""
+    return str(number % parts)
+
+
+def filled(size: int) -> Bucket[int]:
+    bucket: Bucket[int] = Store[int](retention=RETENTION).bucket("pods")
     for number in range(size):
         bucket.commit(f"default/pod-{number:07}", 0, value)
     return bucket
@@ -37,7 +45,7 @@ def cost(operation: Callable[[], object], times: int) -> float:
     return min(timeit.repeat(operation, number=times, repeat=ROUNDS)) / times * 1e6
 
 
-def operations(bucket: Bucket[None], size: int) -> Iterator[tuple[str, Callable[[], object]]]:
+def operations(bucket: Bucket[int], size: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is measured, by name; each is got ready when it is its turn."""
     middle = f"default/pod-{size // 2:07}"
     numbers, created, deleted = count(), count(), count()
@@ -52,6 +60,8 @@ def operations(bucket: Bucket[None], size: int) -> Iterator[tuple[str, Callable[
     yield f"page of {PAGE}", lambda: bucket.page("default/", start=middle, limit=PAGE)
     yield "page of 1", lambda: bucket.page("default/", start=new_key(next(numbers)), limit=1)
     yield "count", lambda: bucket.count("default/")
+    share = Condition(partial(_share, size // SELECTED), ["0"])
+    yield f"select {SELECTED}", lambda: bucket.select([share], "default/")
     revision = bucket.page(limit=1).revision
     for _ in range(100):  # reads of the past have to look behind these
         bucket.commit(middle, None, value)
@@ -100,7 +110,7 @@ def print_fan_out() -> None:
 
 
 def print_forks() -> None:
-    base: Store[None] = Store()
+    base: Store[int] = Store()
     for number in range(250):
         base.bucket(f"bucket-{number % 60}").commit(f"key-{number}", None, value)
 
