@@ -76,7 +76,7 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
         said = f"expression code point size exceeds limit: size: {len(source)}, limit {_MAX_LENGTH}"
         raise CompileError(source, [Issue(-1, said)])
     make_room(source)
-    parser = _Parser(tokenize(source, issues), issues, extensions)
+    parser = _Parser(source, issues, extensions)
     try:
         node = parser.whole()
     except _Stop:
@@ -115,8 +115,9 @@ class _Stop(Exception):
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token], issues: list[Issue], extensions: frozenset[str]) -> None:
-        self._tokens, self._issues, self._extensions = tokens, issues, extensions
+    def __init__(self, source: str, issues: list[Issue], extensions: frozenset[str]) -> None:
+        self._source, self._issues, self._extensions = source, issues, extensions
+        self._tokens = tokenize(source, issues)
         self._at = 0
         self._depths = {"expression": 0, "relation": 0, "calculation": 0}
         self._place = "operand"
@@ -291,7 +292,8 @@ class _Parser:
         """No name follows a dot: go on after what cannot be read."""
         wrong, before = self._next, self._tokens[self._at - 1]
         found = "" if wrong.kind == "end" else wrong.text
-        blank = " " * (wrong.position - before.position - len(before.text)) if found else ""
+        between = self._source[before.position + len(before.text) : wrong.position] if found else ""
+        blank = "".join(character for character in between if character.isspace())
         if found in _LITERALS:
             self._complain(wrong.position, f"Syntax error: mismatched input '{found}' expecting IDENTIFIER")
         else:
