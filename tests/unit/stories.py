@@ -1,6 +1,6 @@
 """Stories: requests with the answers of a real server, and how fakekube is held to them.
 
-A file of a folder `stories` is one story, a line of it one request: `do` is method, path, body (and content type), then what
+A file of a folder `stories`, or of `fixtures/kinds`, is one story, a line of it one request: `do` is method, path, body (and content type), then what
 was answered: `code` and the `object` or the `message`, and `warnings`. What differs from server to server (uids,
 times, revisions, managedFields, what controllers add) is left out. $NS is a name that nobody else has. A `pause` lets
 a real server catch up with itself.
