@@ -51,7 +51,7 @@ def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldErr
         return [*(() if schema.get("nullable") else type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
     errors = type_errors(schema, value, path)
     if not _COMBINING.isdisjoint(schema):
-        errors += _combined_errors(schema, value, path, before)
+        errors += _combined_errors(schema, value, path)
     if isinstance(value, str):
         errors += _text_errors(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -75,17 +75,17 @@ def _same_tree(one: Any, other: Any) -> bool:
     return type(one) not in (dict, list) or json.dumps(one) == json.dumps(other)  # 1, 1.0 and True are equal in Python
 
 
-def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iterator[FieldError]:
-    """Of branches that all fail, the one that fits best tells what it misses."""
+def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+    """Of branches that all fail, the one that fits best tells what it misses. Nothing in them may stay as wrong as it was."""
     branches = schema.get("anyOf")
     if branches:
-        found = [_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
         if all(found):
             yield field.invalid("", "", f'"{path}" must validate at least one schema (anyOf)')
             yield from found[best_match(branches, value)]
     branches = schema.get("oneOf")
     if branches:
-        found = [_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
         valid = sum(not errors for errors in found)
         if valid != 1:
             suffix = ". Found none valid" if not valid else f". Found {valid} valid alternatives"
@@ -94,13 +94,13 @@ def _combined_errors(schema: Schema, value: Any, path: str, before: Any) -> Iter
                 yield from found[best_match(branches, value)]
     branches = schema.get("allOf")
     if branches:
-        found = [_errors(branch, value, path, before) for branch in branches]
+        found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
         for errors in found:
             yield from errors
         if any(found):
             suffix = ". None validated" if all(found) else ""
             yield field.invalid("", "", f'"{path}" must validate all the schemas (allOf){suffix}')
-    if "not" in schema and not _errors(schema["not"], value, path, before):
+    if "not" in schema and not _errors(schema["not"], value, path, NONE_BEFORE):
         yield field.invalid("", "", f'"{path}" must not validate the schema (not)')
 
 
@@ -152,7 +152,8 @@ def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     allowed = schema.get("enum")
     if not allowed or any(becomes(value, item) for item in allowed):
         return []
-    return [field.not_supported(path, value, [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed])]
+    told = [item if isinstance(item, str) else json.dumps(item).decode() for item in allowed]
+    return [field.not_supported(path, value, told, plain=True)]
 
 
 def becomes(value: Any, item: Any) -> bool:

@@ -109,8 +109,17 @@ def go_float(value: float) -> str:
 
 def _json(value: Any) -> str:
     """As JSON: so are enumerations told, whose types are no plain strings to Go."""
-    text = json_text(value)
+    text = json_text(_whole(value))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _whole(value: Any) -> Any:
+    """Go writes no fraction that is zero."""
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,13 +130,15 @@ class FieldError:
     path: str
     value: Any = OMITTED
     detail: str = ""
+    plain: bool = False
+    """A text that is not supported is a plain string to Go, not one of a type of its own."""
 
     @property
     def body(self) -> str:
         """The message without the path: what the cause of a Status says."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            printed = _json if self.type is FieldErrorType.NOT_SUPPORTED else _printed
+            printed = _json if self.type is FieldErrorType.NOT_SUPPORTED and not self.plain else _printed
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -152,10 +163,10 @@ def immutable(path: str, value: Any) -> FieldError:
     return FieldError(FieldErrorType.INVALID, path, value, IMMUTABLE)
 
 
-def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
+def not_supported(path: str, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
     """`supported` is printed in the order given (the real server sorts sets, and keeps the order of lists)."""
     values = ", ".join(go_quote(item) for item in supported)
-    return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "")
+    return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "", plain)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
