@@ -59,6 +59,6 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
     return [document._json or document.json for document in documents]
 
 
-def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], bytes]) -> list[bytes]:
+def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
     """The `encoded` of each, for encodings that are never empty."""
     return [document._made.get(key) or document.encoded(key, make) for document in documents]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from fakekube.codecs import formats
-from fakekube.codecs.document import Document
+from fakekube.codecs.document import Document, json_of
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
 from fakekube.codecs.pieces import Pieces
@@ -118,11 +118,12 @@ def _table(scope: Scope, chosen: MediaType, code: int, pairs: Pairs, metadata: O
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
     shown = _Rows(scope, api_version)
     if chosen.format == "json" and not chosen.pretty:
-        parts = [shown.part(*pair) for pair in pairs]
-        return _response(chosen, code, rows.table_json(convertor, api_version, parts, metadata, now) + b"\n")
-    made = table.table(convertor, api_version, [shown.row(*pair) for pair in pairs], metadata, now)
+        documents, carried = shown.parts(list(pairs))
+        made = rows.table_json(convertor, api_version, documents, carried, metadata=metadata, now=now)
+        return _response(chosen, code, made + b"\n")
+    whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs], metadata, now))
     form, kind = formats.format_of(chosen), _table_kind(api_version)
-    return _response(chosen, code, form.object(form.part(Document(made), kind), kind))
+    return _response(chosen, code, form.object(form.part(whole, kind), kind))
 
 
 def _table_metadata(shown: Document) -> Object:
@@ -163,14 +164,18 @@ class _Rows:
         whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
-    def part(self, stored: Document, shown: Document) -> tuple[Document, bytes]:
-        """What `views.rows` joins: what is printed, and the JSON of what the row carries."""
-        printed = shown if self._custom else stored
+    def parts(self, pairs: list[tuple[Document, Document]]) -> tuple[list[Document], list[bytes]]:
+        """What `views.rows` joins: what is printed, and the JSON of what the rows carry."""
+        printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:
-            return printed, self._metadata_of(printed).json
+            return printed, json_of(map(self._metadata_of, printed))
+        return printed, [self._carried_json(*pair) for pair in pairs]
+
+    def _carried_json(self, stored: Document, shown: Document) -> bytes:
         carried = self._carried(stored, shown)
-        whole = b"null" if carried is None else self._kind.whole_json(carried.json) if carried is shown else carried.json
-        return printed, whole
+        if carried is None:
+            return b"null"
+        return self._kind.whole_json(carried.json) if carried is shown else carried.json
 
     def _carried(self, stored: Document, shown: Document) -> Document | None:
         """What the row carries: nothing, the object as it is shown, or its metadata."""

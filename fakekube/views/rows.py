@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from fakekube.codecs import json
-from fakekube.codecs.document import Document, Object
+from fakekube.codecs.document import Document, Object, encodings_of
 from fakekube.views.printers.texts import ages_at
 from fakekube.views.table import TableConvertor
 
@@ -31,28 +32,31 @@ _MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
 
 
 def table_json(
-    convertor: TableConvertor, api_version: str, rows: Iterable[tuple[Document, bytes]], metadata: Object, now: datetime,
+    convertor: TableConvertor, api_version: str, documents: Sequence[Document], carried: Sequence[bytes], *,
+    metadata: Object, now: datetime,
 ) -> bytes:
     """A Table with its columns, as `table.table` makes it; no newline at the end.
 
     Args:
         convertor: of the resource.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
-        rows: of each the object that its cells are made of, and the JSON of what it carries.
+        documents: what the cells of each row are made of.
+        carried: the JSON of what each row carries.
         metadata: the ListMeta.
         now: the cluster's time, for ages.
     """
+    templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
+    rows = list(zip(templates, carried, strict=True))
     if convertor.order is not None:
-        order = convertor.order
-        rows = sorted(rows, key=lambda row: order(row[0].object))
+        keys = [convertor.order(document.object) for document in documents]
+        rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
     head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
     head["columnDefinitions"] = [dict(column) for column in convertor.columns]
     parts = [json.dumps(head)[:-1], b',"rows":[']
-    key, ages = ("row", convertor), _Ages(now)
-    for document, carried in rows:
-        template: Template = document.encoded(key, lambda obj: _template(convertor, obj))
+    ages = _Ages(now)
+    for template, whole in rows:
         parts += [piece if type(piece) is bytes else ages[piece] for piece in template]
-        parts += (carried, b"},")
+        parts += (whole, b"},")
     if len(parts) == 2:
         return b'%b,"rows":%b}' % (parts[0], b"null" if convertor.empty is None else b"[]")
     parts[-1] = b"}]}"

@@ -30,9 +30,9 @@ POD: dict[str, Any] = {
 def both(convertor: TableConvertor, objects: list[dict[str, Any]], now: Any) -> tuple[bytes, bytes]:
     rows = [Row(obj, {"shown": obj["metadata"]["name"]}) for obj in objects]
     slow = json.dumps(table.table(convertor, API_VERSION, rows, META, now))
-    documents = [(Document(obj), json.dumps(row.shown)) for obj, row in zip(objects, rows, strict=True)]
-    assert table_json(convertor, API_VERSION, documents, META, now) == slow
-    return table_json(convertor, API_VERSION, documents, META, now + timedelta(hours=1)), slow
+    documents, carried = list(map(Document, objects)), [json.dumps(row.shown) for row in rows]
+    assert table_json(convertor, API_VERSION, documents, carried, metadata=META, now=now) == slow
+    return table_json(convertor, API_VERSION, documents, carried, metadata=META, now=now + timedelta(hours=1)), slow
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
