@@ -18,10 +18,11 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.cel.arithmetic import OPERATORS, negated
 from fakekube.cel.attributes import Attribute, constant_step, field_step, key_step
+from fakekube.cel.calls import ZEROS, alternative, binary, decided, function, list_for_granted, summing, untold
 from fakekube.cel.checker import Checked
-from fakekube.cel.cost.actual import Rule, equality_cost, rule_of
+from fakekube.cel.cost.actual import equality_cost, rule_of
 from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM
-from fakekube.cel.errors import EvaluationError, InterpreterError, no_list, no_such_overload
+from fakekube.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.cel.folds import FOLDS, SORT, Body, truth
 from fakekube.cel.frames import Evaluator, Frame
 from fakekube.cel.functions import call
@@ -45,11 +46,8 @@ from fakekube.cel.values import (
     QUALIFIERS,
     TYPE_NAMES,
     CelType,
-    Duration,
     Map,
     Optional,
-    Timestamp,
-    UInt,
     go_name_of,
     key_of,
     kind_of,
@@ -214,17 +212,17 @@ class _Planner:
         rule = rule_of(node.function, member=member, meanings=self._checked.overloads.get(node, ()))
         operator = OPERATORS.get(node.function)
         if operator is not None and not member:
-            return _Plan(_binary(operator, plans[0].run, plans[1].run, rule))
+            return _Plan(binary(operator, plans[0].run, plans[1].run, rule))
         if member and node.function in ("or", "orValue"):
-            return _Plan(_alternative(node.function, plans[0].run, plans[1].run))
+            return _Plan(alternative(node.function, plans[0].run, plans[1].run))
         parts = [plan.run for plan in plans]
         if node.function in _SELF_COMPARING and len(self._checked.overloads[node]) == 1:
-            parts = [_list_for_granted(parts[0])]
-        run = _function(node.function, member, parts, rule)
+            parts = [list_for_granted(parts[0])]
+        run = function(node.function, member, parts, rule)
         meanings = self._checked.overloads[node]
-        if node.function == "sum" and len(meanings) == 1 and meanings[0].result.name in _ZEROS:
-            run = _summing(run, _ZEROS[meanings[0].result.name])
-        return _Plan(_of_texts(run) if _has_known_pattern(node, plans) else run)
+        if node.function == "sum" and len(meanings) == 1 and meanings[0].result.name in ZEROS:
+            run = summing(run, ZEROS[meanings[0].result.name])
+        return _Plan(untold(run) if _has_known_pattern(node, plans) else run)
 
     def _folded(self, node: Call, plans: list[_Plan]) -> _Plan | None:
         """What can be computed beforehand. Raises EvaluationError if it fails."""
@@ -269,13 +267,13 @@ class _Planner:
 
     def logic(self, node: Call) -> _Plan:
         one, other = (self.plan(argument).run for argument in node.arguments)
-        return _Plan(_decided(one, other, decisive=node.function == "_||_"))
+        return _Plan(decided(one, other, decisive=node.function == "_||_"))
 
     def equality(self, node: Call) -> _Plan:
         one, other = (self.plan(argument).run for argument in node.arguments)
         operator = OPERATORS[node.function]
         if all(self._checked.types[argument].name in _SCALARS for argument in node.arguments):
-            return _Plan(_binary(operator, one, other, None))
+            return _Plan(binary(operator, one, other, None))
 
         def compare(frame: Frame) -> Any:
             left, right = one(frame), other(frame)
@@ -312,7 +310,7 @@ class _Planner:
         )
         container, fold = target.run, FOLDS[node.macro]
         if node.macro == "sortBy" and self._sorts_surely(node):
-            container, fold = _list_for_granted(container), SORT
+            container, fold = list_for_granted(container), SORT
         return _Plan(lambda frame: fold(frame, container(frame), slots, bodies))
 
     def _sorts_surely(self, node: Loop) -> bool:
@@ -409,91 +407,8 @@ def _unwrapped(value: Any) -> Any:
 # ------------------------------------------------------------ functions and operators
 
 
-def _binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator, rule: Rule | None) -> Evaluator:
-    if rule is None:
-        def plain(frame: Frame) -> Any:
-            left, right = one(frame), other(frame)
-            frame.cost += 1
-            return operator(left, right)
-
-        return plain
-
-    def priced(frame: Frame) -> Any:
-        left, right = one(frame), other(frame)
-        frame.spend(rule((left, right)))
-        return operator(left, right)
-
-    return priced
-
-
-def _function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None) -> Evaluator:
-    def run(frame: Frame) -> Any:
-        arguments = [part(frame) for part in parts]
-        if rule is None:
-            frame.cost += 1
-        else:
-            _pay(frame, rule, arguments)
-        return call(name, member, arguments)
-
-    return run
-
-
-def _pay(frame: Frame, rule: Rule, arguments: list[Any]) -> None:
-    """For a call; one whose arguments do not fit is free, since it fails."""
-    try:
-        cost = rule(arguments)
-    except (AttributeError, TypeError):
-        return
-    frame.spend(cost)
-
-
-def _summing(run: Evaluator, zero: Any) -> Evaluator:
-    """The sum of no items is of their type."""
-    def add(frame: Frame) -> Any:
-        result = run(frame)
-        return zero if result.__class__ is int else result
-
-    return add
-
-
-_ZEROS: Final[dict[str, Any]] = {"uint": UInt(0), "double": 0.0, "duration": Duration(0)}
-_SELF_COMPARING: Final = frozenset({"distinct", "sort"})
-_ADDABLE: Final = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
-
-
-def _list_for_granted(run: Evaluator) -> Evaluator:
-    """An argument that is looked at for the costs, whatever it is."""
-    def look(frame: Frame) -> Any:
-        try:
-            value = run(frame)
-        except EvaluationError:
-            raise no_list("*types.Err") from None
-        kind = kind_of(value)
-        if kind is not list:
-            raise no_list(go_name_of(value), "Contains" if kind in _ADDABLE else "Add")
-        return value
-
-    return look
-
-
 def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:
     return node.function in _PATTERNS and isinstance(plans[1].constant, str)
-
-
-def _of_texts(run: Evaluator) -> Evaluator:
-    """A function whose pattern is known: it does not tell what it does not take."""
-    def apply(frame: Frame) -> Any:
-        try:
-            return run(frame)
-        except EvaluationError as error:
-            if str(error).startswith(_NO_OVERLOAD):
-                raise no_such_overload() from None
-            raise
-
-    return apply
-
-
-_NO_OVERLOAD: Final = str(no_such_overload())
 
 
 def _membership(element: _Plan, items: list[Any]) -> _Plan | None:
@@ -511,37 +426,7 @@ def _membership(element: _Plan, items: list[Any]) -> _Plan | None:
     return _Plan(is_one)
 
 
-def _alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
-    """`.or` and `.orValue` look at the alternative only if they need it."""
-    def choose(frame: Frame) -> Any:
-        first = one(frame)
-        if first.__class__ is not Optional:
-            return first
-        if first.present:
-            return first if name == "or" else first.content
-        return other(frame)
-
-    return choose
-
-
-def _decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
-    """`&&` (decided by false), `||` (decided by true)."""
-    def decide(frame: Frame) -> bool:
-        try:
-            if truth(one(frame)) is decisive:
-                return decisive
-        except EvaluationError:
-            try:
-                if truth(other(frame)) is decisive:
-                    return decisive
-            except EvaluationError:
-                pass
-            raise
-        return truth(other(frame))
-
-    return decide
-
-
+_SELF_COMPARING: Final = frozenset({"distinct", "sort"})
 _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "timestamp"})
 _PRIMITIVES: Final = frozenset(
     kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string", "null_type")
