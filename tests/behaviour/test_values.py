@@ -1,0 +1,138 @@
+"""Values of custom resources against the keywords of their schema, where Go has a mind of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DRY = {"dryRun": "All"}
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+KEEP = {"x-kubernetes-preserve-unknown-fields": True}
+INTEGER, NUMBER, STRING = {"type": "integer"}, {"type": "number"}, {"type": "string"}
+
+
+def obj(properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "object", **({"properties": properties} if properties else {}), **more}
+
+
+FIELDS: dict[str, Any] = {
+    "int32": {**INTEGER, "format": "int32"}, "nonsense": {**INTEGER, "format": "date"}, "date": {**STRING, "format": "date"},
+    "half": {**INTEGER, "maximum": 10.5}, "most": {**NUMBER, "maximum": 10.5, "exclusiveMaximum": True},
+    "step": {**NUMBER, "multipleOf": 0.5}, "steps": {**NUMBER, "multipleOf": 2.5},
+    "one": {**NUMBER, "enum": [1]}, "null": {**STRING, "enum": ["a", None], "nullable": True},
+    "either": {"x-kubernetes-int-or-string": True, "enum": ["a", 5]}, "word": {**STRING, "enum": ["a"]},
+    "needs": obj({"a": STRING, "b": INTEGER}, required=["b"]),
+    "all": obj({"a": INTEGER}, allOf=[{"properties": {"a": {"minimum": 3}}}, {"required": ["b"]}]),
+    "any": obj({"a": INTEGER, "b": STRING}, anyOf=[{"required": ["c"]}, {"properties": {"a": {"minimum": 9}, "b": {"maxLength": 9}}}]),
+    "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": obj({"k": STRING}, required=["k"])},
+    "embedded": obj(additionalProperties={**obj(), "x-kubernetes-embedded-resource": True, **KEEP}),
+    "free": {**obj({"deep": obj({"a": INTEGER})}), **KEEP}, "replicas": INTEGER,
+}
+
+
+@pytest.fixture(scope="module")
+def group() -> str:
+    return f"v{time.time_ns():x}.example.com"
+
+
+@pytest.fixture
+def path(api: Any, group: str) -> Iterator[str]:
+    """Of the collection; the definition is made by the first test."""
+    schema = obj({"spec": obj(FIELDS), "status": obj({"replicas": INTEGER})})
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    spec = {"group": group, "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"}, "versions": [version]}
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"things.{group}"}, "spec": spec}
+    assert api.post(DEFINITIONS, body).status in (201, 409)
+    place, end = f"/apis/{group}/v1/things", time.monotonic() + 20
+    while api.get(place).status != 200:
+        assert time.monotonic() < end
+    return place
+
+
+def thing(path: str, spec: Any, name: str = "one") -> dict[str, Any]:
+    return {"apiVersion": path.removeprefix("/apis/").rpartition("/")[0], "kind": "Thing", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize(("spec", "expected"), [
+    ({"int32": {}}, ['spec.int32: Invalid value: "": spec.int32 in body must be of type int32: ""']),
+    ({"int32": 1.5}, ['spec.int32: Invalid value: "float64": spec.int32 in body must be of type int32: "float64"',
+                      '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.int32']),
+    ({"nonsense": {}}, ['spec.nonsense: Invalid value: "object": spec.nonsense in body must be of type integer: "object"']),
+    ({"int32": 3.0}, []),
+    ({"date": 5}, ['spec.date: Invalid value: "int64": spec.date in body must be of type date: "int64"']),
+    ({"date": ["x"]}, []),
+    ({"half": 10}, ['<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half']),
+    ({"half": 11}, ['<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half',
+                    "spec.half: Invalid value: 11: spec.half in body should be less than or equal to 10.5"]),
+    ({"most": 10}, ["spec.most: Invalid value: 10: spec.most in body should be less than 10"]),
+    ({"most": 10.25}, []),
+    ({"most": 1e6 + 0.5}, ["spec.most: Invalid value: 1.0000005e+06: spec.most in body should be less than 10.5"]),
+    ({"step": 3}, ["spec.step: Invalid value: 0: factor MultipleOf declared for spec.step must be positive: 0"]),
+    ({"step": 2.5}, []),
+    ({"steps": 5}, ["spec.steps: Invalid value: 5: spec.steps in body should be a multiple of 2"]),
+    ({"one": 1.7}, []),
+    ({"null": None}, ['spec.null: Unsupported value: null: supported values: "a", "null"']),
+    ({"either": 97}, []),
+    ({"either": 98}, ['spec.either: Unsupported value: 98: supported values: "a", "5"']),
+    ({"word": "<b>"}, ['spec.word: Unsupported value: "<b>": supported values: "a"']),
+    ({"needs": {"a": 5}}, ['spec.needs.a: Invalid value: "integer": spec.needs.a in body must be of type string: "integer"',
+                           "spec.needs.b: Required value"]),
+    ({"all": {"a": 1}}, ["spec.all.a: Invalid value: 1: spec.all.a in body should be greater than or equal to 3",
+                         "spec.all.b: Required value",
+                         '<nil>: Invalid value: "": "spec.all" must validate all the schemas (allOf). None validated']),
+    ({"any": {"a": 1, "b": "long enough, I say"}},
+     ['<nil>: Invalid value: "": "spec.any" must validate at least one schema (anyOf)',
+      "spec.any.a: Invalid value: 1: spec.any.a in body should be greater than or equal to 9",
+      "spec.any.b: Too long: may not be more than 9 bytes"]),
+    ({"map": [1, 2]}, ['spec.map[0]: Invalid value: "integer": spec.map[0] in body must be of type object: "integer"',
+                       'spec.map[1]: Invalid value: "integer": spec.map[1] in body must be of type object: "integer"',
+                       "spec.map[0]: Invalid value: 1: must be an object for an array of list-type map"]),
+])
+def test_values(api: Any, path: str, spec: Any, expected: list[str]) -> None:
+    reply = api.post(path, thing(path, spec), DRY)
+    if not expected:
+        assert reply.status == 201, reply.body
+        return
+    assert reply.status == 422, reply.body
+    told = [f"{cause['field']}: {cause['message']}" for cause in reply.at("details", "causes")]
+    assert sorted(told) == sorted(expected)  # members of an object come in no order
+    if len([text for text in expected if not text.startswith("spec.any")]) == len(expected):
+        assert told == expected
+
+
+def test_places_of_embedded_objects(api: Any, path: str) -> None:
+    one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": 1}}}
+    reply = api.post(path, thing(path, {"embedded": {"x": one}}), DRY)
+    assert reply.status == 400
+    assert "spec.embedded[x].metadata: Invalid value: " in reply.at("message")
+
+
+def test_replicas_that_are_null(api: Any, path: str) -> None:
+    reply = api.post(path, thing(path, {"replicas": 1}), DRY)
+    assert reply.status == 201
+    patch = [{"op": "add", "path": "/spec/replicas", "value": None}]
+    made = api.post(path, thing(path, {"replicas": 1}, "scaled"))
+    assert made.status == 201
+    dropped = api.patch(f"{path}/scaled", patch, "application/json-patch+json", DRY)
+    assert (dropped.status, dropped.at("spec")) == (200, {})
+    api.delete(f"{path}/scaled")
+
+
+def test_apply_takes_what_something_around_preserves(api: Any, path: str) -> None:
+    body = thing(path, {"free": {"deep": {"unknown": 1}}}, "applied")
+    reply = api.patch(f"{path}/applied", body, APPLY, {"fieldManager": "tests"})
+    assert (reply.status, reply.at("spec")) == (201, {"free": {"deep": {}}})
+    body["spec"] = {"needs": {"b": 1, "unknown": 1}}
+    reply = api.patch(f"{path}/applied", body, APPLY, {"fieldManager": "tests"})
+    assert (reply.status, ".spec.needs.unknown: field not declared in schema" in reply.at("message")) == (500, True)
+    api.delete(f"{path}/applied")
+
+
+def test_the_definition_goes(api: Any, path: str, group: str) -> None:
+    assert api.delete(f"{DEFINITIONS}/things.{group}").status == 200
