@@ -92,3 +92,13 @@ def test_the_same_is_served_whatever_else_changes() -> None:
     assert conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "labels": {"a": "b"}}})
     assert not conditions.is_same_serving(obj, {**obj, "spec": {**obj["spec"], "scope": "Cluster"}})
     assert not conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "uid": "another"}})
+
+
+@pytest.mark.parametrize(("approval", "expected"), [
+    ("https://example.com/pull/1", ("True", "ApprovedAnnotation")), ("unapproved, a trial", ("False", "UnapprovedAnnotation")),
+    ("", ("False", "MissingAnnotation")), ("nobody", ("False", "InvalidAnnotation")),
+])
+def test_protected_groups_tell_of_their_approval(approval: str, expected: tuple[str, str]) -> None:
+    done = settled(definition(group="things.k8s.io", annotations={"api-approved.kubernetes.io": approval}))
+    assert said(done)["KubernetesAPIApprovalPolicyConformant"] == expected
+    assert said(done)["Established"] == ("True", "InitialNamesAccepted")
