@@ -119,6 +119,7 @@ def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, 
             yield f"dependencies[{name}]", part, where
 
 
+_FORBIDDEN = frozenset({"id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"})
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
 
@@ -128,7 +129,7 @@ def _keyword_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldE
         yield not_supported(f"{path}.type", kind, _TYPES)
     if schema.get("default") is not None and where.no_default:
         yield forbidden(f"{path}.default", f"must not be set {where.no_default}")
-    for name, is_set in (
+    for name, is_set in () if _FORBIDDEN.isdisjoint(schema) else (
         ("id", bool(schema.get("id"))), ("additionalItems", schema.get("additionalItems") is not None),
         ("patternProperties", bool(schema.get("patternProperties"))), ("definitions", bool(schema.get("definitions"))),
         ("dependencies", schema.get("dependencies") is not None), ("$ref", schema.get("$ref") is not None),

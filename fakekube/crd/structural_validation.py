@@ -36,11 +36,12 @@ _UNSUPPORTED = (
     ("id", "id"), ("$schema", "schema"), ("$ref", "$ref"), ("patternProperties", "patternProperties"),
     ("dependencies", "dependencies"), ("additionalItems", "additionalItems"), ("definitions", "definitions"),
 )
+_UNSUPPORTED_NAMES = frozenset(name for name, _ in _UNSUPPORTED)
 
 
 def structural_problem(schema: Schema) -> str:
     """Why a schema cannot be read as a structural one; empty if it can."""
-    for name, shown in _UNSUPPORTED:
+    for name, shown in () if _UNSUPPORTED_NAMES.isdisjoint(schema) else _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and schema.get(name) is not None):
             return f"OpenAPIV3Schema '{shown}' is not supported"
     for part in _logic(schema):
@@ -58,8 +59,13 @@ def _sorted(parts: Mapping[str, Schema] | None) -> Sequence[Schema]:
     return [parts[name] for name in sorted(parts)] if parts else ()
 
 
+_LOGIC = frozenset({"not", "allOf", "anyOf", "oneOf"})
+
+
 def _logic(schema: Schema) -> Iterator[Schema]:
     """The schemas that a schema joins by logic."""
+    if _LOGIC.isdisjoint(schema):
+        return
     if schema.get("not") is not None:
         yield schema["not"]
     for name in ("allOf", "anyOf", "oneOf"):
@@ -88,8 +94,9 @@ def _node_errors(schema: Schema, level: _Level, path: str) -> Iterator[FieldErro
     if isinstance(values, dict):
         yield from _node_errors(values, _Level.FIELD, f"{path}.additionalProperties")
     yield from _extension_errors(schema, path)
-    first = (schema.get("allOf") or [{}])[0]
-    yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
+    if "pattern" in schema or not _LOGIC.isdisjoint(schema):
+        first = (schema.get("allOf") or [{}])[0]
+        yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
     yield from _type_errors(schema, level, path)
     yield from _embedded_errors(schema, path)
     yield from _metadata_errors(schema, level, path)
