@@ -46,10 +46,10 @@ def projection(paths: Mapping[str, str]) -> Projection:
         except PathError as error:
             raise status.bad_request(str(error)) from None
 
-    def read_for_update(obj: Object) -> Object:
+    def read_leniently(obj: Object, unset: int) -> Object:
         try:
             replicas = integer_at(obj, spec_path)
-            return shown(obj, _UNSET if replicas is None else replicas)
+            return shown(obj, unset if replicas is None else replicas)
         except PathError as error:
             raise status.bad_request(str(error)) from None
 
@@ -60,7 +60,8 @@ def projection(paths: Mapping[str, str]) -> Projection:
         return with_value(obj, segments(spec_path), replicas)
 
     return Projection(
-        read=read, write=write, validate=lambda _: [], replicas_path=segments(spec_path), read_for_update=read_for_update,
+        read=read, write=write, validate=lambda _: [], replicas_path=segments(spec_path),
+        read_for_update=lambda obj: read_leniently(obj, _UNSET), read_written=lambda obj: read_leniently(obj, 0),
     )
 
 

@@ -44,6 +44,8 @@ class Projection:
     """Where the object has what the projection's spec.replicas shows."""
     read_for_update: Callable[[Object], Object] | None = None
     """What a patch is applied to, where that is more than can be read."""
+    read_written: Callable[[Object], Object] | None = None
+    """What a write answers with, where that is more than can be read."""
 
 
 @dataclass(eq=False)

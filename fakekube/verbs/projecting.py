@@ -40,13 +40,16 @@ def _seen(scope: Scope, document: Document) -> Document:
 
 def shown(scope: Scope, obj: Object) -> Object:
     """The projection in its printed form. Raises StatusError where the object has nothing to project."""
-    printed: Object = printing.normalise(_subresource(scope).type, _projection(scope).read(obj))
-    return printed
+    return _printed(scope, _projection(scope).read, obj)
 
 
 def _shown_for_update(scope: Scope, obj: Object) -> Object:
     projection = _projection(scope)
-    printed: Object = printing.normalise(_subresource(scope).type, (projection.read_for_update or projection.read)(obj))
+    return _printed(scope, projection.read_for_update or projection.read, obj)
+
+
+def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
+    printed: Object = printing.normalise(_subresource(scope).type, read(obj))
     return printed
 
 
@@ -75,7 +78,8 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
         return written
 
     written = writing.update(scope.main, build, admitting.unchecked)
-    return show(scope, chosen, 200, written.document)
+    left = _printed(scope, projection.read_written or projection.read, _seen(scope, written.document).object)
+    return answers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
 
 
 def _subresource(scope: Scope) -> Subresource:
