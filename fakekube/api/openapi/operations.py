@@ -258,7 +258,8 @@ class _Builder:
         return _Details("deletecollection", _DELETE | _SELECTION, body=options, body_required=False)
 
     def _list(self, place: _Place, ending: str) -> None:
-        name = ("list", f"{place.scope}{self.resource.kind}{ending}")
+        kind = _title(self.resource.kind) if ending else self.resource.kind
+        name = ("list", f"{place.scope}{kind}{ending}")
         details = _Details("list", _LIST, _OBJECTS_AND_STREAMS)
         self._add(place, "get", name, ((200, self.list_type),), details)
 
