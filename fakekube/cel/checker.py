@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.cel.depth import is_deep, room
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.literals import literal_issues
 from fakekube.cel.macros import expanded
@@ -68,6 +69,8 @@ class Checked:
     """What macros stand for."""
     uses: set[str] = field(default_factory=set)
     """The variables from outside that are spoken of."""
+    deep: bool = False
+    """Does a walk over it need more room than there is?"""
 
 
 #: Enough to tell that there are too many.
@@ -82,13 +85,15 @@ def check(
 ) -> Checked:
     """Check an expression whose variables have types. Raises CompileError."""
     checker = _Checker(node, variables, messages)
-    checker.check(node)
-    if checker.issues:
-        raise CompileError(source, checker.issues)
-    checked = checker.finish()
-    issues = literal_issues(checked.tree, checked.types, checked.overloads)
+    with room(is_deep(source)):
+        checker.check(node)
+        if checker.issues:
+            raise CompileError(source, checker.issues)
+        checked = checker.finish()
+        issues = literal_issues(checked.tree, checked.types, checked.overloads)
     if issues:
         raise CompileError(source, issues)
+    checked.deep = is_deep(source)
     return checked
 
 

@@ -22,6 +22,7 @@ from fakekube.cel.calls import ZEROS, alternative, binary, decided, function, li
 from fakekube.cel.checker import Checked
 from fakekube.cel.cost.actual import equality_cost, rule_of
 from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM
+from fakekube.cel.depth import room
 from fakekube.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.cel.folds import FOLDS, SORT, Body, truth
 from fakekube.cel.frames import Evaluator, Frame
@@ -65,8 +66,8 @@ _TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP"
 class Program:
     """An expression, ready to run."""
 
-    def __init__(self, run: Evaluator, names: Sequence[str], slots: int) -> None:
-        self._run, self._names = run, names
+    def __init__(self, run: Evaluator, names: Sequence[str], slots: int, *, deep: bool) -> None:
+        self._run, self._names, self._deep = run, names, deep
         self._locals = [None] * (slots - len(names))
 
     def evaluate(self, variables: Variables[str, Any], limit: int = MAXIMUM) -> tuple[Any, int]:
@@ -74,7 +75,8 @@ class Program:
         frame = Frame([*(variables.get(name, ABSENT) for name in self._names), *self._locals], limit)
         value: Any
         try:
-            value = self._run(frame)
+            with room(self._deep):
+                value = self._run(frame)
         except (EvaluationError, InterpreterError) as error:
             value = EvaluationError(str(error))
         except RecursionError:
@@ -87,8 +89,9 @@ def program(checked: Checked) -> Program:
     """The program of an expression. Raises EvaluationError if constants in it cannot be computed."""
     names = sorted(checked.uses)
     planner = _Planner(checked, names)
-    plan = planner.plan(checked.tree)
-    return Program(plan.run, names, planner.slots)
+    with room(checked.deep):
+        plan = planner.plan(checked.tree)
+    return Program(plan.run, names, planner.slots, deep=checked.deep)
 
 
 class _Plan(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NoReturn
 
-from fakekube.cel.depth import make_room
+from fakekube.cel.depth import is_deep, room
 from fakekube.cel.errors import CompileError, Issue
 from fakekube.cel.lexer import RESERVED, Token, tokenize
 from fakekube.cel.macros import BIND, MACROS, Macro
@@ -75,10 +75,10 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
     if len(source) > _MAX_LENGTH:
         said = f"expression code point size exceeds limit: size: {len(source)}, limit {_MAX_LENGTH}"
         raise CompileError(source, [Issue(-1, said)])
-    make_room(source)
     parser = _Parser(source, issues, extensions)
     try:
-        node = parser.whole()
+        with room(is_deep(source)):
+            node = parser.whole()
     except _Stop:
         node = None
     except RecursionError:

@@ -17,6 +17,7 @@ from fakekube.cel.checker import Checked
 from fakekube.cel.cost.estimated_calls import CallEstimate, EstimatedCall, Operand, estimate_call
 from fakekube.cel.cost.ranges import FREE, LIST_COST, MAP_COST, NOTHING, ONE, STRUCT_COST, UNKNOWN, Range, fixed
 from fakekube.cel.declarations import Declaration
+from fakekube.cel.depth import room
 from fakekube.cel.macros import ACCUMULATOR
 from fakekube.cel.signatures import Signature
 from fakekube.cel.syntax import (
@@ -40,7 +41,8 @@ Path = tuple[str, ...]
 
 def estimate(checked: Checked, root: Declaration) -> Range:
     """The cost of an expression; every variable has the declaration `root`."""
-    return _Estimator(checked, root).cost(checked.tree)
+    with room(checked.deep):
+        return _Estimator(checked, root).cost(checked.tree)
 
 
 class _Entries(NamedTuple):
