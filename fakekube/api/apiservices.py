@@ -11,7 +11,7 @@ Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregato
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fakekube.api.upkeep import Upkeep
@@ -45,10 +45,17 @@ class Registration(Upkeep):
         self._services, self._clock = services, clock
         self._definitions = store.bucket("customresourcedefinitions.apiextensions.k8s.io")
         self._registered = store.bucket(f"{PLURAL}.{GROUP}")
+        self._served: dict[str, tuple[Object, dict[str, Object]]] = {}
+        """Name of a definition → the definition as it was last seen, and the specs of its APIServices by their names."""
+        self._settled: tuple[dict[str, Object], int] = ({}, -1)
+        """What was wanted when there was nothing to do, and the event of the APIServices at which it was so."""
         super().__init__((self._definitions, self._registered))
 
     def step(self) -> bool:
-        wanted = _served(_objects(self._definitions))
+        wanted = self._wanted()
+        if self._settled == (wanted, self._registered.end):
+            return False
+        end = self._registered.end
         present = {obj["metadata"]["name"]: obj for obj in _objects(self._registered)}
         managed = {name for name, obj in present.items() if (obj["metadata"].get("labels") or {}).get(LABEL) == ALWAYS}
         missing = wanted.keys() - present.keys()
@@ -60,7 +67,20 @@ class Registration(Upkeep):
         changed = {name for name in managed & wanted.keys() if present[name]["spec"] != wanted[name]}
         for name in changed:
             self._restore(name, wanted[name])
-        return bool(missing or spurious or changed)
+        if missing or spurious or changed:
+            return True
+        self._settled = (wanted, end)
+        return False
+
+    def _wanted(self) -> dict[str, Object]:
+        """Name → spec of the APIServices for what definitions serve."""
+        served = {}
+        for definition in _objects(self._definitions):
+            name = definition["metadata"]["name"]
+            seen = self._served.get(name)
+            served[name] = seen if seen and seen[0] is definition else (definition, _served(definition["spec"]))
+        self._served = served
+        return {name: spec for _, specs in served.values() for name, spec in specs.items()}
 
     def _create(self, name: str, spec: Object) -> None:
         now = print_time(self._clock.now())
@@ -156,11 +176,10 @@ def _objects(bucket: Bucket[Document]) -> list[Object]:
     return [record.value.object for record in bucket.page().records]
 
 
-def _served(definitions: Iterable[Object]) -> dict[str, Object]:
-    """Name → spec of the APIServices for what definitions serve."""
+def _served(spec: Object) -> dict[str, Object]:
+    """Name → spec of the APIServices for what one definition serves."""
     return {
         f"{version['name']}.{spec['group']}": {"group": spec["group"], "version": version["name"], **_PRIORITIES}
-        for spec in (definition["spec"] for definition in definitions)
         for version in spec["versions"]
         if version["served"]
     }
