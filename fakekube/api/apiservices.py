@@ -14,13 +14,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.api.upkeep import Upkeep
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
 from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
+from fakekube.resources.upkeep import Upkeep
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Bucket, Store
 

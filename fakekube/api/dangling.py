@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.api.upkeep import Upkeep
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
 from fakekube.resources.services import Services
 from fakekube.resources.strategy import Object
+from fakekube.resources.upkeep import Upkeep
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Store
 

@@ -14,7 +14,6 @@ pkg/apiserver/customresource_handler.go.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from fakekube.errors import StatusError
 from fakekube.resources.registry import Registry, Resource
 from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
+from fakekube.resources.upkeep import Upkeep
 from fakekube.resources.webhook_calls import Call
 from fakekube.schema.timestamps import print_time
 from fakekube.store import Store
@@ -36,8 +36,8 @@ GROUP = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
 
 
-class Definitions:
-    """The definitions of one cluster, kept served. `close` is not needed: it lives as long as the store."""
+class Definitions(Upkeep):
+    """The definitions of one cluster, kept served."""
 
     def __init__(self, store: Store[Document], registry: Registry, services: Services, clock: Clock, call: Call) -> None:
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
@@ -46,25 +46,11 @@ class Definitions:
         """Name → the definition as it was last seen, and what is served for it."""
         self._emptying: dict[str, str] = {}
         """Names of dying definitions → the bucket that is to become empty."""
-        self._working = threading.RLock()
-        self._busy = False
-        self._bucket.subscribe(self.refresh)
+        super().__init__((self._bucket,))
         if self._bucket.count():
             self.refresh()
 
-    def refresh(self) -> None:
-        """Bring what is served in line with the definitions in the store."""
-        with self._working:
-            if self._busy:  # our own write woke us: the loop below sees it
-                return
-            self._busy = True
-            try:
-                while self._step():
-                    pass
-            finally:
-                self._busy = False
-
-    def _step(self) -> bool:
+    def step(self) -> bool:
         """Look at every definition that has changed; was there one?"""
         present = {record.value.object["metadata"]["name"]: record.value.object for record in self._bucket.page().records}
         changed = [obj for name, obj in present.items() if self._seen(name) is not obj]
