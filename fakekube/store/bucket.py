@@ -198,6 +198,11 @@ class Bucket(Generic[V]):
                 wakes.remove(wake)
             self._wakes = tuple(wakes)
 
+    @property
+    def newest(self) -> int:
+        """The revision of the last change, which is what a watch cache of this bucket knows of by itself."""
+        return self._contents.history.newest
+
     def events(self, sequence: int, limit: int, *, cached: bool) -> tuple[list[Event[V]], int, int]:
         """For cursors: events from a sequence number on, the next number, and the revision that this leads up
         to.

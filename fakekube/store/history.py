@@ -54,6 +54,11 @@ class History(Generic[V]):
         twin._cached, twin._uncached = self._cached, self._uncached
         return twin
 
+    @property
+    def newest(self) -> int:
+        """The revision of the last event; of one that was forgotten, that at which it was."""
+        return self._events[-1].revision if self._events else self.floor
+
     def append(self, event: Event[V], retention: Retention) -> None:
         """Add an event, and let the cached window drop what its limits no longer allow."""
         self._events.append(event)

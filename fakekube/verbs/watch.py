@@ -92,9 +92,10 @@ class WatchStream:
             too_old = f"too old resource version: {revision} ({lost.revision})"
             self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
 
-    def start_with_state(self, *, mark_end: bool) -> None:
+    def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
         """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
 
+        The bookmark tells the store's revision; if any state from `not_older_than` on will do, that of the watch cache.
         Raises StatusError 500 if a webhook does not convert them.
         """
         page = self._bucket.page(self._name_key) if self._name_key else self._candidates()
@@ -103,6 +104,8 @@ class WatchStream:
                 versions.shown(self._scope.resource, record.value)
         self._initial = iter(page.records)
         self._initial_revision = self._began_at = page.revision
+        if not_older_than is not None and self._scope.resource.strategy.cached:
+            self._initial_revision = min(page.revision, max(self._bucket.newest, not_older_than))
         self._marks_initial_end = mark_end
         self._follow(self._bucket.cursor(page.revision))
 
@@ -251,7 +254,7 @@ def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOption
     except status.StatusError as error:
         stream.fail(error)
         return
-    stream.start_with_state(mark_end=options.allow_bookmarks)
+    stream.start_with_state(mark_end=options.allow_bookmarks, not_older_than=wanted if options.resource_version else None)
 
 
 def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
