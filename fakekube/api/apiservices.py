@@ -18,6 +18,7 @@ from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
+from fakekube.resources.conditions import condition, with_condition
 from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
 from fakekube.resources.upkeep import Upkeep
@@ -91,9 +92,8 @@ class Registration(Upkeep):
         metadata = {
             "name": name, "uid": str(uuid.uuid4()), "creationTimestamp": now, "labels": {LABEL: ALWAYS}, "managedFields": [owner],
         }
-        status = {"conditions": [_condition(*_LOCAL, now)]}
         try:
-            self._services.create(GROUP, PLURAL, "", {"metadata": metadata, "spec": spec, "status": status})
+            self._services.create(GROUP, PLURAL, "", _available({"metadata": metadata, "spec": spec}, _LOCAL, now))
         except StatusError:  # somebody else was faster: looked at again
             return
 
@@ -130,14 +130,11 @@ class Availability(Upkeep):
         def judged(old: Object) -> Object:
             if "service" not in old["spec"]:
                 return old
+            known = condition(old, "Available")
             state = self._state(old["spec"])
-            conditions = (old.get("status") or {}).get("conditions") or []
-            known: Object = next((one for one in conditions if one["type"] == "Available"), {})
             if state == (known.get("status"), known.get("reason"), known.get("message")):
                 return old
-            time = known["lastTransitionTime"] if known.get("status") == state[0] else print_time(self._clock.now())
-            others = [one for one in conditions if one is not known]
-            return {**old, "status": {"conditions": [*others, _condition(*state, time)]}}
+            return _available(old, state, print_time(self._clock.now()))
 
         try:
             self._services.update(GROUP, PLURAL, "", name, judged, recorded=Recorded("status", self._clock.now()))
@@ -192,5 +189,7 @@ def _serves(endpoint_slice: Object, port: str) -> bool:
     return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
 
 
-def _condition(status: str, reason: str, message: str, time: str) -> Object:
-    return {"type": "Available", "status": status, "lastTransitionTime": time, "reason": reason, "message": message}
+def _available(obj: Object, state: tuple[str, str, str], now: str) -> Object:
+    """The APIService with the condition."""
+    status, reason, message = state
+    return with_condition(obj, type_="Available", status=status, reason=reason, message=message, now=now)

@@ -12,6 +12,7 @@ from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
+from fakekube.resources.conditions import condition, replaced
 from fakekube.resources.services import Services
 from fakekube.resources.strategy import Object
 from fakekube.resources.upkeep import Upkeep
@@ -55,18 +56,11 @@ class Dangling(Upkeep):
             "reason": "Found" if found else "NotFound",
             "message": f"{what} and it exists" if found else f"{what} but there is no such object",
         }
-        conditions = (old.get("status") or {}).get("conditions") or []
-        known: Object = next((one for one in conditions if one["type"] == "Dangling"), {})
-        if state.items() <= known.items():
+        if state.items() <= condition(old, "Dangling").items():
             return old
         now = print_time(self._clock.now())
-        condition = {
-            "type": "Dangling", "status": state["status"], "lastTransitionTime": now, "reason": state["reason"],
-            "message": state["message"],
-        }
-        others = [one for one in conditions if one is not known]
         metadata = {**old["metadata"], "managedFields": _owned(old["metadata"].get("managedFields") or [], now)}
-        return {**old, "metadata": metadata, "status": {"conditions": [*others, condition]}}
+        return replaced({**old, "metadata": metadata}, type_="Dangling", **state, since=now)
 
 
 def _owned(entries: list[Object], now: str) -> list[Object]:

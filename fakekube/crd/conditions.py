@@ -14,10 +14,10 @@ from typing import Any
 
 from fakekube.crd.approval import CONDITION, conformance
 from fakekube.crd.authorities import trusts_soundly
+from fakekube.resources.conditions import condition, with_condition
 from fakekube.resources.strategy import Object
 
-__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state",
-           "with_condition"]
+__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state"]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -25,12 +25,6 @@ Change = Callable[[Object], Object]
 Names = Mapping[str, Any]
 
 _NAMES = ("plural", "singular", "kind", "listKind")
-
-
-def condition(obj: Object, type_: str) -> Mapping[str, str]:
-    """A condition of a definition; empty if it has none of that type."""
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return next((c for c in found if c["type"] == type_), {})
 
 
 def is_true(obj: Object, type_: str) -> bool:
@@ -195,16 +189,3 @@ def _taken(group: str, others: Iterable[Object]) -> tuple[set[str], set[str]]:
 
 
 # ---------------------------------------------------------------- conditions
-
-
-def with_condition(obj: Object, *, type_: str, status: str, reason: str, message: str, now: str) -> Object:
-    """The definition with a condition set; its time only changes with its status."""
-    known = condition(obj, type_)
-    since = known["lastTransitionTime"] if known.get("status") == status and "lastTransitionTime" in known else now
-    new = {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
-    found = list((obj.get("status") or {}).get("conditions") or ())
-    if known:
-        found = [new if c["type"] == type_ else c for c in found]
-    else:
-        found.append(new)
-    return {**obj, "status": {**(obj.get("status") or {}), "conditions": found}}

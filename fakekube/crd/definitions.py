@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.crd.approval import approval_errors
 from fakekube.crd.authorities import trusts_soundly
-from fakekube.crd.conditions import FINALIZER, is_true, with_condition
+from fakekube.crd.conditions import FINALIZER, is_true
 from fakekube.crd.definition_validation import (
     preserve_errors,
     spec_errors,
@@ -28,6 +28,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
 from fakekube.resources.checks import immutable_field
+from fakekube.resources.conditions import with_condition
 from fakekube.resources.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
 from fakekube.resources.statuses import keep_all_but
 from fakekube.resources.strategy import Object, Strategy, WriteContext

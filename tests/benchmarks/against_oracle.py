@@ -76,9 +76,18 @@ class Bench:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print the table row by row."""
-    options = _parser().parse_args(arguments)
+    parser = common_parser(__doc__, rounds=200)
+    parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--watchers", type=int, default=500)
+    report(parser.parse_args(arguments), measurements)
+
+
+def report(
+    options: argparse.Namespace, measurements: Callable[[list[Bench], argparse.Namespace], Iterator[Row]], *flags: str
+) -> None:
+    """Start or find the sides, ours with some flags, and print what is measured."""
     with ExitStack() as stack:
-        sides = [stack.enter_context(ours())]
+        sides = [stack.enter_context(ours(*flags))]
         if options.oracle_command:
             sides.append(stack.enter_context(theirs(options.oracle_command, options.token)))
         elif options.oracle:
@@ -91,14 +100,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             bench.connection.request("DELETE", f"/api/v1/namespaces/{bench.namespace}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def common_parser(description: str | None, *, rounds: int) -> argparse.ArgumentParser:
+    """For what all benchmarks against a reference can be told."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", metavar="URL", help="a reference server that runs")
     parser.add_argument("--oracle-command", metavar="COMMAND", help="starts a reference server at {port}, with {dir}")
     parser.add_argument("--token", default="admin-token", help="an administrator's at the reference server")
-    parser.add_argument("--rounds", type=int, default=200, help="repetitions of a small request")
-    parser.add_argument("--pods", type=int, default=5000)
-    parser.add_argument("--watchers", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=rounds, help="repetitions of a small request")
     return parser
 
 

@@ -15,11 +15,9 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any
 
-from tests.benchmarks.against_oracle import APPLY, Bench, Row
-from tests.benchmarks.sides import ours, running, theirs
+from tests.benchmarks.against_oracle import APPLY, Bench, Row, common_parser, report
 from tests.benchmarks.wire import RequestFailed
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -91,8 +89,9 @@ def in_turns(benches: Sequence[Bench], rounds: int, measure: Callable[[Bench, in
     return tuple(statistics.median(sample) for sample in samples)
 
 
-def measurements(benches: Sequence[Bench], rounds: int) -> Iterator[Row]:
+def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[Row]:
     """All rows."""
+    rounds = options.rounds
     small, large = schema(6, ()), schema(60, RULES)
     huge = schema(620, ())
     lines = len(json.dumps(huge, indent=1).splitlines())
@@ -121,24 +120,7 @@ def _object(group: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print the table row by row."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--oracle", metavar="URL", help="a reference server that runs")
-    parser.add_argument("--oracle-command", metavar="COMMAND", help="starts a reference server at {port}, with {dir}")
-    parser.add_argument("--token", default="admin-token", help="an administrator's at the reference server")
-    parser.add_argument("--rounds", type=int, default=100, help="repetitions of a small request")
-    options = parser.parse_args(arguments)
-    with ExitStack() as stack:
-        sides = [stack.enter_context(ours())]
-        if options.oracle_command:
-            sides.append(stack.enter_context(theirs(options.oracle_command, options.token)))
-        elif options.oracle:
-            sides.append(running(options.oracle, options.token))
-        benches = [Bench(side, stack.enter_context(side.connect())) for side in sides]
-        print(f"{'':<52}{''.join(f'{side.name:>14}' for side in sides)}    ratio  target")
-        for row in measurements(benches, options.rounds):
-            print(row, flush=True)
-        for bench in benches:
-            bench.connection.request("DELETE", f"/api/v1/namespaces/{bench.namespace}")
+    report(common_parser(__doc__, rounds=100).parse_args(arguments), measurements)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ import argparse
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 
-from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, load_all
-from tests.benchmarks.sides import ours, running
+from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, common_parser, load_all, report
 from tests.benchmarks.wire import JSON, RequestFailed
 
 GATE = "--feature-gates=CBORServingAndStorage=true"
@@ -34,23 +32,10 @@ LISTS = (("JSON", JSON, "0.1"), ("Protobuf", PROTOBUF, "0.1"), ("Table", TABLE, 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print the table row by row."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--oracle", metavar="URL", help="a reference server that runs")
-    parser.add_argument("--token", default="admin-token")
-    parser.add_argument("--rounds", type=int, default=200, help="repetitions of a small request")
+    parser = common_parser(__doc__, rounds=200)
     parser.add_argument("--lists", type=int, default=9, help="repetitions of a list")
     parser.add_argument("--pods", type=int, default=5000)
-    options = parser.parse_args(arguments)
-    with ExitStack() as stack:
-        sides = [stack.enter_context(ours(GATE))]
-        if options.oracle:
-            sides.append(running(options.oracle, options.token))
-        benches = [Bench(side, stack.enter_context(side.connect())) for side in sides]
-        print(f"{'':<52}{''.join(f'{side.name:>14}' for side in sides)}    ratio  target")
-        for row in measurements(benches, options):
-            print(row, flush=True)
-        for bench in benches:
-            bench.connection.request("DELETE", f"/api/v1/namespaces/{bench.namespace}")
+    report(parser.parse_args(arguments), measurements, GATE)
 
 
 def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[Row]:
