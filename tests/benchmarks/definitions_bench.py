@@ -4,20 +4,19 @@
     python -m tests.benchmarks.definitions_bench --oracle URL --token TOKEN        # one that runs
     python -m tests.benchmarks.definitions_bench --oracle-command 'oracle serve --dir {dir} --port {port}'
 
-The two take turns within each measurement. Nothing is asserted: the targets stand beside the figures.
+The two take turns within each measurement, as in against_oracle. Nothing is asserted: the targets stand beside the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.benchmarks.against_oracle import APPLY, Bench, Row, common_parser, report
+from tests.benchmarks.against_oracle import APPLY, Bench, Row, common_parser, in_turns, report
 from tests.benchmarks.wire import RequestFailed
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -78,15 +77,6 @@ def _is_served(bench: Bench, probe: Any) -> bool:
     except RequestFailed:
         return False
     return True
-
-
-def in_turns(benches: Sequence[Bench], rounds: int, measure: Callable[[Bench, int], float]) -> tuple[float, ...]:
-    """Medians in milliseconds; the sides take turns."""
-    samples: list[list[float]] = [[] for _ in benches]
-    for turn in range(rounds):
-        for bench, sample in zip(benches, samples, strict=True):
-            sample.append(measure(bench, turn) * 1000)
-    return tuple(statistics.median(sample) for sample in samples)
 
 
 def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[Row]:

@@ -11,11 +11,11 @@ is changed before).
 from __future__ import annotations
 
 import argparse
-import statistics
+import math
 import time
 from collections.abc import Iterator, Sequence
 
-from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, common_parser, load_all, report
+from tests.benchmarks.against_oracle import MERGE_PATCH, Bench, Row, common_parser, in_turns, load_all, report
 from tests.benchmarks.wire import JSON, RequestFailed
 
 GATE = "--feature-gates=CBORServingAndStorage=true"
@@ -54,34 +54,29 @@ def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[
 
 
 def read(name: str, benches: list[Bench], path: str, accept: str, rounds: int, target: str) -> Row:
-    """The medians of reading a path; the sides take turns."""
-    times: list[list[float]] = [[] for _ in benches]
-    for _ in range(rounds):
-        for bench, taken in zip(benches, times, strict=True):
-            taken.extend(timed(bench, path, accept))
-    return Row(name, "ms", tuple(statistics.median(taken) * 1000 if taken else None for taken in times), target)
+    """The medians of reading a path."""
+    return Row(name, "ms", in_turns(benches, rounds, lambda bench, _: timed(bench, path, accept)), target)
 
 
-def timed(bench: Bench, path: str, accept: str) -> list[float]:
-    """Seconds for one answer; none if the side does not speak so."""
+def timed(bench: Bench, path: str, accept: str) -> float:
+    """Seconds for one answer; not a number if the side does not speak so."""
     request = bench.connection.prepare("GET", path if path.startswith("/") else bench.path(path), accept=accept)
     begin = time.perf_counter()
     try:
         bench.connection.exchange(request)
     except RequestFailed:
-        return []
-    return [time.perf_counter() - begin]
+        return math.nan
+    return time.perf_counter() - begin
 
 
 def first_lists(name: str, benches: list[Bench], accept: str, pods: int, target: str) -> Row:
     """The time of a list that nobody has asked for since all pods were changed."""
-    figures: list[float | None] = []
+    figures = []
     for bench in benches:
         for number in range(pods):
             change = {"metadata": {"labels": {"changed": name.replace(" ", "-")[:60]}}}
             bench.time("PATCH", f"pods/pod-{number}", change, MERGE_PATCH)
-        taken = timed(bench, "pods", accept)
-        figures.append(taken[0] * 1000 if taken else None)
+        figures.append(timed(bench, "pods", accept) * 1000)
     return Row(name, "ms", tuple(figures), target)
 
 
