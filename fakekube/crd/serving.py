@@ -68,23 +68,29 @@ class Definitions(Upkeep):
         return known[0] if known else None
 
     def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
-        # With the first definition: it brings CEL along, which takes a while, and most clusters do without.
-        from fakekube.crd.resource import resources_of
-
         name = obj["metadata"]["name"]
-        self._serve(name, obj, resources_of(obj, self._call) if conditions.is_served(obj) else [])
+        known = self._served.get(name)
+        if known and known[1] and conditions.is_same_serving(known[0], obj):
+            self._served[name] = (obj, known[1])
+        else:
+            self._serve(name, obj, self._resources_of(obj))
         change = conditions.next_state(obj, all_definitions, self._now())
         if change is not None:
             self._write(name, obj, change)
         elif conditions.is_ending(obj):
             self._end(name, obj)
 
+    def _resources_of(self, obj: Object) -> list[Resource]:
+        if not conditions.is_served(obj):
+            return []
+        # With the first definition: it brings CEL along, which takes a while, and most clusters do without.
+        from fakekube.crd.resource import resources_of
+
+        return resources_of(obj, self._call)
+
     def _serve(self, name: str, obj: Object, resources: list[Resource]) -> None:
         known = self._served.get(name)
         old = known[1] if known else []
-        if known and resources and conditions.is_same_serving(known[0], obj):
-            self._served[name] = (obj, old)
-            return
         if old or resources:
             self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
         if resources and not old:

@@ -113,11 +113,14 @@ class Resource:
     def storage_type(self) -> Type:
         return self.storage_type_factory() if self.storage_type_factory else self.type
 
-    def stored(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """An accepted object in the form in which it is stored: equal objects have equal encodings."""
+    def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """An accepted object in the form in which it is stored: equal objects have equal encodings.
+
+        `old`: the stored object that it was made from; fields that it still shares are not looked at.
+        """
         if self.keep is not None:
             return self.keep(obj)
-        printed: dict[str, Any] = printing.normalise(self.storage_type, obj)
+        printed: dict[str, Any] = printing.normalise(self.storage_type, obj, settled=old)
         return printed
 
     def field_label(self, label: str) -> str:
@@ -149,7 +152,7 @@ class Registry:
     def __init__(self, builtins: Sequence[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
-        self._set({(r.group, r.version, r.plural): r for r in builtins})
+        self.replace((), builtins)
 
     def copy(self) -> Registry:
         """An independent twin."""
@@ -157,22 +160,26 @@ class Registry:
         twin._by_path, twin._by_resource = self._by_path, self._by_resource
         return twin
 
-    def _set(self, by_path: dict[tuple[str, str, str], Resource]) -> None:
-        by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
-        for resource in by_path.values():
-            key = (resource.group, resource.plural)
-            by_resource[key] = (*by_resource.get(key, ()), resource)
-        self._by_path, self._by_resource = by_path, by_resource
-
     def get(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource at a path, or None if it is not served."""
         return self._by_path.get((group, version, plural))
 
     def replace(self, removed: Iterable[tuple[str, str, str]], added: Iterable[Resource]) -> None:
         """Serve other versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
-        gone = set(removed)
-        kept = {path: resource for path, resource in self._by_path.items() if path not in gone}
-        self._set({**kept, **{(r.group, r.version, r.plural): r for r in added}})
+        by_path, by_resource = dict(self._by_path), dict(self._by_resource)
+        for path in removed:
+            found = by_path.pop(path, None)
+            if found is not None:
+                name = found.group, found.plural
+                by_resource[name] = tuple(other for other in by_resource[name] if other is not found)
+                if not by_resource[name]:
+                    del by_resource[name]
+        for resource in added:
+            name = resource.group, resource.plural
+            by_path[resource.group, resource.version, resource.plural] = resource
+            others = by_resource.get(name, ())
+            by_resource[name] = (*(other for other in others if other.version != resource.version), resource)
+        self._by_path, self._by_resource = by_path, by_resource
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._by_path.values())

@@ -14,7 +14,7 @@ Specified by: Go's encoding/json and the generated Protobuf code of the API type
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ class _Form(Enum):
     """All stay: within atomic lists, where Go compares values and not what is printed of them."""
 
 
-def normalise(type_: Type, tree: Any, *, stored: bool = True) -> Any:
+def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[str, Any] | None = None) -> Any:
     """A tree of a built-in type in its printed form. `tree` itself is not changed.
 
     Args:
@@ -57,11 +57,17 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True) -> Any:
         tree: an object, or a part of one.
         stored: as it is once it was stored; False: as it is before, when empty lists and maps of fields that
             are always printed are not null yet, and within atomic lists tell from absent ones.
+        settled: an object of the type that is in its form; fields that the tree shares with it need no look.
 
     Raises:
         KeyError: there is a field that the type does not have.
     """
-    return _normaliser(type_, _Form.STORED if stored else _Form.HELD)(tree)
+    form = _normaliser(type_, _Form.STORED if stored else _Form.HELD)
+    if settled is None:
+        return form(tree)
+    shared = {name: item for name, item in tree.items() if item is not None and item is settled.get(name)}
+    printed = {**form({name: item for name, item in tree.items() if name not in shared}), **shared}
+    return {name: printed[name] for name in type_.fields if name in printed}
 
 
 def _normaliser(type_: Type, form: _Form) -> Normaliser:

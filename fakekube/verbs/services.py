@@ -83,7 +83,7 @@ class ClusterServices:
                 return old
             if recorded is not None:
                 new = managers.recorded(self._registry, resource, old, new, recorded)
-            final = resource.stored(new)
+            final = resource.stored(new, old)
             if same_object(final, old):
                 return old
             try:
