@@ -22,7 +22,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import aggregate, invalid
 from fakekube.schema.model import Shape, Type
 
-__all__ = ["default_errors"]
+__all__ = ["default_errors", "default_value_errors"]
 
 _EMBEDDED, _INT_OR_STRING = "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
@@ -49,7 +49,7 @@ def _errors(schema: Schema, resource: Schema, surround: Surround, in_meta: bool,
         if found:
             yield invalid(f"{path}.default", value, f"must result in valid metadata: {aggregate(found)}")
         else:
-            yield from _value_errors(schema, value, f"{path}.default", in_meta=in_meta)
+            yield from default_value_errors(schema, value, f"{path}.default", in_meta=in_meta)
     if schema.get("items") is not None:
         yield from _errors(schema["items"], resource, lambda item: surround([item]), in_meta, f"{path}.items")
     for name, below in sorted((schema.get("properties") or {}).items()):
@@ -66,7 +66,8 @@ def _meta_errors(resource: Schema, obj: dict[str, Any]) -> list[FieldError]:
     return list(_unreadable(type_, obj, ""))[:1] or list(embedded_errors(type_, obj))
 
 
-def _value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool) -> Iterator[FieldError]:
+def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool = False) -> Iterator[FieldError]:
+    """What is wrong with the default of one node; `in_meta`: that it results in valid metadata is known."""
     if not in_meta:
         type_ = schema_type(schema)
         if prune(type_, value, is_resource=bool(schema.get(_EMBEDDED)))[1]:

@@ -9,7 +9,7 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (types.go, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields", "subschemas"]
@@ -186,8 +186,15 @@ _NESTED, _LAST = ("items", "allOf", "anyOf", "oneOf", "not"), ("additionalProper
 _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
-def subschemas(schema: Schema) -> Iterator[Schema]:
+_HOLDERS = frozenset({*_NESTED, *_NAMED, *_LAST})
+
+
+def subschemas(schema: Schema) -> Iterable[Schema]:
     """The schemas right below a schema, whatever it says with them; those with names sorted."""
+    return () if _HOLDERS.isdisjoint(schema) else _subschemas(schema)
+
+
+def _subschemas(schema: Schema) -> Iterator[Schema]:
     parts = [schema[name] for name in _NESTED if name in schema]
     for name in _NAMED:
         named = schema.get(name)

@@ -10,9 +10,10 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
 from fakekube.cel.compilation import judge
 from fakekube.cel.declarations import Declaration, declaration
@@ -34,17 +35,27 @@ _LARGEST: Final = (1 << 64) - 1
 
 def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
     """What the compiler finds wrong with the rules of a structural schema in which `others` were found before."""
-    if not _has_rules(schema):
+    walk = _Walk(_ruled(schema), [error.path for error in others])
+    if not walk.ruled:
         return []
-    total = _Total()
     root = _Node(schema, path, declaration(schema, root=True), 1)
-    errors = list(_node_errors(root, [error.path for error in others], total))
-    return [*errors, *total.errors(path)]
+    errors = list(_node_errors(root, walk))
+    return [*errors, *walk.total.errors(path)]
 
 
-def _has_rules(schema: Schema) -> bool:
-    parts = [schema.get("additionalProperties"), schema.get("items"), *(schema.get("properties") or {}).values()]
-    return bool(schema.get(_VALIDATIONS)) or any(_has_rules(part) for part in parts if isinstance(part, Mapping))
+_INNER: Final = frozenset({"additionalProperties", "items", "properties"})
+
+
+def _ruled(schema: Schema) -> set[int]:
+    """The identities of the nodes with rules, and of those on the way to them."""
+    found: set[int] = set()
+    if not _INNER.isdisjoint(schema):
+        for part in (schema.get("additionalProperties"), schema.get("items"), *(schema.get("properties") or {}).values()):
+            if isinstance(part, dict):
+                found |= _ruled(part)
+    if found or schema.get(_VALIDATIONS):
+        found.add(id(schema))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +88,32 @@ def _max_elements(schema: Schema) -> int | None:
     return None if limit is None else max(limit, 0)
 
 
-def _node_errors(node: _Node, faults: Sequence[str], total: _Total) -> Iterator[FieldError]:
-    for below in _nodes_below(node):
-        yield from _node_errors(below, faults, total)
-    if node.schema.get(_VALIDATIONS) and not any(_lies_within(fault, node.path) for fault in faults):
+def _node_errors(node: _Node, walk: _Walk) -> Iterator[FieldError]:
+    for below in _nodes_below(node, walk.ruled):
+        yield from _node_errors(below, walk)
+    if node.schema.get(_VALIDATIONS) and not any(_lies_within(fault, node.path) for fault in walk.faults):
         if node.declared is None:
             said = "failed to construct type information for x-kubernetes-validations rules"
             why = "unable to convert structural schema to CEL declarations"
             yield internal(f"{node.path}.{_VALIDATIONS}", f"internal error: {said}: {why}")
         else:
-            yield from _rule_errors(node, node.declared, total)
+            yield from _rule_errors(node, node.declared, walk.total)
 
 
-def _nodes_below(node: _Node) -> Iterator[_Node]:
+def _nodes_below(node: _Node, wanted: Set[int]) -> Iterator[_Node]:
     schema, declared = node.schema, node.declared
     values, items = schema.get("additionalProperties"), schema.get("items")
     of_elements = declared.items if declared is not None else None
-    if isinstance(values, Mapping):
+    if isinstance(values, dict) and id(values) in wanted:
         yield node.below(values, ".additionalProperties", of_elements)
-    for name, part in sorted((schema.get("properties") or {}).items()):
+    ruled = [item for item in (schema.get("properties") or {}).items() if id(item[1]) in wanted]
+    for name, part in sorted(ruled, key=itemgetter(0)):
         escaped = escape(name)
         known = declared.fields.get(escaped) if declared is not None and escaped is not None else None
         if known is None:
             known = declaration(part, bool(part.get("x-kubernetes-embedded-resource")))
         yield node.below(part, f".properties[{name}]", known)
-    if isinstance(items, Mapping):
+    if isinstance(items, dict) and id(items) in wanted:
         around = node.uncorrelatable or ("" if schema.get("x-kubernetes-list-type") == "map" else node.path)
         yield node.below(items, ".items", of_elements, around)
 
@@ -113,15 +125,14 @@ def _lies_within(fault: str, path: str) -> bool:
 def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[FieldError]:
     for index, rule in enumerate(node.schema[_VALIDATIONS]):
         place = f"{node.path}.{_VALIDATIONS}[{index}]"
-        printed = (internal_schema({_VALIDATIONS: [rule]}) or {})["XValidations"][0]
         verdict = judge(rule, declared)
         values = declared.max_cardinality if node.cardinality is None else node.cardinality
         cost = min(verdict.rule_cost * values, _LARGEST)
         yield from _cost_errors(f"{place}.rule", "estimated rule cost", cost, total)
         if verdict.rule_problem:
-            yield invalid(f"{place}.rule", printed, verdict.rule_problem)
+            yield invalid(f"{place}.rule", _printed(rule), verdict.rule_problem)
         if verdict.message_problem:
-            yield invalid(f"{place}.messageExpression", printed, verdict.message_problem)
+            yield invalid(f"{place}.messageExpression", _printed(rule), verdict.message_problem)
         elif verdict.message_cost is not None:
             name = "estimated messageExpression cost"
             yield from _cost_errors(f"{place}.messageExpression", name, verdict.message_cost, total)
@@ -131,6 +142,11 @@ def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[
         elif not verdict.uses_old_self and rule.get("optionalOldSelf") is not None:
             said = "may not be set if oldSelf is not used in rule"
             yield invalid(f"{place}.optionalOldSelf", rule["optionalOldSelf"], said)
+
+
+def _printed(rule: Mapping[str, Any]) -> Any:
+    """A rule as the internal type shows it."""
+    return (internal_schema({_VALIDATIONS: [rule]}) or {})["XValidations"][0]
 
 
 # ------------------------------------------------------------ costs
@@ -160,6 +176,17 @@ class _Total:
             yield forbidden(place, said)
         name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         yield forbidden(path, _excess(name, self.cost, _SCHEMA_LIMIT))
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What is the same at all nodes."""
+
+    ruled: Set[int]
+    """The nodes to see: see `_ruled`."""
+    faults: Sequence[str]
+    """Where something else is wrong."""
+    total: _Total = field(default_factory=_Total)
 
 
 def _cost_errors(path: str, name: str, cost: int, total: _Total) -> Iterator[FieldError]:

@@ -19,7 +19,7 @@ from fakekube.crd.internal_form import Schema, set_fields
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
 
-__all__ = ["structural_errors", "structural_problem"]
+__all__ = ["joined", "logic_errors", "structural_errors", "structural_problem"]
 
 
 class _Level(Enum):
@@ -44,7 +44,7 @@ def structural_problem(schema: Schema) -> str:
     for name, shown in () if _UNSUPPORTED_NAMES.isdisjoint(schema) else _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and schema.get(name) is not None):
             return f"OpenAPIV3Schema '{shown}' is not supported"
-    for part in _logic(schema):
+    for part in joined(schema):
         if problem := structural_problem(part):
             return problem
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -62,7 +62,7 @@ def _sorted(parts: Mapping[str, Schema] | None) -> Sequence[Schema]:
 _LOGIC = frozenset({"not", "allOf", "anyOf", "oneOf"})
 
 
-def _logic(schema: Schema) -> Iterator[Schema]:
+def joined(schema: Schema) -> Iterator[Schema]:
     """The schemas that a schema joins by logic."""
     if _LOGIC.isdisjoint(schema):
         return
@@ -95,8 +95,7 @@ def _node_errors(schema: Schema, level: _Level, path: str) -> Iterator[FieldErro
         yield from _node_errors(values, _Level.FIELD, f"{path}.additionalProperties")
     yield from _extension_errors(schema, path)
     if "pattern" in schema or not _LOGIC.isdisjoint(schema):
-        first = (schema.get("allOf") or [{}])[0]
-        yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
+        yield from logic_errors(schema, path)
     yield from _type_errors(schema, level, path)
     yield from _embedded_errors(schema, path)
     yield from _metadata_errors(schema, level, path)
@@ -166,6 +165,12 @@ def _is_int_or_string(schema: Schema) -> bool:
     """The one anyOf that may name types."""
     said = [{name: part[name] for _, name in set_fields(part)} for part in schema.get("anyOf") or ()]
     return said == [{"type": "integer"}, {"type": "string"}]
+
+
+def logic_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """What is wrong with the pattern of a node of the structure, and with what it joins by logic."""
+    first = (schema.get("allOf") or [{}])[0]
+    yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
 
 
 def _logic_errors(
