@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fakekube.codecs.json import untyped
 from fakekube.crd.approval import approval_errors
 from fakekube.crd.authorities import trusts_soundly
 from fakekube.crd.conditions import FINALIZER, is_true
@@ -23,7 +24,7 @@ from fakekube.crd.definition_validation import (
 )
 from fakekube.crd.formats import FORMATS
 from fakekube.crd.internal_form import Schema, subschemas
-from fakekube.crd.objects import sorted_tree
+from fakekube.crd.objects import in_order
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
@@ -61,7 +62,7 @@ class DefinitionStrategy(Strategy):
             spec["conversion"] = {"strategy": "None"}
         _drop_empty_webhook(spec["conversion"])
         for version in spec.get("versions") or ():
-            _sort_values((version.get("schema") or {}).get("openAPIV3Schema"))
+            _settle((version.get("schema") or {}).get("openAPIV3Schema"))
         storage = _storage_version(spec)
         status = obj.get("status") or {}
         if storage is not None and not status.get("storedVersions"):
@@ -158,15 +159,21 @@ def _drop_empty_webhook(conversion: dict[str, Any]) -> None:
         del conversion["webhook"]
 
 
-def _sort_values(schema: Any) -> None:
-    """Values of any form are Go maps for a while, which have no order."""
+def _settle(schema: Any) -> None:
+    """Bring a schema into the form in which it comes back from the storage.
+
+    Values of any form are Go's for a while: maps have no order, and large integers are floats. An empty list of items
+    is written as null.
+    """
     if schema is None:
         return
     for name in ("default", "example", "enum"):
-        if isinstance(schema.get(name), dict | list):
-            schema[name] = sorted_tree(schema[name])
+        if name in schema:
+            schema[name] = untyped(in_order(schema[name]))
+    if "items" in schema and schema["items"] is None:
+        del schema["items"]
     for part in subschemas(schema):
-        _sort_values(part)
+        _settle(part)
 
 
 # ---------------------------------------------------------------- versions and states

@@ -83,10 +83,10 @@ def _of_kind(schema: Schema, kind: type) -> Fits | None:
 
 
 def _of_text(schema: Schema) -> Fits:
-    import re2
+    from fakekube.schema.regular_expressions import compiled
 
     shortest, longest = schema.get("minLength") or 0, schema.get("maxLength")
-    matches: Callable[[str], Any] = re2.compile(schema["pattern"]).search if schema.get("pattern") else _yes
+    matches: Callable[[str], Any] = compiled(schema["pattern"]).search if schema.get("pattern") else _yes
     is_of_format: Callable[[str], bool] = FORMATS.get(schema.get("format", "").replace("-", ""), _yes)
 
     def check(value: str) -> bool:

@@ -6,6 +6,7 @@ Specified by: k8s.io/kube-openapi/pkg/validation/validate (validator.go: numberV
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from fakekube.crd.value_types import is_near_integer, types_of
@@ -71,7 +72,7 @@ def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
     types, format_ = types_of(schema), schema.get("format", "")
     if types == ("integer",):
         format_ = format_ if format_ in _INTEGERS else ""
-        fits = not (isinstance(value, float) and not value.is_integer()) and int(value) in _INTEGERS[format_ or "int64"]
+        fits = not (isinstance(value, float) and not value.is_integer()) and _written(value) in _INTEGERS[format_ or "int64"]
     elif types == ("number",) and format_ == "float":
         fits = abs(value) <= _LARGEST_FLOAT
     else:
@@ -80,6 +81,11 @@ def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
         return ""
     named = f"with format {format_}" if format_ else "(default format)"
     return f"{what} value must be of type {types[0]} {named} in {path}"
+
+
+def _written(value: float) -> int:
+    """The integer that stands where a whole number is written: of a large float only the digits that tell it are not zero."""
+    return int(Decimal(repr(value)))
 
 
 def _multiple_errors(value: float, step: float, path: str) -> Iterator[FieldError]:

@@ -18,7 +18,7 @@ from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Shape, Type
 
-__all__ = ["MetadataError", "default", "drop_nulls", "metadata_of", "prune", "read", "sorted_tree"]
+__all__ = ["MetadataError", "default", "drop_nulls", "in_order", "metadata_of", "prune", "read", "sorted_tree"]
 
 Object = dict[str, Any]
 
@@ -227,6 +227,13 @@ def _default_at(type_: Type, container: Any, key: Any) -> bool:
 #: Values of other types are kept as they are, without a look (a call costs more than the look).
 _CONTAINERS = frozenset({dict, list})
 _CHANGEABLE = frozenset({dict, list, float})
+
+
+def in_order(value: Any) -> Any:
+    """A tree of its own with sorted keys, numbers as they are."""
+    if isinstance(value, dict):
+        return {name: in_order(item) for name, item in sorted(value.items(), key=_name)}
+    return [in_order(item) for item in value] if isinstance(value, list) else value
 
 
 def sorted_tree(value: Any) -> Any:

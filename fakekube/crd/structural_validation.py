@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
-
-import re2
 
 from fakekube.crd.internal_form import Schema, set_fields
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
+from fakekube.schema.regular_expressions import PatternError, compiled
 
 __all__ = ["joined", "logic_errors", "structural_errors", "structural_problem"]
 
@@ -185,9 +183,10 @@ def _logic_errors(
         yield from _nested_errors(part, f"{path}.oneOf[{index}]")
     if schema.get("not") is not None:
         yield from _nested_errors(schema["not"], f"{path}.not")
-    problem = _pattern_problem(schema.get("pattern", ""))
-    if problem:
-        yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {problem}")
+    try:
+        compiled(schema.get("pattern", ""))
+    except PatternError as error:
+        yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {error}")
 
 
 _EMPTY, _UNDEFINED, _FALSE = (f"must be {what} to be structural" for what in ("empty", "undefined", "false"))
@@ -220,32 +219,6 @@ def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> I
             yield forbidden(f"{path}.{name}", text)
     if "metadata" in properties:
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
-
-
-#: How RE2 begins to complain → how Go's regexp does, which is RE2 in other words.
-_COMPLAINTS = {
-    "missing )": "missing closing )", "missing ]": "missing closing ]",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "bad repetition operator": "invalid nested repetition operator", "invalid repetition size": "invalid repeat count",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid named capture group": "invalid named capture",
-}
-
-
-@lru_cache(maxsize=1024)
-def _pattern_problem(pattern: str) -> str:
-    """What Go says about a regular expression; empty if it is one."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(pattern, options)
-    except re2.error as error:
-        text = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        if text == "trailing \\":
-            return "error parsing regexp: trailing backslash at end of expression: ``"
-        what, _, where = text.partition(": ")
-        return f"error parsing regexp: {_COMPLAINTS.get(what, what)}: `{where}`"
-    return ""
 
 
 # ---------------------------------------------------------------- completeness

@@ -15,6 +15,7 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.crd.best_match import best_match
 from fakekube.crd.number_validation import number_errors
+from fakekube.crd.objects import in_order
 from fakekube.crd.structural import holds
 from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
@@ -82,7 +83,7 @@ def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldErr
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
         if all(found):
             yield field.invalid("", "", f'"{path}" must validate at least one schema (anyOf)')
-            yield from found[best_match(branches, value)]
+            yield from found[best_match(branches, value, _is_valid)]
     branches = schema.get("oneOf")
     if branches:
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
@@ -91,7 +92,7 @@ def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldErr
             suffix = ". Found none valid" if not valid else f". Found {valid} valid alternatives"
             yield field.invalid("", "", f'"{path}" must validate one and only one schema (oneOf){suffix}')
             if not valid:
-                yield from found[best_match(branches, value)]
+                yield from found[best_match(branches, value, _is_valid)]
     branches = schema.get("allOf")
     if branches:
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
@@ -102,6 +103,10 @@ def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldErr
             yield field.invalid("", "", f'"{path}" must validate all the schemas (allOf){suffix}')
     if "not" in schema and not _errors(schema["not"], value, path, NONE_BEFORE):
         yield field.invalid("", "", f'"{path}" must not validate the schema (not)')
+
+
+def _is_valid(schema: Schema, value: Any) -> bool:
+    return not _errors(schema, value, "", NONE_BEFORE)
 
 
 def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
@@ -117,9 +122,9 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
 
 
 def _search(pattern: str, value: str) -> bool:
-    import re2
+    from fakekube.schema.regular_expressions import compiled
 
-    return re2.search(pattern, value) is not None
+    return compiled(pattern).search(value) is not None
 
 
 def _array_errors(schema: Schema, value: list[Any], path: str, before: Any) -> Iterator[FieldError]:
@@ -246,10 +251,4 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
 
 def _known_as(identity: Any) -> Any:
     """Something hashable that only equals have; 1, 1.0 and true are three values."""
-    return repr(_sorted(identity)) if isinstance(identity, dict | list) else (type(identity), identity)
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return repr(in_order(identity)) if isinstance(identity, dict | list) else (type(identity), identity)

@@ -223,13 +223,20 @@ def _integer(type_: Type) -> Decoder:
     return decode_integer
 
 
+#: Integers up to here print alike as such and as floats.
+_EXACT: Final = 2**53
+
+
 def _number(type_: Type) -> Decoder:
     go = type_.go
 
     def decode_number(value: Any, walk: Walk | None) -> Any:
-        if value.__class__ is int or value.__class__ is float:
+        if value.__class__ is float or (value.__class__ is int and -_EXACT <= value <= _EXACT):
             return value
-        return _not_a_number(value, go, walk)
+        try:
+            return float(value) if value.__class__ is int else _not_a_number(value, go, walk)
+        except OverflowError:
+            return _not_a_number(value, go, walk)
 
     return decode_number
 
