@@ -22,7 +22,7 @@ from typing import Any, Final
 from fakekube import data, verbs
 from fakekube.api import answers
 from fakekube.api.compression import THRESHOLD, compress
-from fakekube.api.deadline import check_timeout
+from fakekube.api.deadline import check_timeout, is_long_running
 from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
@@ -85,6 +85,7 @@ class Application:
             signer=access.signer,
             clock=backend.clock,
             version=version,
+            cbor=cbor,
         )
 
     def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
@@ -139,7 +140,8 @@ class Application:
         """As whom the request counts, who may make it. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
             user = self._access.impersonated(exchange.request_headers, info, user)
-        exchange.headers += self._flows.headers(info, user)
+        if info.verb == "watch" or not is_long_running(info):
+            exchange.headers += self._flows.headers(info, user)
         self._access.require(info, user)
         return user
 
@@ -150,7 +152,11 @@ class Application:
         """Raises StatusError."""
         if not request.info.is_resource_request:
             return self._site.respond(request)
-        if not self._router.admit(request):
+        try:
+            admitted = self._router.admit(request)
+        except StatusError as error:  # the router knows no CBOR
+            return answers.error_response(error, request.headers, request.query)
+        if not admitted:
             return answers.page_not_found()
         return verbs.handle(request, self._backend)
 

@@ -12,10 +12,11 @@ from fakekube.errors import status
 from fakekube.errors.field import go_quote
 from fakekube.verbs.request import Query, RequestInfo
 
-__all__ = ["check_timeout"]
+__all__ = ["check_timeout", "is_long_running"]
 
 _LONG_VERBS: Final = frozenset({"watch", "proxy"})
 _LONG_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
+_PROFILES: Final = "/debug/pprof/"
 _NANOSECONDS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -35,11 +36,18 @@ _UNIT: Final = re.compile(r"[^0-9.]*")
 def check_timeout(info: RequestInfo, query: Query) -> None:
     """Raises StatusError 400 for a timeout that is no duration, unless the request is a long-running one."""
     text = query.get("timeout")
-    if not text or info.verb in _LONG_VERBS or info.subresource in _LONG_SUBRESOURCES:
+    if not text or is_long_running(info):
         return
     problem = _duration_problem(text)
     if problem:
         raise status.bad_request(f"invalid timeout specified in the request URL - time: {problem}")
+
+
+def is_long_running(info: RequestInfo) -> bool:
+    """Is a request one whose answer may take any time?"""
+    if not info.is_resource_request and info.path.startswith(_PROFILES):
+        return True
+    return info.verb in _LONG_VERBS or info.subresource in _LONG_SUBRESOURCES
 
 
 def _duration_problem(text: str) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.api import answers
-from fakekube.api.version import git_version
+from fakekube.api.version import git_version, version_info
 from fakekube.clock import Clock
 from fakekube.codecs import negotiation
 from fakekube.codecs.negotiation import MediaType, Offer, Target
@@ -28,26 +28,54 @@ __all__ = ["PREFIXES", "endpoints"]
 _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _HTML: Final = "text/html; charset=utf-8"
+_TEXT: Final = "text/plain"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
-_PRIORITY_LEVELS: Final = (
-    "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, "
-    "DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests\n"
+#: The heads of what priority and fairness tell of their levels, queues and requests.
+_DUMPS: Final = {
+    "dump_priority_levels": (
+        "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, "
+        "DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests\n"
+    ),
+    "dump_queues": (
+        "PriorityLevelName, Index,  PendingRequests, ExecutingRequests, SeatsInUse, NextDispatchR, "
+        "InitialSeatsSum, MaxSeatsSum, TotalWorkSum\n"
+    ),
+    "dump_requests": (
+        "PriorityLevelName, FlowSchemaName, QueueIndex, RequestIndexInQueue, FlowDistingsher, ArriveTime, "
+        "InitialSeats, FinalSeats, AdditionalLatency, StartTime\n"
+    ),
+}
+
+#: The warning of the z-pages.
+_NOT_STABLE: Final = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for "
+    "debugging purposes only."
 )
 
 Handler = Callable[[Request], Response]
 
 
-def endpoints(clock: Clock, version: str) -> dict[str, Handler]:
-    """The paths that are matched whole."""
+def endpoints(clock: Clock, version: str, *, cbor: bool = False) -> dict[str, Handler]:
+    """The paths that are matched whole.
+
+    Args:
+        clock: of the cluster.
+        version: the emulated minor.
+        cbor: the feature gate CBORServingAndStorage is on.
+    """
     started = clock.now()
     return {
-        "/statusz": partial(_statusz, clock, started, version),
-        "/flagz": _flagz,
+        "/statusz": partial(_statusz, _PageOffer(kind="Statusz", cbor=cbor), clock, started, version),
+        "/flagz": partial(_flagz, _PageOffer(kind="Flagz", cbor=cbor)),
         "/debug/pprof": _redirect_to_profiles,
         "/debug/flags": _flags,
         "/debug/flags/v": _verbosity,
-        "/debug/api_priority_and_fairness/dump_priority_levels": lambda _: answers.plain_text(_PRIORITY_LEVELS),
+        **{f"/debug/api_priority_and_fairness/{name}": partial(_dump, head) for name, head in _DUMPS.items()},
     }
+
+
+def _dump(head: str, _request: Request) -> Response:
+    return answers.plain_text(head)
 
 
 def _profiles(request: Request) -> Response:
@@ -71,8 +99,11 @@ def _flags(_request: Request) -> Response:
 PREFIXES: Final[dict[str, Handler]] = {"/debug/pprof/": _profiles, "/debug/flags/": _flags}
 
 
-def _redirect_to_profiles(_request: Request) -> Response:
+def _redirect_to_profiles(request: Request) -> Response:
+    """Only those who read are told in words."""
     location = "/debug/pprof/"
+    if request.method not in ("GET", "HEAD"):
+        return Response(302, [("Location", location)], b"")
     body = f'<a href="{location}">Found</a>.\n\n'.encode()
     return Response(302, [("Content-Type", _HTML), ("Location", location)], body)
 
@@ -89,7 +120,7 @@ def _verbosity(request: Request) -> Response:
         else:
             code, text = 400, f'strconv.ParseUint: parsing "{level}": invalid syntax'
     response = answers.plain_text(f"{text}\n", code)
-    response.headers[:] = [("Content-Type", "text/plain"), answers.NO_SNIFFING]
+    response.headers[:] = [("Content-Type", _TEXT), answers.NO_SNIFFING]
     return response
 
 
@@ -110,19 +141,19 @@ class _PageOffer(Offer):
 
 def _wants_text(accept: str) -> bool:
     ranges = (part.partition(";")[0].strip() for part in accept.split(","))
-    return not accept or any(media_range in ("*/*", "text/*", "text/plain") for media_range in ranges)
+    return not accept or any(media_range in ("*/*", "text/*", _TEXT) for media_range in ranges)
 
 
-def _structured(kind: str, request: Request) -> MediaType | None:
+def _structured(offer: _PageOffer, request: Request) -> MediaType | None:
     """The structured form, if it is asked for; None for text. Raises StatusError 406."""
     accept = request.headers.get("accept", "")
     if _wants_text(accept):
         return None
     try:
-        return _PageOffer(kind=kind).output(accept, pretty=answers.wants_pretty(request.headers, request.query))
+        return offer.output(accept, pretty=answers.wants_pretty(request.headers, request.query))
     except StatusError:
-        accepted = "application/json, application/yaml, text/plain"
-        raise status.not_acceptable(f"only the following media types are accepted: {accepted}") from None
+        accepted = [negotiation.JSON, negotiation.YAML, _TEXT, *([negotiation.CBOR] if offer.cbor else ())]
+        raise status.not_acceptable(f"only the following media types are accepted: {', '.join(accepted)}") from None
 
 
 def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
@@ -132,20 +163,22 @@ def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
 
 
 def _text_page(name: str, lines: list[str]) -> Response:
-    return answers.plain_text("\n".join([f"\napiserver {name}", "", *lines, ""]))
+    return answers.plain_text("\n".join([f"\napiserver {name}", _NOT_STABLE, *lines, ""]))
 
 
-def _statusz(clock: Clock, started: datetime, version: str, request: Request) -> Response:
-    chosen = _structured("Statusz", request)
+def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, request: Request) -> Response:
+    chosen = _structured(offer, request)
     seconds = int((clock.now() - started).total_seconds())
-    binary = git_version(version).removeprefix("v")
+    binary, go_version = git_version(version).removeprefix("v"), version_info(version)["goVersion"]
     if chosen is None:
         hours, minutes = divmod(seconds // 60, 60)
         return _text_page(
             "statusz",
             [
+                "",
                 f"Started: {started.astimezone(UTC).strftime('%a %b %d %H:%M:%S UTC %Y')}",
-                f"Up: {hours} hr {minutes} min {seconds % 60} sec",
+                f"Up: {hours} hr {minutes:02} min {seconds % 60:02} sec",
+                f"Go version: {go_version}",
                 f"Binary version: {binary}",
                 f"Emulation version: {version}",
                 f"Paths: {' '.join(_PATHS)}",
@@ -156,7 +189,7 @@ def _statusz(clock: Clock, started: datetime, version: str, request: Request) ->
         {
             "startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "uptimeSeconds": seconds,
-            "goVersion": "",
+            "goVersion": go_version,
             "binaryVersion": binary,
             "emulationVersion": version,
             "paths": list(_PATHS),
@@ -165,6 +198,6 @@ def _statusz(clock: Clock, started: datetime, version: str, request: Request) ->
     )
 
 
-def _flagz(request: Request) -> Response:
-    chosen = _structured("Flagz", request)
+def _flagz(offer: _PageOffer, request: Request) -> Response:
+    chosen = _structured(offer, request)
     return _text_page("flagz", []) if chosen is None else _page("Flagz", {"flags": {}}, chosen)

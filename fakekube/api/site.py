@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fakekube.api import answers, debug, health, openid
+from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.api.discovery import DiscoveryEndpoints, Documents
 from fakekube.api.metrics import Metrics
 from fakekube.api.openapi import OpenAPIEndpoints
@@ -50,6 +52,7 @@ class Site:
         signer: Signer,
         clock: Clock,
         version: str,
+        cbor: bool,
     ) -> None:
         self._documents = documents
         self._discovery = discovery
@@ -60,13 +63,13 @@ class Site:
         }
         self._listed: Mapping[str, Handler] = {
             **health.endpoints(),
-            "/metrics": lambda request: _metrics(metrics, request),
-            "/metrics/slis": lambda _: metrics.health_response(),
+            "/metrics": partial(_metrics, metrics.response, metrics.reset),
+            "/metrics/slis": partial(_metrics, metrics.health_response, lambda: None),  # it counts nothing
             **openapi.endpoints(),
         }
         self._exact: Mapping[str, Handler] = {
             **self._listed,
-            **debug.endpoints(clock, version),
+            **debug.endpoints(clock, version, cbor=cbor),
             "/": self._index,
             "/index.html": self._index,
         }
@@ -109,8 +112,14 @@ class Site:
         return answers.indented_json({"paths": sorted(paths)})
 
 
-def _metrics(metrics: Metrics, request: Request) -> Response:
+def _metrics(metrics: Callable[[], Response], reset: Callable[[], None], request: Request) -> Response:
+    """Metrics are compressed, however short they are, for those who take it."""
     if request.method == "DELETE":
-        metrics.reset()
+        reset()
         return answers.plain_text("metrics reset\n")
-    return metrics.response()
+    response = metrics()
+    assert isinstance(response.body, bytes)
+    if takes_gzip(request.headers.get("accept-encoding", "")):
+        response.headers.append(("Content-Encoding", "gzip"))
+        response.body = gzipped(response.body)
+    return response

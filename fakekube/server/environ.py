@@ -19,7 +19,7 @@ __all__ = ["base_environ", "make_environ"]
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://([^/?]*))?")
 
-_ONCE = frozenset({"authorization", "content-type", "user-agent"})
+_ONCE = frozenset({"accept", "accept-encoding", "authorization", "content-type", "if-none-match", "user-agent"})
 """Fields of which only the first counts, as with Header.Get; all others are joined (RFC 9110, 5.3)."""
 
 

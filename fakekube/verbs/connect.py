@@ -19,7 +19,7 @@ from fakekube.errors import FieldError, StatusError, field, status
 from fakekube.resources.addresses import parse_ip
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Subresource
-from fakekube.verbs import reading
+from fakekube.verbs import answers, reading
 from fakekube.verbs.request import Query, Response
 from fakekube.verbs.scope import Scope
 
@@ -40,10 +40,12 @@ def is_connection(subresource: Subresource) -> bool:
 def handle(scope: Scope) -> Response:
     """Answer as a server whose nodes cannot be reached. Raises StatusError."""
     assert scope.subresource is not None
-    if scope.subresource.name == "proxy":
-        raise _PROXIES[scope.resource.plural](scope)
     if scope.subresource.name == "log":
         return _log(scope)
+    if "dryRun" in scope.request.query:
+        raise status.bad_request("dryRun is not supported")
+    if scope.subresource.name == "proxy":
+        raise _PROXIES[scope.resource.plural](scope)
     raise _stream(scope)
 
 
@@ -51,6 +53,7 @@ def handle(scope: Scope) -> Response:
 
 
 def _log(scope: Scope) -> Response:
+    answers.negotiate(scope)  # the log itself is text, whatever comes of it
     query = scope.request.query
     numbers = {name: _integer(query, name) for name in ("sinceSeconds", "tailLines", "limitBytes")}
     errors = _log_errors(query, numbers)

@@ -94,3 +94,21 @@ def test_proxies(api: Api, pod: Callable[..., str], path: str, code: int, messag
     api.post(api.path("services"), {"metadata": {"name": "front"}, "spec": {"ports": [{"port": 80}]}})
     answer = api.get(api.path(path))
     assert (answer.status, answer.at("message")) == (code, message)
+
+
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
+def test_connections_cannot_be_tried_out(api: Api, subresource: str) -> None:
+    answer = api.post(api.path("pods", "absent", subresource), None, {"dryRun": "All"})
+    assert (answer.status, answer.at("message")) == (400, "dryRun is not supported")
+
+
+def test_connections_have_no_flow(api: Api) -> None:
+    """Nobody waits in a queue for what may take any time."""
+    flow = "x-kubernetes-pf-flowschema-uid"
+    assert all(flow not in api.get(api.path("pods", "absent", one)).headers for one in ("exec", "log", "proxy"))
+    assert flow in api.get(api.path("pods", "absent", "status")).headers
+
+
+def test_a_log_must_be_acceptable_as_an_object(api: Api) -> None:
+    assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "text/plain"}).status == 406
+    assert api.get(api.path("pods", "absent", "log"), headers={"Accept": "application/json, */*"}).status == 404

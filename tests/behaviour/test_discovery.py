@@ -157,3 +157,29 @@ def test_openapi_in_protobuf(api, path: str, family: str) -> None:
     assert b"x-kubernetes-group-version-kind" in reply.body
     assert reply.json is None
     assert api.get(path, **accept("text/html")).status == 406
+
+
+@pytest.mark.parametrize(("path", "aggregated"), [("/api", True), ("/api/", True), ("/apis", True), ("/apis/", False)])
+def test_where_the_aggregated_form_is(api, path: str, aggregated: bool) -> None:
+    reply = api.get(path, **accept(f"{AGGREGATED.format('v2')},application/json"))
+    assert (reply.at("kind") == "APIGroupDiscoveryList") is aggregated
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/apis/apps", "only the following media types are accepted: "),
+        ("/apis/apiregistration.k8s.io", "406: Not Acceptable\n\nAvailable representations: "),
+    ],
+)
+def test_groups_refuse_in_their_own_words(api, path: str, message: str) -> None:
+    known = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    reply = api.get(path, headers={"Accept": "text/plain"})
+    assert (reply.status, reply.at("message")) == (406, message + known)
+
+
+def test_openapi_looks_for_the_document_first(api) -> None:
+    assert api.get("/openapi/v3/apis/nope", headers={"Accept": "text/plain"}).status == 404
+    assert api.get("/openapi/v3/version", headers={"Accept": "text/plain"}).status == 406
+    unreadable = api.get("/openapi/v3/version", headers={"Accept": ";q=1"})
+    assert (unreadable.status, unreadable.body) == (200, b"")

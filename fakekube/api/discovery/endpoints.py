@@ -1,7 +1,8 @@
 """The paths of discovery: /api, /apis and what is directly below.
 
 Three servers answer here in the real one, and it shows: /apis and /apis/GROUP take every method, /api and
-the group versions only GET; below a built-in group an unknown version is a Status, elsewhere it is text.
+the group versions only GET, as does the aggregator's own group; below a built-in group an unknown version is a Status,
+elsewhere it is text; custom groups know no CBOR.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/discovery (root.go, group.go, version.go,
 aggregated/wrapper.go, etag.go), k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
@@ -25,6 +26,7 @@ from fakekube.verbs.request import Request, Response
 __all__ = ["DiscoveryEndpoints"]
 
 _META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
+_AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 _AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"
 _AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};as={_AGGREGATED.kind}"
@@ -64,7 +66,9 @@ class DiscoveryEndpoints:
         """
         path = request.info.path
         parts = split_path(path)
-        if path in ("/apis", "/apis/"):
+        if path == "/apis":
+            return self._aggregated(request, self._documents.current().group_names) or self._groups(request)
+        if path == "/apis/":
             return self._groups(request)
         if path.startswith("//") or not parts:
             return None
@@ -82,16 +86,14 @@ class DiscoveryEndpoints:
         document = self._documents.current().resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
             raise answers.not_found()
-        self._judge(request, self._offer)
-        return self._negotiated(document, "APIResourceList", request)
+        return self._resources(document, request)
 
     def _groups(self, request: Request) -> Response:
-        current = self._documents.current()
-        return self._aggregated(request, current.group_names) or self._negotiated(
-            current.groups, "APIGroupList", request
-        )
+        return self._negotiated(self._documents.current().groups, "APIGroupList", request)
 
     def _group(self, request: Request, group: str) -> Response | None:
+        if group == _AGGREGATOR_GROUP:
+            self._judge(request, _OLD)
         document = self._documents.current().group(group)
         return None if document is None else self._negotiated(document, "APIGroup", request)
 
@@ -100,8 +102,13 @@ class DiscoveryEndpoints:
         if self._is_builtin(group):
             if document is None:
                 raise answers.not_found()
-            self._judge(request, self._offer)
+            return self._resources(document, request)
         return None if document is None else self._negotiated(document, "APIResourceList", request)
+
+    def _resources(self, document: dict[str, Any], request: Request) -> Response:
+        """What a built-in group version has."""
+        self._judge(request, self._offer)
+        return answers.negotiated(document, f"{_META}APIResourceList", request, cbor=self._cbor)
 
     def _judge(self, request: Request, offer: Offer) -> None:
         """As the router does. Raises StatusError 405 or 406."""
@@ -112,8 +119,7 @@ class DiscoveryEndpoints:
     # ------------------------------------------------------------ encodings
 
     def _negotiated(self, document: dict[str, Any], kind: str, request: Request) -> Response:
-        cbor = self._cbor and kind == "APIResourceList"
-        return answers.negotiated(document, _META + kind, request, cbor=cbor)
+        return answers.negotiated(document, _META + kind, request)
 
     def _aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """The aggregated form of these groups, if the client prefers it."""

@@ -93,15 +93,16 @@ class OpenAPIEndpoints:
         return response
 
     def _group_version(self, request: Request) -> Response:
-        vary: Headers = [("Vary", "Accept")]
-        chosen = _chosen(request.headers.get("accept", ""), _protobuf_subtypes("v3"))
-        if chosen is None:
-            return Response(406, vary, b"")
         name = request.info.path[len(_ROOT) :]
         current = self._documents.current()
         document = current.document(name)
         if document is None:
             return Response(404, [], b"")
+        accept = request.headers.get("accept", "")
+        vary: Headers = [("Vary", "Accept")]
+        chosen = _chosen(accept, _protobuf_subtypes("v3"))
+        if chosen is None:
+            return Response(406, vary, b"") if negotiation.clauses(accept) else Response(200, [], b"")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         wanted = request.query.get("hash")
         if wanted and wanted != document.hash:
