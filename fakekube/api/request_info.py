@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube import selectors
+from fakekube.schema.integers import parse_int
 from fakekube.verbs.request import Query, RequestInfo
 
 __all__ = ["UnknownTargetError", "request_info", "split_path"]
@@ -21,7 +22,6 @@ _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 #: Third segments after /namespaces/NAME that are subresources of the namespace and no resources in it.
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _NOTHING: Final = ("false", "0")
-_INT64_DIGITS: Final = 19
 
 
 class UnknownTargetError(Exception):
@@ -102,7 +102,8 @@ def _options_decode(query: Query) -> bool:
 
 
 def _is_int64(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit() or len(digits.lstrip("0")) > _INT64_DIGITS:
+    try:
+        parse_int(text)
+    except ValueError:
         return False
-    return -(2**63) <= int(text) < 2**63
+    return True

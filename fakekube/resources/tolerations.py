@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import go_quote, invalid, not_supported
+from fakekube.errors.field import invalid, not_supported
 from fakekube.resources import names
 from fakekube.resources.checks import label_name, one_of, required_one_of
+from fakekube.schema.integers import parse_int
 
 __all__ = ["EFFECTS", "taint_effect", "tolerations"]
 
@@ -65,10 +66,7 @@ def _operator(operator: str, value: str, path: str, comparisons: bool) -> list[F
 def _number(value: str, path: str) -> list[FieldError]:
     errors = [invalid(path, value, text) for text in names.decimal_integer(value)]
     try:
-        fits = -(2**63) <= int(value) < 2**63
-    except ValueError:
-        return [*errors, invalid(path, value, f"strconv.ParseInt: parsing {go_quote(value)}: invalid syntax")]
-    if not fits:
-        text = f"strconv.ParseInt: parsing {go_quote(value)}: value out of range"
-        errors.append(invalid(path, value, text))
+        parse_int(value)
+    except ValueError as problem:
+        errors.append(invalid(path, value, str(problem)))
     return errors

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["TimeError", "parse_micro_time", "parse_time", "print_time"]
+__all__ = ["TimeError", "parse_micro_time", "parse_time", "print_time", "quoted"]
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
@@ -87,7 +87,7 @@ class _Parser:
         nanoseconds = self._fraction()
         offset = self._zone()
         if self.rest:
-            raise TimeError(f"parsing time {_quoted(self.text)}: extra text: {_quoted(self.rest)}")
+            raise TimeError(f"parsing time {quoted(self.text)}: extra text: {quoted(self.rest)}")
         if not 1 <= day <= _days(year, month):
             raise self._out_of_range("day")
         # Years that `datetime` cannot hold are moved by 400, in which the calendar repeats.
@@ -167,14 +167,14 @@ class _Parser:
         return -offset if zone[0] == "-" else offset
 
     def _cannot_parse(self, value: str, element: str) -> TimeError:
-        words = f"parsing time {_quoted(self.text)} as {_quoted(self.layout)}: "
-        return TimeError(f"{words}cannot parse {_quoted(value)} as {_quoted(element)}")
+        words = f"parsing time {quoted(self.text)} as {quoted(self.layout)}: "
+        return TimeError(f"{words}cannot parse {quoted(value)} as {quoted(element)}")
 
     def _out_of_range(self, what: str) -> TimeError:
-        return TimeError(f"parsing time {_quoted(self.text)}: {what} out of range")
+        return TimeError(f"parsing time {quoted(self.text)}: {what} out of range")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """As the time package quotes: what is not printable ASCII byte by byte."""
     if text.isascii() and text.isprintable():
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

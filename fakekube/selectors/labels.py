@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from fakekube.errors.field import FieldError, aggregate, invalid
+from fakekube.schema.integers import parse_int
 from fakekube.selectors.errors import SelectorError
 from fakekube.selectors.syntax import label_key, label_value
 
@@ -21,7 +22,6 @@ __all__ = ["EVERYTHING", "NOTHING", "LabelRequirement", "LabelSelector", "Operat
 
 Labels = Mapping[str, str]
 
-_INT64 = range(-(2**63), 2**63)
 
 
 class Operator(StrEnum):
@@ -114,12 +114,11 @@ def _value_errors(made: LabelRequirement) -> list[FieldError]:
 
 
 def _integer(text: str) -> int | None:
-    """A decimal number of 64 bits, as strconv.ParseInt reads it."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > len(str(_INT64.stop)):
+    """None if it is no decimal number of 64 bits."""
+    try:
+        return parse_int(text)
+    except ValueError:
         return None
-    number = int(text)
-    return number if number in _INT64 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ _PLAIN_FIELDS = re.compile(rf"(?:{_TOKEN}++:[\t -~\x80-\xff]*+\r\n)*+")
 _FIELD_NAME = re.compile(rf"(?:{_TOKEN}| )+")
 _FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*")
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\[\]'_~]*")
-_CONTENT_LENGTH = re.compile(r"0*[0-9]{1,19}")
+_LENGTH_DIGITS = 19
+_CONTENT_LENGTH = re.compile(rf"0*[0-9]{{1,{_LENGTH_DIGITS}}}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -293,7 +294,7 @@ def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
         raise ProtocolError
     length = 0
     for text in lengths:
-        if not _CONTENT_LENGTH.fullmatch(text) or (length := int(text)) >= 1 << 63:
+        if not _CONTENT_LENGTH.fullmatch(text) or (length := int(text[-_LENGTH_DIGITS:])) >= 1 << 63:
             raise ProtocolError
     if not encodings:
         return length

@@ -19,6 +19,7 @@ from fakekube.errors import FieldError, StatusError, field, status
 from fakekube.resources.addresses import parse_ip
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Subresource
+from fakekube.schema.integers import parse_int
 from fakekube.verbs import answers, reading
 from fakekube.verbs.request import Query, Response
 from fakekube.verbs.scope import Scope
@@ -78,13 +79,10 @@ def _integer(query: Query, name: str) -> int | None:
     text = query.get(name)
     if text is None:
         return None
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise status.bad_request(f"strconv.ParseInt: parsing {field.go_quote(text)}: invalid syntax")
-    number = int(text)
-    if not -(2**63) <= number < 2**63:
-        raise status.bad_request(f"strconv.ParseInt: parsing {field.go_quote(text)}: value out of range")
-    return number
+    try:
+        return parse_int(text)
+    except ValueError as problem:
+        raise status.bad_request(str(problem)) from None
 
 
 def _boolean(query: Query, name: str) -> bool:

@@ -5,12 +5,16 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.formats import Kind
 from fakekube.errors import status
 from fakekube.resources.strategy import Object
+from fakekube.resources.subresources import Action
 from fakekube.schema import printing
-from fakekube.verbs import admitting, answers, bodies, managers, options, systemfields, versions, writing
+from fakekube.verbs import admitting, answers, bodies, managers, options, removing, systemfields, versions, writing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
 
@@ -51,7 +55,7 @@ def _create(scope: Scope) -> Response:
     return answers.object_response(scope, representation, 201, written.document)
 
 
-def _act(scope: Scope, action: object) -> Response:
+def _act(scope: Scope, action: Action) -> Response:
     representation = answers.negotiate(scope)
     chosen = options.create_options(scope.request.query)
     scope.dry_run = chosen.dry_run
@@ -63,8 +67,15 @@ def _act(scope: Scope, action: object) -> Response:
         systemfields.match_namespace(meta, scope.namespace)
     body = managers.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
     admitting.admit(scope, Operation.CREATE, body, None)
-    answer: Object = action(scope.context, scope.name, body)  # type: ignore[operator]
+    scope.context.remove = partial(_remove, scope)
+    answer = action(scope.context, scope.name, body)
     if answer.get("kind") == "Status":
         return answers.plain_response(scope, representation, 201, answer)
     kind = Kind(scope.kind.api_version, scope.kind.kind, scope.type)
     return answers.plain_response(scope, representation, 201, printing.normalise(scope.type, answer), kind)
+
+
+def _remove(scope: Scope, name: str, raw: Object) -> None:
+    """Delete an object of the resource for an action, without admission."""
+    chosen = options.delete_options_from_body(raw)
+    removing.remove(replace(scope, subresource=None, dry_run=chosen.dry_run), name, chosen, lambda _: None)

@@ -18,6 +18,7 @@ from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import go_quote
 from fakekube.resources.registry import Resource
+from fakekube.schema.integers import parse_int, parse_uint
 from fakekube.selectors import FieldSelector, LabelSelector
 from fakekube.verbs.request import Query
 
@@ -30,7 +31,6 @@ META_GROUP = "meta.k8s.io"
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 FIELD_MANAGER_MAX_LENGTH = 128
-INT64_MAX = 2**63 - 1
 
 V = TypeVar("V")
 
@@ -49,16 +49,10 @@ def _boolean(values: Sequence[str]) -> bool:
 
 def _int64(values: Sequence[str]) -> int:
     """Raises StatusError 400 as strconv.ParseInt complains."""
-    text = values[0]
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit():
-        raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax")
-    number = int(digits.lstrip("0")[:20] or "0")  # twenty digits are too many already
-    if text.startswith("-"):
-        number = -number
-    if not -INT64_MAX - 1 <= number <= INT64_MAX:
-        raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: value out of range")
-    return number
+    try:
+        return parse_int(values[0])
+    except ValueError as problem:
+        raise status.bad_request(str(problem)) from None
 
 
 def _given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
@@ -73,14 +67,10 @@ def parse_resource_version(text: str) -> int:
     """
     if text in ("", "0"):
         return 0
-    problem = "invalid syntax"
-    if text.isascii() and text.isdigit():
-        number = int(text)
-        if number < 2**64:
-            return number
-        problem = "value out of range"
-    quoted = go_quote(text)
-    raise ValueError(f"resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {problem}")
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise ValueError(f"resourceVersion: Invalid value: {go_quote(text)}: {problem}") from None
 
 
 # ---------------------------------------------------------------- lists and watches

@@ -128,16 +128,8 @@ class Scope:
             resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
             user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
             subresource=self.subresource.name if self.subresource else "",
-            dry_run=self.dry_run, options=self.options, warnings=self.request.warnings, remove=self._remove,
+            dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
         )
-
-    def _remove(self, name: str, raw: Object) -> None:
-        """Delete an object of the resource for an action, without admission."""
-        from fakekube.verbs.options import delete_options_from_body
-        from fakekube.verbs.removing import remove
-
-        options = delete_options_from_body(raw)
-        remove(replace(self, subresource=None, dry_run=options.dry_run), name, options, lambda _: None)
 
     def not_found(self, name: str | None = None) -> StatusError:
         return status.not_found(self.resource.group, self.resource.plural, self.name if name is None else name)

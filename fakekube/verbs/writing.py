@@ -24,6 +24,7 @@ from fakekube.errors import field as fields
 from fakekube.resources import metadata as object_metadata
 from fakekube.resources import names
 from fakekube.resources.strategy import Object, Strategy
+from fakekube.schema.integers import parse_uint
 from fakekube.store import Conflict, Record
 from fakekube.verbs import systemfields, versions
 from fakekube.verbs.scope import Scope
@@ -147,8 +148,11 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
 
 
 def _refuse_revision(obj: Object) -> None:
-    text = obj["metadata"].get("resourceVersion", "")
-    if text.isascii() and text.isdigit() and 0 < int(text) < 2**64:
+    try:
+        revision = parse_uint(obj["metadata"].get("resourceVersion", ""))
+    except ValueError:
+        return
+    if revision:
         raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
 
 
@@ -306,13 +310,10 @@ def revision_of(text: str) -> int:
     """The resourceVersion of an object; "" and "0" are none. Raises StatusError 500, as the real server does."""
     if text in ("", "0"):
         return 0
-    problem = "invalid syntax"
-    if text.isascii() and text.isdigit():
-        number = int(text)
-        if number < 2**64:
-            return number
-        problem = "value out of range"
-    raise status.generic(500, "", f"strconv.ParseUint: parsing {fields.go_quote(text)}: {problem}")
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise status.generic(500, "", str(problem)) from None
 
 
 def _with_placeholder(obj: Object) -> Object:

@@ -89,10 +89,28 @@ def test_head(api) -> None:
     assert api.request("HEAD", "/apis").body == b""
 
 
-@pytest.mark.parametrize("timeout", ["x", "1", "-1", "5 s"])
-def test_timeouts_are_durations(api, timeout: str) -> None:
+@pytest.mark.parametrize(
+    ("timeout", "problem"),
+    [
+        ("x", 'invalid duration "x"'), ("1", 'missing unit in duration "1"'), ("-1", 'missing unit in duration "-1"'),
+        ("5 s", 'unknown unit " s" in duration "5 s"'), ("1ø", 'unknown unit "\\xc3\\xb8" in duration "1\\xc3\\xb8"'),
+        ("1" * 5000 + "s", f'invalid duration "{"1" * 5000}s"'),
+    ],
+)  # fmt: skip
+def test_timeouts_are_durations(api, timeout: str, problem: str) -> None:
     reply = api.get("/api/v1/nodes", {"timeout": timeout})
-    assert reply.status == 400
+    assert (reply.status, reply.at("message")) == (400, f"invalid timeout specified in the request URL - time: {problem}")
+
+
+def test_numbers_of_any_length(api) -> None:
+    """A number that Python does not care to read is too large, not an accident."""
+    long = "9" * 5000
+    reply = api.get("/api/v1/nodes", {"limit": long})
+    assert (reply.status, reply.at("message")) == (400, f'strconv.ParseInt: parsing "{long}": value out of range')
+    reply = api.get("/api/v1/nodes", {"resourceVersion": long})
+    assert (reply.status, reply.at("message").endswith(f'strconv.ParseUint: parsing "{long}": value out of range')) == (400, True)
+    reply = api.get("/api/v1/nodes", {"limit": f"{long}x"})
+    assert (reply.status, reply.at("message")) == (400, f'strconv.ParseInt: parsing "{long}x": value out of range')
 
 
 def test_headers_of_every_answer(api) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,29 +33,49 @@ FIELDS: dict[str, Any] = {
     "free": {**obj({"deep": obj({"a": INTEGER})}), **KEEP}, "replicas": INTEGER,
 }
 
+READERS: dict[str, Any] = {
+    name: {**STRING, "maxLength": 6000, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]} for name, rule in {
+        "int": "int(self) == 0", "uint": "uint(self) == uint(0)", "duration": "duration(self) == duration('0s')",
+        "moment": "timestamp(self) == timestamp('2020-01-01T00:00:00Z')", "semver": "semver(self).major() == -1",
+        "offset": "timestamp('2020-01-01T00:00:00Z').getHours(self) == -1", "format": "self.format([1.5]) == ''",
+    }.items()
+}
+"""Rules that read numbers in texts; none of them holds."""
+
 
 @pytest.fixture(scope="module")
 def group() -> str:
     return f"v{time.time_ns():x}.example.com"
 
 
-@pytest.fixture
-def path(api: Any, group: str) -> Iterator[str]:
-    """Of the collection; the definition is made by the first test."""
-    schema = obj({"spec": obj(FIELDS), "status": obj({"replicas": INTEGER})})
+def defined(api: Any, group: str, kind: str, fields: dict[str, Any]) -> str:
+    """The path of a collection; the definition is made by the first test that asks."""
+    plural = f"{kind.lower()}s"
+    schema = obj({"spec": obj(fields), "status": obj({"replicas": INTEGER})})
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
-    spec = {"group": group, "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"}, "versions": [version]}
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"things.{group}"}, "spec": spec}
+    spec = {"group": group, "scope": "Cluster", "names": {"plural": plural, "kind": kind}, "versions": [version]}
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"}, "spec": spec}
     assert api.post(DEFINITIONS, body).status in (201, 409)
-    place, end = f"/apis/{group}/v1/things", time.monotonic() + 20
+    place, end = f"/apis/{group}/v1/{plural}", time.monotonic() + 20
     while api.get(place).status != 200:
         assert time.monotonic() < end
     return place
 
 
+@pytest.fixture
+def path(api: Any, group: str) -> str:
+    return defined(api, group, "Thing", FIELDS)
+
+
+@pytest.fixture
+def readers(api: Any, group: str) -> str:
+    return defined(api, group, "Reader", READERS)
+
+
 def thing(path: str, spec: Any, name: str = "one") -> dict[str, Any]:
-    return {"apiVersion": path.removeprefix("/apis/").rpartition("/")[0], "kind": "Thing", "metadata": {"name": name}, "spec": spec}
+    api_version, _, plural = path.removeprefix("/apis/").rpartition("/")
+    return {"apiVersion": api_version, "kind": plural.removesuffix("s").capitalize(), "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.mark.parametrize(("spec", "expected"), [
@@ -106,6 +125,27 @@ def test_values(api: Any, path: str, spec: Any, expected: list[str]) -> None:
         assert told == expected
 
 
+UNREADABLE = "type conversion error from 'string' to 'google.protobuf."
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(("field", "text", "problem"), [
+    ("int", "+5", "read"), ("int", LONG, "type conversion error from 'string' to 'int'"),
+    ("uint", "18446744073709551616", "type conversion error from 'string' to 'uint'"),
+    ("duration", "0.9999999999999999999999h", "read"), ("duration", "2562047h47m16.854775808s", f"{UNREADABLE}Duration'"),
+    ("duration", f"{LONG}s", f"{UNREADABLE}Duration'"), ("moment", f"2020-01-01T00:00:00.{LONG}Z", "read"),
+    ("moment", "2020-01-01T00:00:00+24:60", "read"), ("moment", "2020-01-01T00:00:00+25:00", f"{UNREADABLE}Timestamp'"),
+    ("moment", "0000-12-31T23:30:00-01:00", "read"), ("moment", "0000-01-01T00:00:00Z", "timestamp overflow"),
+    ("semver", f"1.2.{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
+    ("semver", f"1.2.3-{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
+    ("offset", f"{LONG}:00", f'strconv.Atoi: parsing "{LONG}": value out of range'),
+    ("format", f"%.{LONG}f", f'converting precision to integer: strconv.Atoi: parsing "{LONG}": value out of range'),
+])
+def test_numbers_in_texts_that_rules_read(api: Any, readers: str, field: str, text: str, problem: str) -> None:
+    reply = api.post(readers, thing(readers, {field: text}), DRY)
+    assert (reply.status, problem in reply.at("message")) == (422, True), reply.at("message")[-200:]
+
+
 def test_places_of_embedded_objects(api: Any, path: str) -> None:
     one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": 1}}}
     reply = api.post(path, thing(path, {"embedded": {"x": one}}), DRY)
@@ -134,5 +174,6 @@ def test_apply_takes_what_something_around_preserves(api: Any, path: str) -> Non
     api.delete(f"{path}/applied")
 
 
-def test_the_definition_goes(api: Any, path: str, group: str) -> None:
-    assert api.delete(f"{DEFINITIONS}/things.{group}").status == 200
+def test_the_definitions_go(api: Any, path: str, readers: str, group: str) -> None:
+    for plural in ("things", "readers"):
+        assert api.delete(f"{DEFINITIONS}/{plural}.{group}").status == 200

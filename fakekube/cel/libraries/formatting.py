@@ -18,6 +18,7 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.texts import double_text
 from fakekube.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
 from fakekube.errors.field import go_quote
+from fakekube.schema.integers import parse_int
 
 __all__ = ["MISFITS", "filled", "formatted"]
 
@@ -65,22 +66,19 @@ def _clause(template: str, at: int) -> tuple[str, int, int]:
     precise = _PRECISE.match(template, at)
     if precise and precise.end() == len(template):
         raise EvaluationError(f"{_UNREADABLE}: error while parsing precision: could not find end of precision specifier")
-    if precise and not precise[1]:
+    try:
+        precision = parse_int(precise[1], "Atoi") if precise else _PRECISION
+    except ValueError as problem:
         said = "error while parsing precision: error while converting precision to integer"
-        raise EvaluationError(f'{_UNREADABLE}: {said}: strconv.Atoi: parsing "": invalid syntax')
-    if precise and int(precise[1][:_MAX_DIGITS]) > _MAX_INT:
-        said = "error while parsing precision: error while converting precision to integer"
-        raise EvaluationError(f"{_UNREADABLE}: {said}: strconv.Atoi: parsing {go_quote(precise[1])}: value out of range")
+        raise EvaluationError(f"{_UNREADABLE}: {said}: {problem}") from None
     place = precise.end() if precise else at
     letter = template[place]
     if letter not in _CLAUSES:
         shown = chr(letter.encode()[0])
         raise EvaluationError(f'{_UNREADABLE}: unrecognized formatting clause "{shown}"')
-    return letter, int(precise[1]) if precise else _PRECISION, place + 1
+    return letter, precision, place + 1
 
 
-_MAX_INT: Final = (1 << 63) - 1
-_MAX_DIGITS: Final = 25
 _UNREADABLE: Final = "could not parse formatting clause"
 
 

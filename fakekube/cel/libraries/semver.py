@@ -13,6 +13,7 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Opaque
 from fakekube.errors.field import go_quote
+from fakekube.schema.integers import parse_uint
 
 __all__ = ["FUNCTIONS"]
 
@@ -41,13 +42,18 @@ class Semver(Opaque):
 
 
 def _numeric(text: str, name: str) -> int:
-    if not text:
-        raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
-    if not _DIGITS.fullmatch(text):
+    if text and not _DIGITS.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in {name} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name.capitalize()} number must not contain leading zeroes {go_quote(text)}")
-    return int(text)
+    return _whole(text)
+
+
+def _whole(text: str) -> int:
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise EvaluationError(str(problem)) from None
 
 
 def _prerelease_part(text: str) -> int | str:
@@ -56,7 +62,7 @@ def _prerelease_part(text: str) -> int | str:
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text[0] == "0":
             raise EvaluationError(f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}")
-        return int(text)
+        return _whole(text)
     if not _WORD.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text

@@ -12,20 +12,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from fakekube.cel.arithmetic import checked_duration, checked_int, checked_timestamp, checked_uint
+from fakekube.cel.arithmetic import checked_int, checked_timestamp, checked_uint
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.texts import double_text
 from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
-from fakekube.errors.field import go_quote
+from fakekube.schema import durations
+from fakekube.schema.integers import parse_int, parse_uint
 
 __all__ = ["FUNCTIONS", "parse_duration", "parse_timestamp"]
 
-_UNITS: Final = {
-    "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": NANOSECONDS, "m": 60 * NANOSECONDS,
-    "h": 3600 * NANOSECONDS,
-}
-_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
@@ -40,43 +35,48 @@ def _unconvertible(source: str, target: str) -> EvaluationError:
 
 
 def parse_duration(text: str) -> Duration:
-    """As Go's time.ParseDuration reads it."""
-    if not _DURATION.fullmatch(text):
-        raise _unconvertible("string", "google.protobuf.Duration")
-    total = 0
-    for whole, fraction, unit in _DURATION_PART.findall(text):
-        total += int(whole or 0) * _UNITS[unit] + int(fraction or 0) * _UNITS[unit] // 10 ** len(fraction)
-    return checked_duration(-total if text[0] == "-" else total)
+    """As Go reads it. Raises EvaluationError."""
+    try:
+        return Duration(durations.parse_duration(text))
+    except ValueError:
+        raise _unconvertible("string", "google.protobuf.Duration") from None
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """RFC 3339."""
+    """RFC 3339. Raises EvaluationError."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise _unconvertible("string", "google.protobuf.Timestamp")
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+        moment = datetime(int(year) or _LEAP_YEAR, int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError:
         raise _unconvertible("string", "google.protobuf.Timestamp") from None
-    seconds = round((moment - _EPOCH).total_seconds()) - offset * 60
+    if sign and (int(hours) > 24 or int(minutes) > 60):
+        raise _unconvertible("string", "google.protobuf.Timestamp")
+    seconds = round((moment - _EPOCH).total_seconds()) - offset * 60 - (0 if int(year) else _SECONDS_TO_LEAP_YEAR)
     return checked_timestamp(seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEAP_YEAR: Final = 400
+"""Stands for the year 0, which `datetime` does not have: the calendar repeats itself."""
+_SECONDS_TO_LEAP_YEAR: Final = 146_097 * 86_400
 
 
 def _string_to_int(text: str) -> int:
-    if not re.fullmatch(r"[-+]?[0-9]+", text) or not -(1 << 63) <= int(text) < 1 << 63:
-        raise _unconvertible("string", "int")
-    return int(text)
+    try:
+        return parse_int(text)
+    except ValueError:
+        raise _unconvertible("string", "int") from None
 
 
 def _string_to_uint(text: str) -> UInt:
-    if not re.fullmatch(r"[0-9]+", text) or int(text) >= 1 << 64:
-        raise _unconvertible("string", "uint")
-    return UInt(text)
+    try:
+        return UInt(parse_uint(text))
+    except ValueError:
+        raise _unconvertible("string", "uint") from None
 
 
 _SEPARATED = re.compile(r"(?<=[0-9])_(?=[0-9])")
@@ -124,12 +124,10 @@ def _bytes_to_string(data: bytes) -> str:
 
 def _offset(name: str) -> timedelta:
     """From UTC, as `hours:minutes`. Raises EvaluationError."""
-    numbers = []
-    for part in name.split(":", 1):
-        if not re.fullmatch(r"[-+]?[0-9]+", part):
-            raise EvaluationError(f"strconv.Atoi: parsing {go_quote(part)}: invalid syntax")
-        numbers.append(int(part))
-    hours, minutes = numbers
+    try:
+        hours, minutes = (parse_int(part, "Atoi") for part in name.split(":", 1))
+    except ValueError as problem:
+        raise EvaluationError(str(problem)) from None
     return timedelta(minutes=hours * 60 + (-minutes if name[0] == "-" else minutes))
 
 

@@ -1,16 +1,16 @@
 """Schedules of cron jobs: is this one, and if not, why not?
 
-Specified by: github.com/robfig/cron (parser.go), Go's time.ParseDuration and time.LoadLocation.
+Specified by: github.com/robfig/cron (parser.go), Go's time.LoadLocation.
 """
 
 from __future__ import annotations
 
-import re
 import zoneinfo
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fakekube.errors.field import go_quote
+from fakekube.schema.durations import parse_duration
+from fakekube.schema.integers import parse_int
 
 __all__ = ["schedule_problem", "time_zone_problem"]
 
@@ -110,19 +110,14 @@ def _number_or_name(text: str, bounds: _Bounds) -> int:
     return _number(text) if named is None else named
 
 
-_integer_matches = re.compile("[+-]?[0-9]+").fullmatch
-
-
 def _number(text: str) -> int:
-    problem = "" if _integer_matches(text) else "invalid syntax"
-    if not problem and not -(2**63) <= int(text) < 2**63:
-        problem = "value out of range"
-    if problem:
-        cause = f"strconv.Atoi: parsing {go_quote(text)}: {problem}"
-        raise _WrongError(f"failed to parse int from {text}: {cause}")
-    if int(text) < 0:
-        raise _WrongError(f"negative number ({int(text)}) not allowed: {text}")
-    return int(text)
+    try:
+        number = parse_int(text, "Atoi")
+    except ValueError as problem:
+        raise _WrongError(f"failed to parse int from {text}: {problem}") from None
+    if number < 0:
+        raise _WrongError(f"negative number ({number}) not allowed: {text}")
+    return number
 
 
 def _check_descriptor(text: str) -> None:
@@ -130,35 +125,10 @@ def _check_descriptor(text: str) -> None:
         return
     if not text.startswith("@every "):
         raise _WrongError(f"unrecognized descriptor: {text}")
-    problem = _duration_problem(text.removeprefix("@every "))
-    if problem:
-        raise _WrongError(f"failed to parse duration {text}: {problem}")
-
-
-_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
-_duration_step = re.compile(r"([0-9]*\.?[0-9]*)([^0-9.]*)").match
-
-
-def _duration_problem(text: str) -> str:
-    """What Go says against a duration."""
-    quoted = go_quote(text)
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
-        return ""
-    if not rest:
-        return f"time: invalid duration {quoted}"
-    while rest:
-        found = _duration_step(rest)
-        assert found is not None
-        number, unit = found[1], found[2]
-        if not number.strip("."):
-            return f"time: invalid duration {quoted}"
-        if not unit:
-            return f"time: missing unit in duration {quoted}"
-        if unit not in _UNITS:
-            return f"time: unknown unit {go_quote(unit)} in duration {quoted}"
-        rest = rest[found.end() :]
-    return ""
+    try:
+        parse_duration(text.removeprefix("@every "))
+    except ValueError as problem:
+        raise _WrongError(f"failed to parse duration {text}: {problem}") from None
 
 
 def time_zone_problem(name: str) -> str:

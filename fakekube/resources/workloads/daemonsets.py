@@ -18,8 +18,9 @@ from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.statuses import StatusStrategy, restore
 from fakekube.resources.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.resources.workloads import templates
+from fakekube.resources.workloads.conversion import cannot_be_handled
 from fakekube.resources.workloads.counters import StatusNumbers, number_of
-from fakekube.resources.workloads.numbers import cannot_be_handled, parse_int
+from fakekube.schema.integers import parse_int
 
 STATUS = StatusNumbers(
     not_negative=(
