@@ -22,6 +22,7 @@ from fakekube.api.version import version_info
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
 from fakekube.codecs import negotiation
+from fakekube.depth import deepening
 from fakekube.verbs.request import Request, Response
 
 __all__ = ["Site"]
@@ -75,6 +76,7 @@ class Site:
         }
         self._prefixes: Mapping[str, Handler] = {**debug.PREFIXES, **openapi.prefixes()}
 
+    @deepening
     def respond(self, request: Request) -> Response:
         """The answer for a path. Raises StatusError."""
         path = request.info.path

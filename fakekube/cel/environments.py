@@ -119,8 +119,6 @@ class Environment:
             checked = check(source, parse(source, extensions=self.extensions), self.variables, messages)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
-        except RecursionError:
-            raise ExpressionError("compilation failed: ERROR: <input>:-1:0: max recursion depth exceeded") from None
         try:
             program(checked)
         except EvaluationError as error:

@@ -79,8 +79,6 @@ class Program:
                 value = self._run(frame)
         except (EvaluationError, InterpreterError) as error:
             value = EvaluationError(str(error))
-        except RecursionError:
-            value = EvaluationError("evaluation too deep")
         frame.check()
         return value, frame.cost
 

@@ -81,8 +81,6 @@ def parse(source: str, *, extensions: frozenset[str] = frozenset()) -> Node:
             node = parser.whole()
     except _Stop:
         node = None
-    except RecursionError:
-        raise CompileError(source, [Issue(-1, _TOO_DEEP)]) from None
     if node is not None and not issues and len(source) > _MAX_DEPTH and _is_too_deep(node):
         issues.append(Issue(-1, "max recursion depth exceeded"))
     if issues or node is None:

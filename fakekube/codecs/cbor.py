@@ -37,7 +37,7 @@ def dumps(value: Any, type_: Type | None = None) -> bytes:
         type_: of a built-in object, so that []byte fields are written as bytes.
 
     Raises:
-        EncodeError: NaN, an infinity, or nesting too deep.
+        EncodeError: NaN, or an infinity.
     """
     return SELF_DESCRIBED + part(value, type_)
 

@@ -32,12 +32,12 @@ def encoded(value: Any) -> bytes:
     """The item of a value: plain JSON data, and bytes.
 
     Raises:
-        EncodeError: NaN, an infinity, surrogates, or nesting too deep.
+        EncodeError: NaN, an infinity, or surrogates.
     """
     chunks: list[bytes] = []
     try:
         _write(value, chunks.append)
-    except (struct.error, RecursionError, OverflowError, UnicodeEncodeError) as error:
+    except (struct.error, OverflowError, UnicodeEncodeError) as error:
         raise EncodeError(f"cbor: {error}") from None
     return b"".join(chunks)
 

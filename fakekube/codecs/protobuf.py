@@ -42,10 +42,7 @@ def decode(type_: Type, content: bytes) -> dict[str, Any]:
     Raises:
         DecodeError: in the words of the generated code.
     """
-    try:
-        return read_struct(type_, content)
-    except RecursionError:
-        raise DecodeError("proto: nested too deep") from None
+    return read_struct(type_, content)
 
 
 # ---------------------------------------------------------------- the envelope

@@ -55,7 +55,7 @@ def _guarded(write: Write) -> Write:
     def guarded(value: Any) -> bytes:
         try:
             return write(value)
-        except (AttributeError, TypeError, ValueError, KeyError, struct.error, RecursionError) as error:
+        except (AttributeError, TypeError, ValueError, KeyError, struct.error) as error:
             raise EncodeError(f"proto: {error}") from None
 
     return guarded

@@ -60,7 +60,7 @@ def dumps(value: Any) -> bytes:
     """One document, with a newline at the end.
 
     Raises:
-        EncodeError: nested too deep, or not a number.
+        EncodeError: not a number.
     """
     from fakekube.codecs.yaml_emitter import emit
 

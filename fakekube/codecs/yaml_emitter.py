@@ -31,13 +31,10 @@ def emit(value: Any) -> str:
     """One document, with a newline at the end.
 
     Raises:
-        EncodeError: nested too deep.
+        EncodeError: it is no number.
     """
     emitter = _Emitter()
-    try:
-        emitter.node(value, in_mapping=False)
-    except RecursionError:
-        raise EncodeError("yaml: nested too deep") from None
+    emitter.node(value, in_mapping=False)
     emitter.end()
     return emitter.text()
 

@@ -48,12 +48,9 @@ _TOO_DEEP: Final = f"yaml: exceeded max depth of {_MAXIMUM_DEPTH}"
 
 def read(body: bytes) -> tuple[Any, list[str]]:
     """See `yaml.loads`."""
-    try:
-        node = _Composer(body).document()
-        decoder = _Decoder()
-        return (None if node is None else _jsonable(decoder.value(node))), decoder.problems
-    except RecursionError:
-        raise DecodeError(_TOO_DEEP) from None
+    node = _Composer(body).document()
+    decoder = _Decoder()
+    return (None if node is None else _jsonable(decoder.value(node))), decoder.problems
 
 
 def as_json(value: Any) -> Any:

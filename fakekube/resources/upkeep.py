@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from fakekube.depth import deepening
 from fakekube.streams import Source
 
 __all__ = ["Upkeep"]
@@ -25,6 +26,7 @@ class Upkeep:
         for source in sources:
             source.subscribe(self.refresh)
 
+    @deepening
     def refresh(self) -> None:
         """Put everything in order."""
         with self._working:

@@ -52,10 +52,7 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Lite
     """
     if value is None:
         return zero(type_)
-    try:
-        tree = _decoded(decoder(type_), value, strict, literals)
-    except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+    tree = _decoded(decoder(type_), value, strict, literals)
     if strict is not None:
         strict.finish(type_, value)
     return tree

@@ -40,13 +40,6 @@ def from_unstructured(type_: Type, value: dict[str, Any], unknown: list[str] | N
     Raises:
         DecodeError: in the real server's words.
     """
-    try:
-        return _from_unstructured(type_, value, unknown)
-    except RecursionError:
-        raise DecodeError("exceeded max depth") from None
-
-
-def _from_unstructured(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
     if _holds_any_form(type_):
         value = _sorted(value)
     try:

@@ -7,7 +7,9 @@ Below the verbs stand `reading`, `writing` and `removing`, which speak to the st
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from fakekube.depth import deeply
 from fakekube.errors import StatusError, status
 from fakekube.verbs import connect, converting, create, delete, get, list, patch, update
 from fakekube.verbs.backend import Backend, Settings
@@ -25,8 +27,22 @@ _HANDLERS: dict[str, Callable[[Scope], Response]] = {
 def handle(request: Request, backend: Backend) -> Response:
     """Serve a request about a resource that `backend` has.
 
+    What nests too deep for the stack is done again where there is room: what a verb does once an object is stored
+    (upkeep, the answer) looks for room itself.
+
     Raises StatusError for everything that is wrong with it.
     """
+    try:
+        return _handled(request, backend)
+    except RecursionError:
+        request.warnings.clear()
+    try:
+        return deeply(partial(_handled, request, backend))
+    except RecursionError:
+        raise status.bad_request("exceeded max depth") from None
+
+
+def _handled(request: Request, backend: Backend) -> Response:
     info = request.info
     resource = backend.registry.get(info.group, info.version, info.resource)
     if resource is None:  # it went while the request was on its way
@@ -42,7 +58,4 @@ def handle(request: Request, backend: Backend) -> Response:
     scope = Scope(request, backend, resource, subresource, namespace, info.name)
     if subresource is not None and connect.is_connection(subresource):
         return connect.handle(scope)
-    try:
-        return _HANDLERS[info.verb](scope)
-    except RecursionError:  # the real server goes down ten thousand levels, Python some hundred
-        raise status.bad_request("exceeded max depth") from None
+    return _HANDLERS[info.verb](scope)

@@ -16,6 +16,7 @@ from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
 from fakekube.codecs.pieces import Pieces
+from fakekube.depth import deepening
 from fakekube.errors import StatusError
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
@@ -60,6 +61,7 @@ def list_kind_of(resource: Resource) -> Kind:
 # ---------------------------------------------------------------- whole answers
 
 
+@deepening
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """An answer that is one object of the scope's resource."""
     shown = versions.shown(scope.resource, document)
@@ -128,10 +130,12 @@ class EventEncoder:
         shares = self._transform is None or self._transform.shares
         self._key = (scope.resource.api_version, chosen) if shares else None
 
+    @deepening
     def added(self, record: Record[Document]) -> bytes:
         """An object of the initial state."""
         return self._write("ADDED", *self._seen(record.value))
 
+    @deepening
     def event(self, event_type: str, event: Event[Document]) -> bytes:
         """A change as one kind of watcher sees it."""
         if self._key is None:

@@ -17,7 +17,7 @@ ROW = ("cli", "cluster", "testing", "controllers", "client", "assembly", "server
        "patch", "admission", "resources", "cel", "store")
 
 #: What any room may import, itself importing nothing of the row.
-FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data"})
+FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth"})
 
 
 

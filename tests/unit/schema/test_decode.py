@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.codecs import json
-from fakekube.schema.builtin import kind_type, type_of
+from fakekube.schema.builtin import type_of
 from fakekube.schema.decode import DecodeError, Strict, decode
 from fakekube.schema.decoders import decoder
 from fakekube.schema.model import Type
@@ -141,16 +141,6 @@ def test_numbers_are_told_as_they_were_written_if_the_text_is_at_hand() -> None:
         decode(spec, {"replicas": 1.5}, None, lambda: json.literals(body))
     with pytest.raises(DecodeError, match=r"number 1\.5 into"):
         decode(spec, {"replicas": 1.5})
-
-
-def test_a_schema_too_deep_is_refused() -> None:
-    definition = kind_type("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-    assert definition is not None
-    schema: dict[str, Any] = {}
-    for _ in range(5000):
-        schema = {"not": schema}
-    with pytest.raises(DecodeError, match="exceeded max depth"):
-        decode(definition, {"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}})
 
 
 def test_the_quick_road_ends_at_the_first_irregularity() -> None:
