@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import orjson
-
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
+from fakekube.codecs import json
+from fakekube.codecs.errors import DecodeError
 from fakekube.resources.registry import Registry, Resource
 from fakekube.schema.timestamps import print_time
 from fakekube.streams import Stream
@@ -97,7 +97,7 @@ class Client:
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
     ) -> Answer:
         """Send a request; `body` is bytes or an object to be sent as JSON."""
-        data = b"" if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": urlencode(query or {}), "SCRIPT_NAME": "",
             "SERVER_NAME": "fakekube", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
@@ -118,8 +118,8 @@ class Client:
         answer = self.request(method, path, body, query, content_type=content_type)
         assert isinstance(answer.body, bytes)
         try:
-            value = orjson.loads(answer.body)
-        except orjson.JSONDecodeError:
+            value = json.reread(answer.body)
+        except DecodeError:
             value = {"message": answer.body.decode("utf-8", "replace").strip(), "code": answer.code}
         if answer.code >= 400:
             raise ApiError(value)
@@ -130,7 +130,7 @@ class Client:
         """A watch as a stream of JSON lines. Raises ApiError if the API refuses."""
         answer = self.request("GET", path, None, {**query, "watch": "true"})
         if isinstance(answer.body, bytes):
-            raise ApiError(orjson.loads(answer.body))
+            raise ApiError(json.reread(answer.body))
         return answer.body
 
     # ---- objects

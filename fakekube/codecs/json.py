@@ -28,7 +28,7 @@ from fakekube.codecs.errors import DecodeError, EncodeError
 from fakekube.codecs.json_reader import Overflow, Reader, utf8
 
 __all__ = [
-    "Overflow", "dumps", "dumps_pretty", "float_text", "literals", "loads", "members", "untyped", "utf8",
+    "Overflow", "dumps", "dumps_pretty", "float_text", "literals", "loads", "members", "reread", "untyped", "utf8",
 ]
 
 _INT64 = range(-(2**63), 2**63)
@@ -65,6 +65,18 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE(again):
         return Reader(body, merge).read()
     return value, []
+
+
+def reread(text: bytes) -> Any:
+    """Read what `dumps` has written, however deep it is; not for bodies.
+
+    Raises:
+        DecodeError: it is no JSON.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return Reader(text, merge=False).read()[0]
 
 
 def literals(body: bytes) -> Any:

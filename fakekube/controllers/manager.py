@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import orjson
-
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
+from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.resources.registry import Resource
 from fakekube.store import Store
@@ -186,7 +185,7 @@ class Manager:
     def _take_from(self, name: str) -> None:
         while frames := self._streams[name].take():
             for frame in frames:
-                self._dispatch(name, orjson.loads(frame))
+                self._dispatch(name, json.reread(frame))
 
     def _dispatch(self, name: str, event: dict[str, Any]) -> None:
         event_type, obj = event["type"], event["object"]

@@ -14,6 +14,7 @@ Specified by: gopkg.in/evanphx/json-patch.v4/patch.go, k8s.io/apiserver/pkg/endp
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -322,4 +323,7 @@ def _equal(found: Any, value: Any) -> bool:
 
 
 def _encoded_size(value: Any) -> int:
-    return len(orjson.dumps(value, default=literal_text))
+    try:
+        return len(orjson.dumps(value, default=literal_text))
+    except orjson.JSONEncodeError:  # nested too deep for orjson, or with an integer too large
+        return len(json.dumps(value, default=literal_text, ensure_ascii=False, separators=(",", ":")).encode())

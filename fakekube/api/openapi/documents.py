@@ -19,6 +19,7 @@ from fakekube import data
 from fakekube.api.openapi import custom, sources, v2, v3
 from fakekube.api.openapi.operations import Paths
 from fakekube.api.openapi.schemas import definitions
+from fakekube.codecs import json
 from fakekube.resources.registry import Registry, Resource
 
 __all__ = ["Encoded", "OpenAPIDocuments"]
@@ -48,7 +49,10 @@ class Encoded:
 
 
 def _encoded(document: Any) -> Encoded:
-    content = orjson.dumps(document)
+    try:
+        content = orjson.dumps(document)
+    except orjson.JSONEncodeError:  # nested too deep for orjson
+        content = json.dumps(document)
     return Encoded(content, hashlib.sha512(content).hexdigest().upper())
 
 

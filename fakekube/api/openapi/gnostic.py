@@ -14,9 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import orjson
-
-from fakekube.codecs import yaml
+from fakekube.codecs import json, yaml
 
 __all__ = ["v2", "v3"]
 
@@ -355,10 +353,10 @@ _V3: Final = _v3_document()
 @lru_cache(maxsize=4)
 def v2(document: bytes) -> bytes:
     """A v2 document, given as JSON, as Protobuf."""
-    return _V2(orjson.loads(document))
+    return _V2(json.reread(document))
 
 
 @lru_cache(maxsize=128)
 def v3(document: bytes) -> bytes:
     """A v3 document, given as JSON, as Protobuf."""
-    return _V3(orjson.loads(document))
+    return _V3(json.reread(document))
