@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
-from urllib.parse import urlsplit
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote, invalid, required
+from fakekube.schema.urls import parse_url
 
 __all__ = ["ANNOTATION", "CONDITION", "approval_errors", "conformance"]
 
@@ -72,11 +72,10 @@ def _state(annotation: str) -> _State:
     if annotation.startswith("unapproved"):
         return _State.BYPASSED
     try:
-        url = urlsplit(annotation)
+        url = parse_url(annotation)
     except ValueError:
         return _State.INVALID
-    plain = annotation.isprintable() and " " not in url.netloc
-    return _State.APPROVED if plain and url.scheme and url.netloc else _State.INVALID
+    return _State.APPROVED if url.scheme and url.host else _State.INVALID
 
 
 def _explained(state: _State, annotation: str) -> str:

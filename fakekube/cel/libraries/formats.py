@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.standard import parse_timestamp
-from fakekube.cel.libraries.urls import url_problem
 from fakekube.cel.values import Opaque, Optional
+from fakekube.schema import urls
 from fakekube.schema.dns import dns_1035_label, dns_label, dns_subdomain
 from fakekube.selectors.syntax import label_key, label_value
 
@@ -69,8 +69,11 @@ def _base64(text: str) -> None:
 
 
 def _uri(text: str) -> Sequence[str]:
-    problem = url_problem(text)
-    return [problem] if problem else ()
+    try:
+        urls.parse_request_uri(text)
+    except ValueError as problem:
+        return [str(problem)]
+    return ()
 
 
 _FORMATS: Final = {
