@@ -23,7 +23,7 @@ from fakekube.resources.services import Recorded, Services
 from fakekube.resources.strategy import Object
 from fakekube.resources.upkeep import Upkeep
 from fakekube.schema.timestamps import print_time
-from fakekube.store import Bucket, Store
+from fakekube.store import Mirror, Store
 
 __all__ = ["Availability", "Registration"]
 
@@ -44,44 +44,48 @@ class Registration(Upkeep):
 
     def __init__(self, store: Store[Document], services: Services, clock: Clock) -> None:
         self._services, self._clock = services, clock
-        self._definitions = store.bucket("customresourcedefinitions.apiextensions.k8s.io")
-        self._registered = store.bucket(f"{PLURAL}.{GROUP}")
-        self._served: dict[str, tuple[Object, dict[str, Object]]] = {}
-        """Name of a definition → the definition as it was last seen, and the specs of its APIServices by their names."""
-        self._settled: tuple[dict[str, Object], int] = ({}, -1)
-        """What was wanted when there was nothing to do, and the event of the APIServices at which it was so."""
-        super().__init__((self._definitions, self._registered))
+        definitions = store.bucket("customresourcedefinitions.apiextensions.k8s.io")
+        registered = store.bucket(f"{PLURAL}.{GROUP}")
+        self._definitions, self._registered = Mirror(definitions), Mirror(registered)
+        self._served: dict[str, dict[str, Object]] = {}
+        """Name of a definition → the specs of its APIServices by their names."""
+        self._wanted: dict[str, Object] = {}
+        """All of these."""
+        super().__init__((definitions, registered))
 
     def step(self) -> bool:
-        wanted = self._wanted()
-        if self._settled == (wanted, self._registered.end):
-            return False
-        end = self._registered.end
-        present = {obj["metadata"]["name"]: obj for obj in _objects(self._registered)}
-        managed = {name for name, obj in present.items() if (obj["metadata"].get("labels") or {}).get(LABEL) == ALWAYS}
-        missing = wanted.keys() - present.keys()
-        for name in missing:
-            self._create(name, wanted[name])
-        spurious = managed - wanted.keys()
-        for name in spurious:
-            self._services.remove(GROUP, PLURAL, "", name)
-        changed = {name for name in managed & wanted.keys() if present[name]["spec"] != wanted[name]}
-        for name in changed:
-            self._restore(name, wanted[name])
-        if missing or spurious or changed:
-            return True
-        self._settled = (wanted, end)
-        return False
+        touched = self._learn_what_is_served() | set(self._registered.catch_up())
+        written = [name for name in sorted(touched) if self._put_right(name)]
+        return bool(written)
 
-    def _wanted(self) -> dict[str, Object]:
-        """Name → spec of the APIServices for what definitions serve."""
-        served = {}
-        for definition in _objects(self._definitions):
-            name = definition["metadata"]["name"]
-            seen = self._served.get(name)
-            served[name] = seen if seen and seen[0] is definition else (definition, _served(definition["spec"]))
-        self._served = served
-        return {name: spec for _, specs in served.values() for name, spec in specs.items()}
+    def _learn_what_is_served(self) -> set[str]:
+        """The names of the APIServices that are to come, go or change."""
+        before = self._wanted
+        for name in self._definitions.catch_up():
+            record = self._definitions.records.get(name)
+            served = {} if record is None else _served(record.value.object["spec"])
+            if served != self._served.get(name, {}):
+                self._served[name] = served
+                self._wanted = {path: spec for specs in self._served.values() for path, spec in specs.items()}
+            if not served:
+                self._served.pop(name, None)
+        return set() if self._wanted is before else set(before.keys() ^ self._wanted.keys())
+
+    def _put_right(self, name: str) -> bool:
+        """Write one APIService as it is to be; was that needed?"""
+        record, wanted = self._registered.records.get(name), self._wanted.get(name)
+        if record is None:
+            if wanted is not None:
+                self._create(name, wanted)
+            return wanted is not None
+        obj = record.value.object
+        if (obj["metadata"].get("labels") or {}).get(LABEL) != ALWAYS or obj["spec"] == wanted:
+            return False
+        if wanted is None:
+            self._services.remove(GROUP, PLURAL, "", name)
+        else:
+            self._restore(name, wanted)
+        return True
 
     def _create(self, name: str, spec: Object) -> None:
         now = print_time(self._clock.now())
@@ -111,20 +115,23 @@ class Availability(Upkeep):
 
     def __init__(self, store: Store[Document], services: Services, clock: Clock) -> None:
         self._services, self._clock = services, clock
-        self._registered = store.bucket(f"{PLURAL}.{GROUP}")
-        self._seen = -1
-        self._remote: list[str] = []
-        """Names of the APIServices that have a Service, at the event `_seen`."""
-        super().__init__((self._registered, store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io")))
+        self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
+        self._registered = Mirror(self._bucket)
+        self._remote: set[str] = set()
+        """Names of the APIServices that have a Service."""
+        super().__init__((self._bucket, store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io")))
 
     def step(self) -> bool:
-        if self._seen != self._registered.end:
-            self._seen = self._registered.end
-            self._remote = [obj["metadata"]["name"] for obj in _objects(self._registered) if "service" in obj["spec"]]
-        before = self._registered.end
-        for name in self._remote:
+        before = self._bucket.end
+        for name in self._registered.catch_up():
+            record = self._registered.records.get(name)
+            if record is not None and "service" in record.value.object["spec"]:
+                self._remote.add(name)
+            else:
+                self._remote.discard(name)
+        for name in sorted(self._remote):
             self._judge(name)
-        return self._registered.end != before
+        return self._bucket.end != before
 
     def _judge(self, name: str) -> None:
         def judged(old: Object) -> Object:
@@ -167,10 +174,6 @@ class Availability(Upkeep):
     def _slices(self, namespace: str, service: str) -> list[Object]:
         found = self._services.list("discovery.k8s.io", "endpointslices", namespace)
         return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
-
-
-def _objects(bucket: Bucket[Document]) -> list[Object]:
-    return [record.value.object for record in bucket.page().records]
 
 
 def _served(spec: Object) -> dict[str, Object]:

@@ -14,7 +14,7 @@ pkg/apiserver/customresource_handler.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from fakekube.resources.strategy import Object
 from fakekube.resources.upkeep import Upkeep
 from fakekube.resources.webhook_calls import Call
 from fakekube.schema.timestamps import print_time
-from fakekube.store import Store
+from fakekube.store import Mirror, Store
 
 __all__ = ["GROUP", "PLURAL", "Definitions"]
 
@@ -42,6 +42,7 @@ class Definitions(Upkeep):
     def __init__(self, store: Store[Document], registry: Registry, services: Services, clock: Clock, call: Call) -> None:
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
+        self._known = Mirror(self._bucket)
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
         """Name → the definition as it was last seen, and what is served for it."""
         self._emptying: dict[str, str] = {}
@@ -52,29 +53,26 @@ class Definitions(Upkeep):
 
     def step(self) -> bool:
         """Look at every definition that has changed; was there one?"""
-        present = {record.value.object["metadata"]["name"]: record.value.object for record in self._bucket.page().records}
-        changed = [obj for name, obj in present.items() if self._seen(name) is not obj]
-        gone = [name for name in self._served if name not in present]
+        changed = self._known.catch_up()
+        present = self._known.records
+        gone = [name for name in changed if name not in present]
         for name in gone:
             self._serve(name, {}, [])
-        if gone:  # their names are free for others
-            changed = list(present.values())
-        for obj in changed:
-            self._look_at(obj, present.values())
+        for name in [*present] if gone else changed:  # the names of what has gone are free for others
+            if name in present:
+                self._look_at(name, present[name].value.object)
         return bool(changed)
 
-    def _seen(self, name: str) -> Object | None:
-        known = self._served.get(name)
-        return known[0] if known else None
+    def _all(self) -> Iterator[Object]:
+        yield from (record.value.object for record in self._bucket.page().records)
 
-    def _look_at(self, obj: Object, all_definitions: Iterable[Object]) -> None:
-        name = obj["metadata"]["name"]
+    def _look_at(self, name: str, obj: Object) -> None:
         known = self._served.get(name)
         if known and known[1] and conditions.is_same_serving(known[0], obj):
             self._served[name] = (obj, known[1])
         else:
             self._serve(name, obj, self._resources_of(obj))
-        change = conditions.next_state(obj, all_definitions, self._now())
+        change = conditions.next_state(obj, self._all(), self._now())
         if change is not None:
             self._write(name, obj, change)
         elif conditions.is_ending(obj):

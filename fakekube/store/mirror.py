@@ -1,0 +1,58 @@
+"""The records of a bucket, as somebody knows them who follows it: what changes costs, not what there is.
+
+Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that has changed since the
+time before has been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from fakekube.store.bucket import Bucket
+from fakekube.store.cursor import Cursor
+from fakekube.store.values import Compacted, Record
+
+__all__ = ["Mirror"]
+
+V = TypeVar("V")
+
+
+class Mirror(Generic[V]):
+    """See the module. One owner at a time; empty until it catches up for the first time."""
+
+    def __init__(self, bucket: Bucket[V]) -> None:
+        self._bucket = bucket
+        self._cursor: Cursor[V] | None = None
+        self._records: dict[str, Record[V]] = {}
+
+    @property
+    def records(self) -> Mapping[str, Record[V]]:
+        """What each key holds."""
+        return self._records
+
+    def catch_up(self) -> list[str]:
+        """Learn what has changed. Returns the keys that have come, changed or gone, each once."""
+        if self._cursor is not None:
+            with suppress(Compacted):  # too much has happened, or a past was restored: look at everything
+                return self._follow(self._cursor)
+        return self._look()
+
+    def _follow(self, cursor: Cursor[V]) -> list[str]:
+        news = {event.key: event.record for event in cursor.take()}
+        for key, record in news.items():
+            if record is None:
+                self._records.pop(key, None)
+            else:
+                self._records[key] = record
+        return list(news)
+
+    def _look(self) -> list[str]:
+        page = self._bucket.page()
+        self._cursor = None
+        with suppress(Compacted):  # meanwhile: then everything is looked at next time, too
+            self._cursor = self._bucket.cursor(page.revision)
+        before, self._records = self._records, {record.key: record for record in page.records}
+        gone = [key for key in before if key not in self._records]
+        return gone + [key for key, record in self._records.items() if before.get(key) is not record]
