@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.cel.depth import is_deep, room
@@ -196,25 +197,21 @@ class _Checker:
         if node.target is not None:
             self.check(node.target)
         name, member = node.function, node.target is not None
-        overloads = SIGNATURES.get((name, member))
-        if overloads is None:
-            if (name, not member) not in SIGNATURES:
-                return self._complain(node, f"undeclared reference to '{name}' (in container '')")
-            overloads = ()
+        if (name, member) not in SIGNATURES and (name, not member) not in SIGNATURES:
+            return self._complain(node, f"undeclared reference to '{name}' (in container '')")
         given = tuple(self._types[part] for part in node.operands)
         if name in _LOGIC:
             wrong = [self._mismatch(part, BOOL, found) for part, found in zip(node.operands, given, strict=True)
                      if not self._unification.fits(found, BOOL)]
             return ERROR if wrong else BOOL
-        return self._result(node, overloads, given)
+        return self._result(node, given)
 
-    def _result(self, node: Call, overloads: tuple[Signature, ...], given: tuple[Type, ...]) -> Type:
+    def _result(self, node: Call, given: tuple[Type, ...]) -> Type:
         """Of whatever overloads fit."""
         result: Type | None = None
         fitting = []
-        for signature in overloads:
-            if len(signature.arguments) != len(given) or _is_plain_misfit(signature, given):
-                continue
+        plain = tuple(each.name if each.name in _PLAIN else None for each in given)
+        for signature in _candidates(node.function, node.target is not None, plain):
             wanted = (signature.result, *signature.arguments)
             if signature.is_generic:
                 wanted = self._unification.instance(wanted)
@@ -329,14 +326,18 @@ class _Checker:
             self._mismatch(node, wanted, found)
 
 
-def _is_plain_misfit(signature: Signature, given: tuple[Type, ...]) -> bool:
+@lru_cache(maxsize=2048)
+def _candidates(name: str, member: bool, given: tuple[str | None, ...]) -> tuple[Signature, ...]:
+    """The overloads that may fit arguments of these plain types (None: of another)."""
+    overloads = SIGNATURES.get((name, member), ())
+    return tuple(each for each in overloads if len(each.arguments) == len(given) and not _is_plain_misfit(each, given))
+
+
+def _is_plain_misfit(signature: Signature, given: tuple[str | None, ...]) -> bool:
     """Can it be told at a glance that an overload does not fit?"""
     if signature.is_generic:
         return False
-    for wanted, each in zip(signature.arguments, given, strict=True):
-        if each.name in _PLAIN and wanted.name not in (each.name, "dyn"):
-            return True
-    return False
+    return any(each and wanted.name not in (each, "dyn") for wanted, each in zip(signature.arguments, given, strict=True))
 
 
 _LOGIC: Final = frozenset({"_&&_", "_||_"})

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakekube.cel.names import escape
+from fakekube.cel.names import escape, unescape
 from fakekube.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from fakekube.cel.views import with_object_meta
 
@@ -157,15 +157,35 @@ def _object(schema: Schema, root: bool) -> Declaration | None:
         most = _unbounded() // (values.min_size + _KEY) if limit is None else max(limit, 0)
         return Declaration(_MAP, most, items=values, keys=_ANY_STRING)
     known = with_object_meta(schema) if root else schema
-    required = frozenset(known.get("required") or ())
-    size, fields = _BRACKETS, {}
-    for name, part in (known.get("properties") or {}).items():
-        seen = _below(part)
-        if seen is None:
-            continue
-        escaped = escape(name)
-        if escaped is not None:
-            fields[escaped] = seen
-        if name in required and part.get("default") is None:
+    properties = known.get("properties") or {}
+    size = _BRACKETS
+    for name in {name for name in known.get("required") or () if name in properties}:
+        part = properties[name]
+        seen = _below(part) if part.get("default") is None else None
+        if seen is not None:
             size += len(name.encode()) + seen.min_size + _PUNCTUATION
-    return Declaration(_OBJECT, 0, size, fields=fields)
+    return Declaration(_OBJECT, 0, size, fields=_Properties(properties))
+
+
+class _Properties(Mapping[str, Declaration]):
+    """The properties of objects, by escaped names; they are looked at when they are asked for: most never are."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._known: dict[str, Declaration | None] = {}
+
+    def __getitem__(self, escaped: str) -> Declaration:
+        if escaped not in self._known:
+            name = unescape(escaped)
+            schema = self._schemas.get(name) if name is not None and escape(name) == escaped else None
+            self._known[escaped] = _below(schema) if schema is not None else None
+        found = self._known[escaped]
+        if found is None:
+            raise KeyError(escaped)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (escaped for escaped in map(escape, self._schemas) if escaped is not None and escaped in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

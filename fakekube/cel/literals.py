@@ -23,19 +23,23 @@ Types = Mapping[Node, Type]
 
 def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
     """What is wrong with the literals of a checked expression. `calls` has the calls that were found to be some."""
-    exempt = _within_format(tree)
     found = list[Issue]()
+    exempt: set[Node] | None = None
     for node, times in _occurrences(tree):
-        issues = list[Issue]()
-        if isinstance(node, Call) and node in calls:
-            issues += _argument_issues(node, types)
-        elif isinstance(node, ListLiteral) and node not in exempt:
-            issues += _mixed(node.elements, node.optional, types, stop=True)
-        elif isinstance(node, MapLiteral) and node not in exempt:
-            issues += _mixed([key for key, _ in node.entries], frozenset(), types)
-            issues += _mixed([value for _, value in node.entries], node.optional, types)
-        found += issues * times
+        if isinstance(node, Call):
+            found += list(_argument_issues(node, types)) * times if node in calls else ()
+        elif isinstance(node, ListLiteral | MapLiteral):
+            exempt = _within_format(tree) if exempt is None else exempt
+            found += list(_content_issues(node, types)) * times if node not in exempt else ()
     return found
+
+
+def _content_issues(node: ListLiteral | MapLiteral, types: Types) -> Iterator[Issue]:
+    if isinstance(node, ListLiteral):
+        yield from _mixed(node.elements, node.optional, types, stop=True)
+    else:
+        yield from _mixed([key for key, _ in node.entries], frozenset(), types)
+        yield from _mixed([value for _, value in node.entries], node.optional, types)
 
 
 #: More are not told anyway.

@@ -40,7 +40,8 @@ class Range(NamedTuple):
     high: int
 
     def plus(self, other: Range) -> Range:
-        return Range(_capped(self.low + other.low), _capped(self.high + other.high))
+        low, high = self[0] + other[0], self[1] + other[1]
+        return Range(low, high) if high <= MAXIMUM >= low else Range(_capped(low), _capped(high))
 
     def times(self, other: Range) -> Range:
         return Range(_capped(self.low * other.low), _capped(self.high * other.high))
