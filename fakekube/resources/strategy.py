@@ -72,7 +72,7 @@ def part_as_stored(context: WriteContext, obj: Object, old: Object, part: str = 
     new: Object = obj.get(part) or {}
     if new == old.get(part):
         return new
-    stored: Object = context.resource.stored(obj).get(part) or {}
+    stored: Object = context.resource.stored({part: new}).get(part) or {}
     return stored
 
 

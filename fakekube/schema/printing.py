@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Final
+from operator import is_
+from typing import Any, Final, NamedTuple
 
 from fakekube.schema.model import Field, ListType, Shape, Type
 from fakekube.schema.zero import always_printed, zero
 
-__all__ = ["normalise"]
+__all__ = ["normalise", "surely_differ"]
 
 Normaliser = Callable[[Any], Any]
 
@@ -70,6 +71,20 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[s
     return {name: printed[name] for name in type_.fields if name in printed}
 
 
+def surely_differ(one: Any, other: Any) -> bool:
+    """Do two trees of a type differ in more than their form? False leaves it open: see what `normalise` makes of them.
+
+    It never touches a scalar that is there on both sides, nor how many items a list has.
+    """
+    if not one or not other or one == other:
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return any(surely_differ(item, other.get(name)) for name, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) != len(other) or any(map(surely_differ, one, other))
+    return True
+
+
 def _normaliser(type_: Type, form: _Form) -> Normaliser:
     known: Normaliser | None = type_.compiled.get(form.value)
     if known is None:
@@ -81,11 +96,22 @@ def _as_it_is(_: Type, __: _Form) -> Normaliser:
     return lambda value: value
 
 
+class _Plan(NamedTuple):
+    """What to do with the structs of one layout."""
+
+    in_form: bool
+    """The fields stand in the order of the type, and none is missing: without empty values it is in its form."""
+    nested: tuple[tuple[str, Normaliser], ...]
+    """The fields with parts."""
+    steps: tuple[tuple[Any, ...], ...]
+    """For each field in the order of the type: name, normaliser, whether it is left out empty or null, maker."""
+
+
 def _struct(type_: Type, form: _Form) -> Normaliser:
-    """As in decoding, a plan is remembered for each layout: the fields in the order of the type."""
+    """As in decoding, a plan is remembered for each layout."""
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
-    plans: dict[tuple[str, ...], tuple[tuple[Any, ...], ...]] = {}
+    plans: dict[tuple[str, ...], _Plan] = {}
 
     def step(name: str) -> tuple[Any, ...]:
         field = type_.fields[name]
@@ -95,19 +121,22 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
             omit = _Omit.NULL
         return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
 
-    def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
+    def plan(layout: tuple[str, ...]) -> _Plan:
         if len(plans) >= _MAXIMUM_PLANS:
             plans.clear()
-        made = plans[layout] = tuple(step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
+        names = tuple(sorted({*layout, *always}, key=ranks.__getitem__))
+        steps = tuple(map(step, names))
+        nested = tuple((name, normaliser) for name, normaliser, *_ in steps if normaliser is not None)
+        made = plans[layout] = _Plan(names == layout, nested, steps)
         return made
 
     def normalise_struct(value: Any) -> Any:
         if value is None:
             return None
         layout = tuple(value)
-        steps = plans.get(layout)
-        if steps is None:
-            steps = plan(layout)
+        in_form, parts, steps = plans.get(layout) or plan(layout)
+        if in_form and all(value.values()):
+            return _with_parts(value, parts)
         tree = {}
         for name, nested, omit_empty, omit_null, make in steps:
             item = value.get(name)
@@ -122,6 +151,19 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         return tree
 
     return normalise_struct
+
+
+def _with_parts(value: dict[str, Any], parts: tuple[tuple[str, Normaliser], ...]) -> dict[str, Any]:
+    """A struct that is in its form but for its parts: itself, if these are."""
+    tree = value
+    for name, nested in parts:
+        item = value[name]
+        part = nested(item)
+        if part is not item:
+            if tree is value:
+                tree = dict(value)
+            tree[name] = part
+    return tree
 
 
 def _omission(field: Field) -> _Omit:
@@ -141,18 +183,19 @@ def _list(type_: Type, form: _Form) -> Normaliser:
     assert items is not None
     if form is _Form.HELD and type_.list_type is ListType.ATOMIC:
         form = _Form.COMPARED
-    nested = _normaliser(items, form) if items.shape in _COMPILERS and items.shape is not Shape.STRUCT else None
-    struct: Normaliser | None = None
+    has_parts, may_be_null = items.shape in _COMPILERS, items.shape is Shape.STRUCT
+    nested: Normaliser | None = None
 
     def normalise_list(value: Any) -> Any:
-        nonlocal struct
+        nonlocal nested
         if not value:
             return None if form is _Form.STORED else value
-        if items.shape is Shape.STRUCT:
-            if struct is None:
-                struct = _normaliser(items, form)
-            return [struct(item) if item is not None else zero(items) for item in value]
-        return [nested(item) for item in value] if nested is not None else value
+        if not has_parts:
+            return value
+        if nested is None:
+            nested = _normaliser(items, form)
+        tree = [zero(items) if item is None and may_be_null else nested(item) for item in value]
+        return value if all(map(is_, tree, value)) else tree
 
     return normalise_list
 
@@ -161,13 +204,14 @@ def _map(type_: Type, form: _Form) -> Normaliser:
     items = type_.items
     assert items is not None
     empty = _EMPTY_VALUES.get(items.shape) if form is _Form.STORED else None
+    has_parts = items.shape in _COMPILERS or empty is not None
     nested: Normaliser | None = None
 
     def normalise_map(value: Any) -> Any:
         nonlocal nested
         if not value:
             return None if form is _Form.STORED else value
-        if items.shape in _COMPILERS or empty is not None:
+        if has_parts:
             if nested is None:
                 nested = _normaliser(items, form)
             value = {key: nested(item) if item or empty is None else empty for key, item in value.items()}

@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+import orjson
+
 __all__ = ["TimeError", "parse_micro_time", "parse_time", "print_time", "quoted"]
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
@@ -25,6 +27,7 @@ _SECONDS: Final = len(_ZERO)
 _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
 _FRACTION = re.compile(r"[.,][0-9]+")
+_PRINTED: Final = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
 
 
 class TimeError(ValueError):
@@ -33,7 +36,7 @@ class TimeError(ValueError):
 
 def print_time(moment: datetime) -> str:
     """A moment in UTC as metav1.Time prints it, in whole seconds."""
-    return moment.isoformat()[:_SECONDS] + "Z"
+    return orjson.dumps(moment, option=_PRINTED).decode()[1:-1]  # several times faster than isoformat
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from fakekube.codecs import json
 from fakekube.schema.builtin import type_of
 from fakekube.schema.decode import decode
 from fakekube.schema.model import Type
-from fakekube.schema.printing import normalise
+from fakekube.schema.printing import normalise, surely_differ
 from tests.unit.schema.values import typed_values
 
 POD = type_of("k8s.io/api/core/v1.Pod")
@@ -68,3 +68,49 @@ def test_what_an_object_shares_with_a_settled_one_is_taken_as_it_is() -> None:
     tree = normalise(POD, new, settled=old)
     assert json.dumps(tree) == json.dumps(normalise(POD, new))
     assert tree["spec"] is old["spec"]
+
+
+@given(typed_values())
+@settings(max_examples=40, deadline=None)
+def test_what_is_in_its_form_may_be_shared_and_says_the_same(typed: tuple[Type, Any]) -> None:
+    type_, value = typed
+    tree = decode(type_, value)
+    before = json.dumps(tree)
+    once = normalise(type_, tree)
+    assert json.dumps(tree) == before
+    assert normalise(type_, once) == once
+
+
+def test_a_tree_in_its_form_is_returned_itself() -> None:
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}], "nodeName": "n"}
+    tree = {"metadata": {"name": "p", "labels": {"a": "1", "b": "2"}}, "spec": spec, "status": {"phase": "Running"}}
+    assert normalise(POD, tree) is tree
+    spec["nodeSelector"] = {"b": "1", "a": "2"}
+    changed = normalise(POD, tree)
+    assert list(changed["spec"]) == ["containers", "nodeSelector", "nodeName"]
+    assert changed["metadata"] is tree["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, False),
+        ({"a": 1}, {"a": 2}, True),
+        ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}, True),
+        ({"a": [1]}, {"a": [1, 2]}, True),
+        ({"a": {"b": True}}, {"a": "b"}, True),
+        ({"a": 1, "b": []}, {"a": 1}, False),
+        ({"a": 1}, {"a": 1, "b": "0"}, False),
+    ],
+)
+def test_only_differences_that_no_form_takes_away_are_sure(one: Any, other: Any, expected: bool) -> None:
+    assert surely_differ(one, other) is expected
+    assert surely_differ(other, one) is expected
+
+
+@given(typed_values())
+@settings(max_examples=40, deadline=None)
+def test_a_tree_does_not_surely_differ_from_its_form(typed: tuple[Type, Any]) -> None:
+    type_, value = typed
+    tree = decode(type_, value)
+    assert not surely_differ(tree, normalise(type_, tree))
