@@ -30,6 +30,7 @@ __all__ = [
     "validate_managed_fields",
     "validate_object_meta",
     "validate_object_meta_update",
+    "validate_standard_finalizers",
 ]
 
 Meta = Mapping[str, Any]
@@ -89,7 +90,7 @@ def validate_object_meta(
         errors += _validate_finalizers(finalizers, f"{path}.finalizers")
     errors += validate_managed_fields(meta.get("managedFields") or (), f"{path}.managedFields")
     if finalizers and standard_finalizers:
-        errors += _validate_standard_finalizers(finalizers, f"{path}.finalizers")
+        errors += validate_standard_finalizers(meta, path)
     return errors
 
 
@@ -100,6 +101,16 @@ def validate_object_meta_update(
 
     `new` has been completed with the uid, creation and deletion of `old`, as the frame of an update does it.
     """
+    errors = _validate_change(new, old, path)
+    errors += _validate_labels_to_owners(new, path)
+    errors += validate_managed_fields(new.get("managedFields") or (), f"{path}.managedFields")
+    if standard_finalizers:
+        errors += validate_standard_finalizers(new, path)
+    return errors
+
+
+def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[FieldError]:
+    """What looks at old and new."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(new, old, path)
@@ -111,19 +122,15 @@ def validate_object_meta_update(
         if new.get(field) != old.get(field):
             zero = "" if field in ("name", "namespace", "uid") else None
             errors.append(immutable(f"{path}.{field}", new.get(field, zero)))
-    errors += _validate_labels_to_owners(new, path)
-    errors += validate_managed_fields(new.get("managedFields") or (), f"{path}.managedFields")
-    if standard_finalizers:
-        errors += _validate_standard_finalizers(new.get("finalizers") or (), f"{path}.finalizers")
     return errors
 
 
 def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[FieldError]:
     """What every update checks before the kind's own rules (validateCommonFields)."""
-    return [
-        *validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False),
-        *validate_object_meta_update(new, old, standard_finalizers=False),
-    ]
+    errors = validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False)
+    if not errors:  # then only the change is left to be looked at
+        return _validate_change(new, old)
+    return errors + validate_object_meta_update(new, old, standard_finalizers=False)
 
 
 def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[FieldError]:
@@ -219,11 +226,12 @@ def standard_finalizer_warnings(name: str, path: str) -> list[str]:
     return warnings
 
 
-def _validate_standard_finalizers(finalizers: Sequence[str], path: str) -> list[FieldError]:
+def validate_standard_finalizers(meta: Meta, path: str = "metadata") -> list[FieldError]:
+    """Finalizers without a domain must be the standard ones."""
     return [
         error
-        for index, name in enumerate(finalizers)
-        for error in standard_finalizer_errors(name, f"{path}[{index}]")
+        for index, name in enumerate(meta.get("finalizers") or ())
+        for error in standard_finalizer_errors(name, f"{path}.finalizers[{index}]")
     ]
 
 

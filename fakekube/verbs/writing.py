@@ -24,6 +24,7 @@ from fakekube.errors import field as fields
 from fakekube.resources import metadata as object_metadata
 from fakekube.resources import names
 from fakekube.resources.strategy import Object, Strategy
+from fakekube.schema import printing
 from fakekube.schema.integers import parse_uint
 from fakekube.store import Conflict, Record
 from fakekube.verbs import systemfields, versions
@@ -38,6 +39,8 @@ NAME_ATTEMPTS = 8
 
 #: Stands in the place of the revision until the store has assigned one.
 UNSTAMPED = "0"
+
+_NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
 
 Build = Callable[[Document | None], Object]
 """(stored document or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
@@ -250,7 +253,7 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     systemfields.keep_on_update(meta, old["metadata"])
     errors = object_metadata.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
-    errors += _kind_errors(scope, strategy, obj, old)
+    errors += _kind_errors(scope, strategy, obj, old, sound=not errors)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
@@ -260,12 +263,17 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     return final
 
 
-def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> list[fields.FieldError]:
-    """What the kind's own update validation says, which looks at the metadata once more."""
+def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:
+    """What the kind's own update validation says, which looks at the metadata once more.
+
+    `sound`: nothing was wrong with it the first time, when only the rule for standard finalizers was left out.
+    """
     meta, standard = obj["metadata"], strategy.standard_finalizers
     errors: list[fields.FieldError] = []
-    if strategy.checks_metadata_update:
+    if strategy.checks_metadata_update and not sound:
         errors += object_metadata.validate_object_meta_update(meta, old["metadata"], standard_finalizers=standard)
+    elif strategy.checks_metadata_update and standard:
+        errors += object_metadata.validate_standard_finalizers(meta)
     if strategy.checks_metadata_again:
         errors += object_metadata.validate_object_meta(
             meta, scope.resource.namespaced, strategy.name_errors, standard_finalizers=standard
@@ -275,13 +283,14 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object) -> 
 
 def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
     """Has anything changed that generation counts: all but metadata and status?"""
-    # Only in the form in which they are stored are equal values equal trees; but most differences are true ones.
-    return _differ(obj, old) and _differ(scope.resource.stored(obj), old)
-
-
-def _differ(obj: Object, old: Object) -> bool:
-    names = {**obj, **old}.keys() - {"metadata", "status", "apiVersion", "kind"}
-    return any(obj.get(name) != old.get(name) for name in names)
+    # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
+    names = {**obj, **old}.keys() - _NOT_COUNTED
+    if all(obj.get(name) == old.get(name) for name in names):
+        return False
+    if any(printing.surely_differ(obj.get(name), old.get(name)) for name in names):
+        return True
+    stored = scope.resource.stored(obj)
+    return any(stored.get(name) != old.get(name) for name in names)
 
 
 def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
