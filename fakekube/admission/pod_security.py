@@ -63,6 +63,8 @@ class _Standard:
 _Policy = Mapping[str, _Standard]
 """Mode → standard."""
 
+_WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _Standard())
+
 
 class PodSecurity(Plugin):
     """See the module."""
@@ -95,7 +97,9 @@ class PodSecurity(Plugin):
 def _policy(namespace: Object) -> tuple[_Policy, list[FieldError]]:
     """What the labels say, and what is wrong with them (then: the strictest that may be meant)."""
     labels = namespace["metadata"].get("labels") or {}
-    policy = dict.fromkeys(MODES, _Standard())
+    if PREFIX not in " ".join(labels):
+        return _WITHOUT_LABELS, []
+    policy = dict(_WITHOUT_LABELS)
     errors: list[FieldError] = []
     for mode in MODES:
         level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")

@@ -6,7 +6,6 @@ Specified by: pkg/registry/batch/job; ValidateJob… of pkg/apis/batch/validatio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fakekube.errors import FieldError
@@ -121,10 +120,7 @@ def _default_labels(obj: Object) -> None:
 
 
 def _tolerance(old: Object) -> Tolerance:
-    tolerance = templates.tolerance_of(old["spec"]["template"])
-    if selectors.has_invalid_label_value(old["spec"].get("selector")):
-        return replace(tolerance, selector_values=True)
-    return tolerance
+    return templates.tolerance_of(old["spec"]["template"], old["spec"].get("selector"))
 
 
 def _validate(obj: Object, tolerance: Tolerance, *, with_domain: bool) -> list[FieldError]:

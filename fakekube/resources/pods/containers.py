@@ -34,7 +34,7 @@ NOT_EPHEMERAL = (
 )  # fmt: skip
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Surroundings:
     """What of the rest of the pod the rules of a container depend on."""
 

@@ -29,7 +29,7 @@ from fakekube.resources.pods.quality import quality_of_service
 from fakekube.resources.pods.resizing import keep_all_but_resources, refusal, validate_resize
 from fakekube.resources.pods.security import apparmor_profile
 from fakekube.resources.pods.spec import validate_pod_spec
-from fakekube.resources.pods.tolerance import NEW_POD, Tolerance, for_update, pod_affinity_terms
+from fakekube.resources.pods.tolerance import NEW_POD, Tolerance, pod_affinity_terms
 from fakekube.resources.pods.walking import NOWHERE, containers
 from fakekube.resources.pods.warnings import pod_warnings
 from fakekube.resources.statuses import keep_all_but, keep_metadata, restore
@@ -110,7 +110,7 @@ class PodStrategy(Strategy):
 
 
 def _tolerance(old: Object) -> Tolerance:
-    return for_update(old["spec"], old["metadata"], of_pod=True)
+    return Tolerance(old["spec"], old["metadata"], of_pod=True)
 
 
 def validate_whole(obj: Object, tolerance: Tolerance) -> list[FieldError]:

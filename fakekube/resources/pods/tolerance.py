@@ -1,7 +1,7 @@
 """What an update may leave as it is although it would no longer be accepted: the validation options of pods.
 
 A rule that was made stricter binds new objects only; an old object that breaks it stays changeable.
-`NEW_POD` and `NEW_TEMPLATE` tolerate nothing; `for_update` looks at the old spec.
+`NEW_POD` and `NEW_TEMPLATE` tolerate nothing.
 
 Specified by: pkg/api/pod/util.go (GetValidationOptionsFromPodSpecAndMeta), with the feature gates of 1.36.
 """
@@ -9,7 +9,8 @@ Specified by: pkg/api/pod/util.go (GetValidationOptionsFromPodSpecAndMeta), with
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from fakekube.resources import selectors
@@ -25,67 +26,91 @@ _number_matches = re.compile("0|[1-9][0-9]*|-[0-9]+").fullmatch
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-@dataclass(slots=True, frozen=True)
 class Tolerance:
-    """Each flag lets a rule be broken; `of_pod` tells a pod from a template."""
+    """Each flag lets a rule be broken, because the old pod (or template) breaks it; found out when it is asked for."""
 
-    of_pod: bool = False
-    deletion_cost: bool = False
-    """An annotation for the deletion cost that is no number."""
-    huge_pages: bool = False
-    """Amounts that are no whole number of huge pages."""
-    selector_values: bool = False
-    """Values in the selectors of pod affinity that no label can have."""
-    node_selector_values: bool = False
-    """The same in required node affinity."""
-    spread_selectors: bool = False
-    """Wrong selectors in topology spread constraints."""
-    spread_label_keys: bool = False
-    """Label keys in topology spread constraints that the selector has too."""
-    token_paths: bool = False
-    """Paths of service account tokens that lead out of the volume."""
-    host_sysctls: bool = False
-    """Namespaced sysctls although the pod shares the node's namespace."""
-    selinux_change_policy: bool = False
-    """A change policy other than Recursive."""
-    comparing_tolerations: bool = False
-    """Tolerations with Lt and Gt."""
-    host_network_users: bool = False
-    """A user namespace together with the node's network."""
-    user_namespace_devices: bool = False
-    """A user namespace together with block devices."""
-    restarting_init_containers: bool = False
-    """Init containers that resizing restarts."""
+    def __init__(
+        self, old: Spec, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None
+    ) -> None:
+        """
+        :param of_pod: tells a pod from a template.
+        :param selector: the old one of the workload that the template belongs to, where it counts.
+        """
+        self.of_pod = of_pod
+        self._old = old
+        self._old_meta = old_meta
+        self._selector = selector
+
+    @cached_property
+    def deletion_cost(self) -> bool:
+        """An annotation for the deletion cost that is no number."""
+        return not is_deletion_cost((self._old_meta.get("annotations") or {}).get(DELETION_COST))
+
+    @cached_property
+    def huge_pages(self) -> bool:
+        """Amounts that are no whole number of huge pages."""
+        return _has_indivisible_huge_pages(self._old)
+
+    @cached_property
+    def selector_values(self) -> bool:
+        """Values in the selectors of pod affinity (and of the workload) that no label can have."""
+        return _has_wrong_affinity_selector(self._old) or selectors.has_invalid_label_value(self._selector)
+
+    @cached_property
+    def node_selector_values(self) -> bool:
+        """The same in required node affinity."""
+        return _has_wrong_node_selector(self._old)
+
+    @cached_property
+    def spread_selectors(self) -> bool:
+        """Wrong selectors in topology spread constraints."""
+        return _has_wrong_spread_selector(self._old)
+
+    @cached_property
+    def spread_label_keys(self) -> bool:
+        """Label keys in topology spread constraints that the selector has too."""
+        return _has_wrong_spread_label_keys(self._old)
+
+    @cached_property
+    def token_paths(self) -> bool:
+        """Paths of service account tokens that lead out of the volume."""
+        return _has_wrong_token_path(self._old)
+
+    @cached_property
+    def host_sysctls(self) -> bool:
+        """Namespaced sysctls although the pod shares the node's namespace."""
+        sysctls = (self._old.get("securityContext") or {}).get("sysctls") or ()
+        return any(shared_namespace(sysctl.get("name", ""), self._old) for sysctl in sysctls)
+
+    @cached_property
+    def selinux_change_policy(self) -> bool:
+        """A change policy other than Recursive."""
+        return "seLinuxChangePolicy" in (self._old.get("securityContext") or {})
+
+    @cached_property
+    def comparing_tolerations(self) -> bool:
+        """Tolerations with Lt and Gt."""
+        return any(toleration.get("operator") in ("Lt", "Gt") for toleration in self._old.get("tolerations") or ())
+
+    @cached_property
+    def host_network_users(self) -> bool:
+        """A user namespace together with the node's network."""
+        return bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
+
+    @cached_property
+    def user_namespace_devices(self) -> bool:
+        """A user namespace together with block devices."""
+        shares_users = self._old.get("hostUsers") is False
+        return shares_users and any(item.get("volumeDevices") for item in containers(self._old))
+
+    @cached_property
+    def restarting_init_containers(self) -> bool:
+        """Init containers that resizing restarts."""
+        return _has_restarting_init_container(self._old)
 
 
-NEW_POD = Tolerance(of_pod=True)
-NEW_TEMPLATE = Tolerance()
-
-
-def for_update(old: Spec, old_meta: dict[str, Any], *, of_pod: bool) -> Tolerance:
-    """What an update of a pod (or template) with this old spec and metadata tolerates."""
-    security = old.get("securityContext") or {}
-    shares_users = old.get("hostUsers") is False
-    return Tolerance(
-        of_pod=of_pod,
-        deletion_cost=not is_deletion_cost((old_meta.get("annotations") or {}).get(DELETION_COST)),
-        huge_pages=_has_indivisible_huge_pages(old),
-        selector_values=_has_wrong_affinity_selector(old),
-        node_selector_values=_has_wrong_node_selector(old),
-        spread_selectors=_has_wrong_spread_selector(old),
-        spread_label_keys=_has_wrong_spread_label_keys(old),
-        token_paths=_has_wrong_token_path(old),
-        host_sysctls=any(
-            shared_namespace(sysctl.get("name", ""), old) for sysctl in security.get("sysctls") or ()
-        ),
-        selinux_change_policy="seLinuxChangePolicy" in security,
-        comparing_tolerations=any(
-            toleration.get("operator") in ("Lt", "Gt") for toleration in old.get("tolerations") or ()
-        ),
-        host_network_users=bool(shares_users and old.get("hostNetwork")),
-        user_namespace_devices=shares_users and any(item.get("volumeDevices") for item in containers(old)),
-        restarting_init_containers=_has_restarting_init_container(old),
-    )
+NEW_POD = Tolerance({}, {}, of_pod=True)
+NEW_TEMPLATE = Tolerance({}, {}, of_pod=False)
 
 
 def is_deletion_cost(text: str | None) -> bool:

@@ -6,7 +6,6 @@ Specified by: pkg/registry/apps/daemonset/strategy.go; ValidateDaemonSet… of p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
@@ -70,9 +69,7 @@ class DaemonSetStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        tolerance = templates.tolerance_of(before["template"])
-        if selectors.has_invalid_label_value(before.get("selector")):
-            tolerance = replace(tolerance, selector_values=True)
+        tolerance = templates.tolerance_of(before["template"], before.get("selector"))
         errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
         return errors + _validate_spec(obj, tolerance)
 

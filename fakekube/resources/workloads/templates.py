@@ -15,7 +15,7 @@ from fakekube.resources.pods.annotations import pod_annotations, profiles_match
 from fakekube.resources.pods.defaults import default_pod_spec
 from fakekube.resources.pods.dropping import drop_disabled_fields
 from fakekube.resources.pods.spec import validate_pod_spec
-from fakekube.resources.pods.tolerance import NEW_TEMPLATE, Tolerance, for_update
+from fakekube.resources.pods.tolerance import NEW_TEMPLATE, Tolerance
 from fakekube.resources.pods.warnings import template_warnings
 from fakekube.resources.strategy import Object
 from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
@@ -41,11 +41,11 @@ def drop_disabled(template: Object | None, old: Object | None = None) -> None:
         drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))
 
 
-def tolerance_of(old: Object | None) -> Tolerance:
-    """What an update of this template tolerates; of none, what a new template does."""
+def tolerance_of(old: Object | None, selector: Part | None = None) -> Tolerance:
+    """What an update of this template (and selector, where it counts) tolerates; of none, what a new template does."""
     if old is None:
         return NEW_TEMPLATE
-    return for_update(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False)
+    return Tolerance(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False, selector=selector)
 
 
 def validate_template(template: Object, path: str, tolerance: Tolerance) -> list[FieldError]:
