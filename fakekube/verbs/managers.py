@@ -119,7 +119,7 @@ def _manager(registry: Registry, resource: Resource, subresource: Subresource | 
     return FieldManager(
         resource.type, resource.group, resource.version, resource.kind,
         subresource=subresource.name if subresource else "", custom=resource.custom,
-        filters={r.api_version: excluding(_reset_fields(strategy, r.version)) for r in filtered},
+        filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
 

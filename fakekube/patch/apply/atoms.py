@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple
 
 from fakekube.patch.apply.elements import printed
-from fakekube.patch.apply.fields import LEAF, Tree, level_in_order, union
+from fakekube.patch.apply.fields import LEAF, Tree, union
 from fakekube.patch.go_format import go_syntax, go_type, plain
 
 __all__ = [
@@ -77,14 +77,10 @@ CONTAINERS: Final = frozenset({dict, list})
 
 
 def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
-    """A difference from trees of one's own, which may be empty and in any order."""
+    """A difference from trees of one's own, which may be empty."""
     if not (removed or modified or added):
         return NOTHING
-    return Difference(
-        level_in_order(removed) if removed else None,
-        level_in_order(modified) if modified else None,
-        level_in_order(added) if added else None,
-    )
+    return Difference(removed or None, modified or None, added or None)
 
 
 def is_same(a: Any, b: Any) -> bool:
@@ -107,6 +103,8 @@ class Atom(ABC):
 
     exact: bool = True
     """Python's equality is that of the values of this atom: no part of it mixes booleans and numbers."""
+    is_leaf: bool = False
+    """No value of this atom has parts."""
     fits: frozenset[object] = frozenset({type(None)})
     """Classes of values with which nothing can be wrong."""
 
@@ -162,6 +160,8 @@ class Atom(ABC):
 
 class Scalar(Atom):
     """A leaf of one kind."""
+
+    is_leaf = True
 
     def __init__(self, kind: str) -> None:
         """:param kind: "string", "numeric", "boolean" or "untyped"."""

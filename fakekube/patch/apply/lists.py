@@ -45,6 +45,8 @@ def _items(value: Any) -> list[Any]:
 class AtomicList(Atom):
     """A list that is replaced as a whole."""
 
+    is_leaf = True
+
     def __init__(self, item: Atom, *, exact: bool = True) -> None:
         self._item = item
         self.exact = exact
@@ -194,7 +196,7 @@ class ItemList(Atom):
         for element, item in before.items():
             if element not in after:
                 removed[element] = self._presence_of(item)
-        return difference_of(removed, modified, added)
+        return difference_of(*map(level_in_order, (removed, modified, added)))
 
     def _compare_items(self, old: Any, new: Any) -> Difference:
         """The comparison of all items of one element: what repeats has no parts."""

@@ -136,7 +136,7 @@ class FieldManager:
 
     def _requested(self, requested: Any, before: list[Any]) -> Managed:
         """The books a request starts from: its own if it may and can write them, else the live object's."""
-        if not self._subresource and requested != before:
+        if requested is not None and not self._subresource and requested != before:
             if entries.is_reset(requested):
                 return Managed()
             try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fakekube.patch.apply.atoms import (
     CONTAINERS,
@@ -25,7 +25,7 @@ from fakekube.patch.apply.atoms import (
     shown,
 )
 from fakekube.patch.apply.elements import SELF, field
-from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined
+from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
 
 __all__ = ["Map"]
 
@@ -42,6 +42,16 @@ _UNDECLARED.fits = frozenset()
 
 _Step = tuple[str, str, Atom, bool]
 """Name, element and atom of an entry, and whether it owns itself besides its parts."""
+
+
+class _Plan(NamedTuple):
+    """The entries of the values of one layout, in canonical order."""
+
+    steps: tuple[_Step, ...]
+    leaves: Tree
+    """All entries as leaves."""
+    parts: tuple[_Step, ...]
+    """The steps of what may be no leaf."""
 
 
 class _Entries(dict[str, tuple[str, Atom]]):
@@ -86,8 +96,9 @@ class Map(Atom):
         self._declare = declare
         self._other = other
         self._atomic = atomic
+        self.is_leaf = atomic
         self._deduced = deduced
-        self._plans: dict[tuple[str, ...], tuple[_Step, ...]] = {}
+        self._plans: dict[tuple[str, ...], _Plan] = {}
         self.exact = exact
 
     @cached_property
@@ -100,17 +111,18 @@ class Map(Atom):
     def _by_element(self) -> Mapping[str, Atom]:
         return dict(self._entry.values())
 
-    def _in_order(self, value: dict[str, Any]) -> tuple[_Step, ...]:
-        """The entries of a value in canonical order; remembered for each layout, since objects look alike."""
+    def _plan(self, value: dict[str, Any]) -> _Plan:
+        """How to go through a value; remembered for each layout, since objects look alike."""
         layout = tuple(value)
-        known = self._plans.get(layout)
-        if known is not None:
-            return known
+        return self._plans.get(layout) or self._new_plan(layout)
+
+    def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
         steps = tuple((name, *self._entry[name], name not in self._entry) for name in sorted(layout))
-        self._plans[layout] = steps
-        return steps
+        leaves: Tree = {element: LEAF for _, element, _, _ in steps}
+        plan = self._plans[layout] = _Plan(steps, leaves, tuple(step for step in steps if not step[2].is_leaf))
+        return plan
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)
@@ -134,24 +146,31 @@ class Map(Atom):
     def field_set(self, value: Any) -> Tree | None:
         if self._atomic:
             return LEAF
-        tree: Tree = {}
-        for name, element, atom, owns_itself in self._in_order(_entries(value)):
+        plan = self._plan(_entries(value))
+        tree = dict(plan.leaves)
+        for name, element, atom, owns_itself in plan.parts:
             item = value[name]
             if item.__class__ not in CONTAINERS and item is not None:
-                tree[element] = LEAF
                 continue
             node = _node(owns_itself or item is None or item == _EMPTY, atom.field_set(item))
-            if node is not None:
+            if node is None:
+                del tree[element]
+            else:
                 tree[element] = node
         return tree or None
 
     def presence(self, value: Any) -> Tree:
         if self._atomic or not value or value.__class__ is not dict:
             return LEAF
-        tree: Tree = {SELF: LEAF}
-        for name, element, atom, _ in self._in_order(value):
+        return {SELF: LEAF, **self._entries_present(value)}
+
+    def _entries_present(self, value: dict[str, Any]) -> Tree:
+        plan = self._plan(value)
+        tree = dict(plan.leaves)
+        for name, element, atom, _ in plan.parts:
             item = value[name]
-            tree[element] = atom.presence(item) if item.__class__ in CONTAINERS else LEAF
+            if item.__class__ in CONTAINERS:
+                tree[element] = atom.presence(item)
         return tree
 
     def compare(self, old: Any, new: Any) -> Difference:
@@ -160,29 +179,32 @@ class Map(Atom):
         before, after = _entries(old), _entries(new)
         if self._atomic or (not before and not after):
             return self.compare_leaf(old, new)
+        if not before:
+            return Difference(None, None, self._entries_present(after))
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
-        for name, item in after.items():
-            known = before.get(name, _ABSENT)
+        for name, element, atom, _ in self._plan(after).steps:
+            item, known = after[name], before.get(name, _ABSENT)
             if known is item:
                 continue
-            element, atom = self._entry[name]
             if known is _ABSENT:
                 added[element] = atom.presence(item)
-            else:
-                gone, changed, come = atom.compare(known, item)
-                if gone is not None:
-                    removed[element] = gone
-                if changed is not None:
-                    modified[element] = changed
-                if come is not None:
-                    added[element] = come
+                continue
+            gone, changed, come = atom.compare(known, item)
+            if gone is not None:
+                removed[element] = gone
+            if changed is not None:
+                modified[element] = changed
+            if come is not None:
+                added[element] = come
+        if before.keys() <= after.keys():
+            return difference_of(removed, modified, added)
         for name, item in before.items():
             if name not in after:
                 element, atom = self._entry[name]
                 removed[element] = atom.presence(item)
-        return difference_of(removed, modified, added)
+        return difference_of(level_in_order(removed), modified, added)
 
     def merge(self, live: Any, applied: Any) -> Any:
         before, entries = _entries(live), _entries(applied)
