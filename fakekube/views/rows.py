@@ -71,7 +71,7 @@ class _Ages(dict[Any, bytes]):
         self._text = ages_at(now)
 
     def __missing__(self, moment: datetime) -> bytes:
-        text = self[moment] = self._text(moment).encode()
+        text = self[moment] = json.dumps(self._text(moment))[1:-1]  # it can be <invalid>
         return text
 
 

@@ -232,3 +232,12 @@ def test_what_has_no_table(api, method: str, path: str) -> None:
 )
 def test_subresources_that_have_a_table(api, path: str) -> None:
     assert api.get(path, headers=TABLE).status in (200, 404)
+
+
+def test_ages_of_the_future_are_escaped_like_other_text(api) -> None:
+    job = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    body = {"metadata": {"name": "c"}, "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": job}}}}
+    assert api.post(api.path("cronjobs", group="batch/v1"), body).status == 201
+    path, late = api.path("cronjobs", "c", group="batch/v1"), {"status": {"lastScheduleTime": "2999-01-01T00:00:00Z"}}
+    assert api.patch(f"{path}/status", late, "application/merge-patch+json").status == 200
+    assert rb'"\u003cinvalid\u003e"' in api.get(path, headers={"Accept": TABLE}).body
