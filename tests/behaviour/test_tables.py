@@ -240,4 +240,4 @@ def test_ages_of_the_future_are_escaped_like_other_text(api) -> None:
     assert api.post(api.path("cronjobs", group="batch/v1"), body).status == 201
     path, late = api.path("cronjobs", "c", group="batch/v1"), {"status": {"lastScheduleTime": "2999-01-01T00:00:00Z"}}
     assert api.patch(f"{path}/status", late, "application/merge-patch+json").status == 200
-    assert rb'"\u003cinvalid\u003e"' in api.get(path, headers={"Accept": TABLE}).body
+    assert rb'"\u003cinvalid\u003e"' in api.get(path, headers=TABLE).body
