@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, Generic, ParamSpec, TypeVar
 
 __all__ = ["allowance", "deepening", "deeply"]
 
@@ -74,7 +74,7 @@ def deeply(function: Callable[[], T]) -> T:
         return _Call(function).result()
 
 
-class _Call:
+class _Call(Generic[T]):
     """One call in a thread of its own."""
 
     def __init__(self, function: Callable[[], T]) -> None:

@@ -87,7 +87,11 @@ def _of_type(type_: Type) -> Defaulter | None:
         # A type inside itself is taken to have none until the outer round is done: no recursive type has
         # defaults.
         type_.compiled["default"] = None
-        type_.compiled["default"] = _compile(type_)
+        try:
+            type_.compiled["default"] = _compile(type_)
+        except RecursionError:  # nothing was found out
+            del type_.compiled["default"]
+            raise
     known: Defaulter | None = type_.compiled["default"]
     return known
 

@@ -28,7 +28,7 @@ class Reply:
     def __post_init__(self) -> None:
         try:
             self.json = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):  # some answers are deeper than this reader goes
             self.json = None
 
     def at(self, *path: str | int, default: Any = None) -> Any:

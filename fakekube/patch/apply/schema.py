@@ -168,19 +168,15 @@ def _key_default(field: Field | None) -> Any:
 
 def _is_exact(type: Type) -> bool:
     """Does no part of the type take any value? Recursive types count as if one did."""
-    known = _exactness.get(id(type)) if type.name else None
-    if known is not None:
-        return known
-    if type.name:
-        _exactness[id(type)] = False
-    exact = _has_exact_parts(type)
-    if type.name:
-        _exactness[id(type)] = exact
-    return exact
-
-
-#: Of built-in types, which live as long as the process.
-_exactness: dict[int, bool] = {}
+    known: bool | None = type.compiled.get("exact")
+    if known is None:
+        type.compiled["exact"] = False
+        try:
+            known = type.compiled["exact"] = _has_exact_parts(type)
+        except RecursionError:  # nothing was found out
+            del type.compiled["exact"]
+            raise
+    return known
 
 
 def _has_exact_parts(type: Type) -> bool:

@@ -1,0 +1,124 @@
+"""Whatever nests too deep for a stack gets a larger one, and nothing of it stays."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from fakekube.depth import allowance, deepening, deeply
+
+
+def descend(levels: int) -> int:
+    return 1 + descend(levels - 1) if levels else 0
+
+
+def through_c(levels: int) -> bool:
+    return any(through_c(levels - 1) for _ in "a") if levels else True
+
+
+def for_ever() -> int:
+    return 1 + for_ever()
+
+
+def for_ever_through_c() -> bool:
+    return any(for_ever_through_c() for _ in "a")
+
+
+@pytest.fixture(autouse=True)
+def usual() -> object:
+    before = sys.getrecursionlimit(), threading.stack_size()
+    yield
+    assert (sys.getrecursionlimit(), threading.stack_size()) == before
+    assert "fakekube-depth" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_there_is_room_for_ten_thousand_levels() -> None:
+    with pytest.raises(RecursionError):
+        descend(50_000)
+    assert deeply(lambda: descend(50_000)) == 50_000
+
+
+def test_there_is_room_within_the_room() -> None:
+    here: list[int] = []
+
+    def inner() -> int:
+        here.append(threading.get_ident())
+        return descend(20_000)
+
+    def outer() -> int:
+        here.append(threading.get_ident())
+        return deeply(inner)
+
+    assert deeply(outer) == 20_000
+    assert len(set(here)) == 1 and here[0] != threading.get_ident()
+
+
+@pytest.mark.parametrize("function", [for_ever, for_ever_through_c])
+def test_what_has_no_end_is_an_error(function: Callable[[], object]) -> None:
+    with pytest.raises(RecursionError):
+        deeply(function)
+
+
+def test_errors_come_out() -> None:
+    def refuse() -> None:
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"):
+        deeply(refuse)
+
+
+def test_a_function_looks_for_room_itself() -> None:
+    calls: list[int] = []
+
+    @deepening
+    def function(levels: int, *, more: int) -> int:
+        calls.append(levels)
+        return descend(levels) + more
+
+    assert function(10, more=1) == 11
+    assert calls == [10]
+    assert function(20_000, more=1) == 20_001
+    assert calls == [10, 20_000, 20_000]
+
+
+def test_where_threads_are_not_to_be_had_it_stays_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RecursionError):
+        deeply(lambda: 1)
+
+
+def test_the_largest_need_counts() -> None:
+    before = sys.getrecursionlimit()
+    with allowance(before + 100):
+        with allowance(before + 50):
+            assert sys.getrecursionlimit() == before + 100
+        assert sys.getrecursionlimit() == before + 100
+    assert sys.getrecursionlimit() == before
+    with allowance(10):
+        assert sys.getrecursionlimit() == before
+
+
+def test_the_last_who_is_done_takes_the_allowance_back() -> None:
+    before = sys.getrecursionlimit()
+    entered, leave = threading.Event(), threading.Event()
+
+    def walk() -> None:
+        with allowance(5_000):
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=walk)
+    with allowance(3_000):
+        other.start()
+        assert entered.wait(10)
+        assert sys.getrecursionlimit() == 5_000
+    assert sys.getrecursionlimit() == 5_000
+    leave.set()
+    other.join()
+    assert sys.getrecursionlimit() == before
