@@ -5,7 +5,8 @@ JSON (whose layout depends on the place) the object itself. From parts
 
 * `object` makes the answer that is one object: `kind` and `apiVersion` come in front of what a built-in
   kind has at rest; custom resources carry both already;
-* `list` makes a collection, by joining; a large one is joined while it is sent (`pieces`);
+* `items` are the parts of a collection's objects, and `list` the collection. Who keeps the items keeps what was
+  joined of them; a large list is joined while it is sent (`pieces`);
 * `event` makes one frame of a watch.
 
 So that an answer is the same bytes as the real server's: compact JSON ends with a newline, indented JSON
@@ -17,7 +18,7 @@ meta/v1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube.codecs import cbor, framing, json, protobuf, yaml
 from fakekube.codecs.document import Document, Object, encodings_of, json_of
 from fakekube.codecs.errors import EncodeError
-from fakekube.codecs.pieces import PIECE_BYTES, Pieces
+from fakekube.codecs.pieces import Items, Pieces, enclosed
 
 if TYPE_CHECKING:
     from fakekube.codecs.negotiation import MediaType
@@ -79,13 +80,13 @@ class Format(Protocol):
     def part(self, document: Document, kind: Kind) -> Any:
         """What stands for the object in a list; kept with it."""
 
-    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[Any]:
-        """The part of each."""
+    def items(self, documents: Iterable[Document], kind: Kind) -> Any:
+        """The parts of all, for as many lists of them as there are."""
 
     def object(self, part: Any, kind: Kind) -> bytes:
         """An answer that is this one object."""
 
-    def list(self, parts: Sequence[Any], kind: Kind, metadata: Object) -> bytes | Pieces:
+    def list(self, items: Any, kind: Kind, metadata: Object) -> bytes | Pieces:
         """An answer that is a collection; `kind` is that of the list, `metadata` its ListMeta."""
 
     def event(self, event_type: str, part: Any, kind: Kind) -> bytes:
@@ -98,30 +99,22 @@ class JSON:
     def part(self, document: Document, kind: Kind) -> bytes:
         return document.json
 
-    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
-        return json_of(documents)
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(json_of(documents), b",")
 
     def object(self, part: bytes, kind: Kind) -> bytes:
         return kind.whole_json(part) + b"\n"
 
-    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes | Pieces:
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Pieces:
         meta = json.dumps(metadata)
         if kind.custom:
             version, name = json.dumps(kind.api_version), json.dumps(kind.kind)
             closing = b'],"kind":%b,"metadata":%b}\n' % (name, meta)
-            return _enclosed(b'{"apiVersion":%b,"items":[' % version, parts, closing)
-        return _enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), parts, b"]}\n")
+            return enclosed(b'{"apiVersion":%b,"items":[' % version, items, closing)
+        return enclosed(b'%b,"metadata":%b,"items":[' % (kind.json_head, meta), items, b"]}\n")
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         return framing.json_frame(b'{"type":"%b","object":%b}' % (event_type.encode(), kind.whole_json(part)))
-
-
-def _enclosed(opening: bytes, parts: Sequence[bytes], closing: bytes) -> bytes | Pieces:
-    """The parts with commas between them."""
-    if not parts:
-        return opening + closing
-    pieces = Pieces(opening, [*parts], closing)
-    return pieces if len(pieces) > PIECE_BYTES else b"".join(pieces)
 
 
 class _Written:
@@ -130,15 +123,15 @@ class _Written:
     def part(self, document: Document, kind: Kind) -> Object:
         return document.object
 
-    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[Object]:
+    def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
         return [document.object for document in documents]
 
     def object(self, part: Object, kind: Kind) -> bytes:
         return self.dumps(kind.whole(part))
 
-    def list(self, parts: Sequence[Object], kind: Kind, metadata: Object) -> bytes:
+    def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
         listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        listing["items"] = [*parts]
+        listing["items"] = items
         return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
 
     def dumps(self, obj: Object) -> bytes:
@@ -171,16 +164,16 @@ class CBOR:
     def part(self, document: Document, kind: Kind) -> bytes:
         return document.encoded(("cbor", kind.name), partial(cbor.part, type_=kind.type))
 
-    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
-        return encodings_of(documents, ("cbor", kind.name), partial(cbor.part, type_=kind.type))
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(encodings_of(documents, ("cbor", kind.name), partial(cbor.part, type_=kind.type)))
 
     def object(self, part: bytes, kind: Kind) -> bytes:
         return cbor.SELF_DESCRIBED + self._whole(part, kind)
 
-    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Pieces:
         listing = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
         opening = cbor.part(listing)[:-1]  # without the null
-        return b"".join([cbor.SELF_DESCRIBED, opening, cbor.head(4, len(parts)), *parts])
+        return enclosed(cbor.SELF_DESCRIBED + opening + cbor.head(4, items.count), items, b"")
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         opening = cbor.part({"type": event_type, "object": None})[:-1]
@@ -198,16 +191,16 @@ class Protobuf:
             raise EncodeError(f"{kind.name} has no Protobuf form")
         return document.encoded(("protobuf", kind.name), partial(protobuf.part, kind.type))
 
-    def parts(self, documents: Iterable[Document], kind: Kind) -> Sequence[bytes]:
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         if kind.type is None:
             raise EncodeError(f"{kind.name} has no Protobuf form")
-        return encodings_of(documents, ("protobuf", kind.name), partial(protobuf.part, kind.type))
+        return Items(encodings_of(documents, ("protobuf", kind.name), partial(protobuf.part, kind.type)))
 
     def object(self, part: bytes, kind: Kind) -> bytes:
         return protobuf.document(kind.api_version, kind.kind, part)
 
-    def list(self, parts: Sequence[bytes], kind: Kind, metadata: Object) -> bytes:
-        return protobuf.list_document(kind.api_version, kind.kind, metadata, parts)
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Pieces:
+        return protobuf.list_document(kind.api_version, kind.kind, metadata, items)
 
     def event(self, event_type: str, part: bytes, kind: Kind) -> bytes:
         return framing.protobuf_frame(protobuf.event(event_type, self.object(part, kind)))

@@ -9,11 +9,11 @@ TypeMeta), meta/v1 (WatchEvent, ListMeta).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.codecs.errors import ContentError, DecodeError
+from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.codecs.protobuf_decoder import Member, Table, read_struct, scan
 from fakekube.codecs.protobuf_encoder import content_of
 from fakekube.codecs.protobuf_fields import varint
@@ -75,12 +75,11 @@ def document(api_version: str, kind: str, made: bytes) -> bytes:
     return b"%b%b%b" % (_envelope_head(api_version, kind), made, _ENVELOPE_TAIL)
 
 
-def list_document(api_version: str, kind: str, metadata: dict[str, Any], parts: Sequence[bytes]) -> bytes:
-    """A document that is a list, from its ListMeta and the parts of its items; all in one join."""
+def list_document(api_version: str, kind: str, metadata: dict[str, Any], items: Items) -> bytes | Pieces:
+    """A document that is a list, from its ListMeta and the parts of its items."""
     meta = _delimited(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
-    length = len(meta) + sum(map(len, parts))
-    opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), varint(length), meta)
-    return b"".join([opening, *parts, _ENVELOPE_TAIL])
+    opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), varint(len(meta) + items.length), meta)
+    return enclosed(opening, items, _ENVELOPE_TAIL)
 
 
 def event(event_type: str, document: bytes) -> bytes:

@@ -5,18 +5,19 @@ the record is still there. Under the lock a commit only takes a revision, lets t
 the result.
 
 A bucket's contents are one `Contents`, which forks and snapshots share until somebody writes: who writes
-copies first.
+copies first. What was read as a whole last is kept until the next write, since many clients list the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fakekube.store.cursor import Cursor
 from fakekube.store.history import History
 from fakekube.store.index import Condition, Indexes
+from fakekube.store.keys import Span
 from fakekube.store.timeline import Timeline
 from fakekube.store.values import Compacted, Conflict, Event, Page, Record, Selection
 from fakekube.store.versions import Versions
@@ -28,6 +29,15 @@ V = TypeVar("V")
 _LAST_CHARACTER = "\U0010ffff"
 
 
+@dataclass(slots=True, frozen=True)
+class _Reading(Generic[V]):
+    """All records of a span, and what readers made of them."""
+
+    span: Span
+    records: Sequence[Record[V]]
+    encodings: dict[Any, Any]
+
+
 @dataclass(slots=True)
 class Contents(Generic[V]):
     """All that a bucket holds."""
@@ -36,6 +46,8 @@ class Contents(Generic[V]):
     history: History[V]
     shared: bool = False
     """Somebody else reads this too: it must not be changed any more."""
+    last_reading: _Reading[V] | None = None
+    """Of the last span that was read as a whole since the last write."""
 
     def copy(self) -> Contents[V]:
         """An independent twin."""
@@ -84,20 +96,30 @@ class Bucket(Generic[V]):
             self._timeline.check(revision)
             return self._page_then(span, limit, revision)
 
-    def _page_now(self, span: tuple[str, str | None], limit: int) -> Page[V]:
+    def _page_now(self, span: Span, limit: int) -> Page[V]:
+        if not limit:
+            reading = self._whole(span)
+            return Page(reading.records, False, 0, self._timeline.revision, reading.encodings)
         versions = self._contents.versions
         records = versions.now(span, limit)
-        remaining = versions.count(span) - len(records) if limit else 0
-        return Page(records, remaining > 0, remaining, self._timeline.revision)
+        remaining = versions.count(span) - len(records)
+        return Page(records, remaining > 0, remaining, self._timeline.revision, {})
 
-    def _page_then(self, span: tuple[str, str | None], limit: int, revision: int) -> Page[V]:
+    def _whole(self, span: Span) -> _Reading[V]:
+        contents = self._contents
+        reading = contents.last_reading
+        if reading is None or reading.span != span:
+            reading = contents.last_reading = _Reading(span, contents.versions.now(span, 0), {})
+        return reading
+
+    def _page_then(self, span: Span, limit: int, revision: int) -> Page[V]:
         contents = self._contents
         records = contents.versions.then(span, limit, revision)
         if not limit or len(records) < limit:
-            return Page(records, False, 0, revision)
+            return Page(records, False, 0, revision, {})
         rest = (records[-1].key + "\0", span[1])
         remaining = contents.versions.count(rest) - contents.history.growth(rest, revision)
-        return Page(records, remaining > 0, remaining, revision)
+        return Page(records, remaining > 0, remaining, revision, {})
 
     def select(
         self,
@@ -156,6 +178,7 @@ class Bucket(Generic[V]):
             else:
                 raise Conflict(None)
             contents = self._own()
+            contents.last_reading = None
             event = Event(revision, key, record, previous, now, {})
             contents.versions.apply(event)
             contents.history.append(event, timeline.retention)

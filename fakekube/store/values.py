@@ -48,6 +48,8 @@ class Page(NamedTuple, Generic[V]):
     """How many there are after the last one."""
     revision: int
     """The revision that the page shows."""
+    encodings: dict[Any, Any]
+    """For readers: what they made of the records, kept for each other. The store does not look into it."""
 
 
 class Selection(NamedTuple, Generic[V]):

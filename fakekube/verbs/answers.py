@@ -73,17 +73,14 @@ def object_response(scope: Scope, chosen: MediaType, code: int, document: Docume
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
     """An answer that is a collection."""
-    resource = scope.resource
-    documents = listing.documents
-    if resource.from_storage is not None:
-        documents = [versions.shown(resource, document) for document in documents]
+    resource, metadata = scope.resource, list_metadata(listing)
     if chosen.target is not None:
-        return transforming.list_response(scope, chosen, listing, documents, list_metadata(listing))
+        return transforming.list_response(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen), kind_of(resource)
-    parts, metadata = form.parts(documents, kind), list_metadata(listing)
+    items = listing.encoded((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
     if resource.custom:  # an unstructured list: its members are sorted, and a token is always there
         metadata = dict(sorted({"continue": "", **metadata}.items()))
-    return _response(chosen, 200, form.list(parts, list_kind_of(resource), metadata))
+    return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
 
 
 def list_metadata(listing: Listing) -> Object:

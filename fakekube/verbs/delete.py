@@ -12,6 +12,7 @@ from typing import Any
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
+from fakekube.store import Record
 from fakekube.verbs import admitting, answers, bodies, options, reading
 from fakekube.verbs.options import DeleteOptions, ListOptions
 from fakekube.verbs.reading import Listing
@@ -57,14 +58,14 @@ def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> 
     limited = selection.limit > 0
     if not limited:
         selection.limit = PAGE
-    found: list[Document] = []
+    found: list[Record[Document]] = []
     first: Listing | None = None
     while True:
         page = reading.list_objects(scope, selection)
         first = first or page
-        found += page.documents
-        for document in page.documents:
-            _delete_found(scope, document, chosen)
+        found += page.records
+        for record in page.records:
+            _delete_found(scope, record.value, chosen)
         if limited:
             return page
         if not page.token:

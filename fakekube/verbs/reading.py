@@ -12,8 +12,9 @@ k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
@@ -35,14 +36,30 @@ TOO_OLD_TOKEN = (
 )
 
 
+V = TypeVar("V")
+
+
 @dataclass(slots=True)
 class Listing:
-    """A page of a collection: documents in key order, and the list metadata."""
+    """A page of a collection: records in key order, and the list metadata."""
 
-    documents: list[Document]
+    records: Sequence[Record[Document]]
     revision: int
     token: str = ""
     remaining: int | None = None
+    encodings: dict[Hashable, Any] = field(default_factory=dict)
+    """What was made of the records, by `encoded`; shared by all listings of the same state, if it is a whole."""
+
+    @property
+    def documents(self) -> list[Document]:
+        return [record.value for record in self.records]
+
+    def encoded(self, key: Hashable, make: Callable[[], V]) -> V:
+        """What `make` makes of the records, made once per key."""
+        try:
+            return self.encodings[key]  # type: ignore[no-any-return]
+        except KeyError:
+            return self.encodings.setdefault(key, make())  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -115,7 +132,8 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
     """
     if scope.resource.computed is not None:
         matches = matcher(scope.resource, options) or (lambda _document: True)
-        return Listing([document for document in map(Document, scope.resource.computed()) if matches(document)], 0)
+        documents = map(Document, scope.resource.computed())
+        return Listing([Record("", document, 0, 0) for document in documents if matches(document)], 0)
     view = _view(scope, options)
     try:
         return _page(scope, options, view)
@@ -169,7 +187,7 @@ def _page(scope: Scope, options: ListOptions, view: View) -> Listing:
 
 def _whole_page(scope: Scope, view: View) -> Listing:
     page = scope.bucket.page(scope.prefix, start=view.start, limit=view.limit, revision=view.revision)
-    listing = Listing([record.value for record in page.records], page.revision)
+    listing = Listing(page.records, page.revision, encodings=page.encodings)
     if page.more:
         listing.token = _token_after(scope, page.records[-1].key, page.revision)
         listing.remaining = page.remaining
@@ -187,18 +205,16 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
     read = candidates(scope, options)
     step = _STEP if view.limit else 0
     start, revision = view.start, view.revision
-    documents: list[Document] = []
+    matching: list[Record[Document]] = []
     while True:
         found = read(start=start, limit=step, revision=revision)
         records, revision = found.records, found.revision  # all steps show one state
-        matching = [record for record in records if matches(record.value)]
-        if view.limit and len(documents) + len(matching) >= view.limit:
-            del matching[view.limit - len(documents) :]
-            documents += [record.value for record in matching]
-            return Listing(documents, revision, _token_if_more(scope, matching[-1].key, revision))
-        documents += [record.value for record in matching]
+        matching += [record for record in records if matches(record.value)]
+        if view.limit and len(matching) >= view.limit:
+            del matching[view.limit :]
+            return Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
         if not step or len(records) < step:
-            return Listing(documents, revision)
+            return Listing(matching, revision)
         start = records[-1].key + "\0"
 
 
@@ -213,7 +229,7 @@ def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
     """A selector on the name is a look-up."""
     key = scope.resource.key(scope.namespace, name)
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
-    found = [r.value for r in page.records if r.key == key and matches(r.value)]
+    found = [record for record in page.records if record.key == key and matches(record.value)]
     return Listing(found, page.revision)
 
 

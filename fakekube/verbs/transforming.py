@@ -8,8 +8,8 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformOb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 from fakekube.codecs import formats
 from fakekube.codecs.document import Document, json_of
@@ -17,7 +17,9 @@ from fakekube.codecs.formats import Kind
 from fakekube.codecs.negotiation import MediaType
 from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError, status
+from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
+from fakekube.verbs import versions
 from fakekube.verbs.bodies import internal_package
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
@@ -43,7 +45,7 @@ def object_response(
     """One object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
-        return _table(scope, chosen, code, [(stored, shown)], _table_metadata(shown))
+        return _response(chosen, code, _table(scope, chosen, lambda: [(stored, shown)], _table_metadata(shown)))
     if chosen.target.kind == "PartialObjectMetadataList":
         if scope.resource.custom:
             raise StatusError(500, "", "content is not a list")
@@ -53,22 +55,27 @@ def object_response(
     return _response(chosen, code, form.object(form.part(document, kind), kind))
 
 
-def list_response(
-    scope: Scope, chosen: MediaType, listing: Listing, shown: list[Document], metadata: Object
-) -> Response:
+def list_response(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
     """A collection, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     api_version = chosen.target.api_version
     if chosen.target.kind == "Table":
-        return _table(scope, chosen, 200, zip(listing.documents, shown, strict=True), metadata)
+        made = _table(scope, chosen, lambda: _pairs(scope.resource, listing), metadata, listing.encoded)
+        return _response(chosen, 200, made)
     if chosen.target.kind == "PartialObjectMetadata":
         raise _not_acceptable(scope, "the requested object is a list", "List")
-    if not shown and chosen.format != "protobuf":
+    if not listing.records and chosen.format != "protobuf":
         return _empty_list(chosen, Kind(api_version, "PartialObjectMetadataList", custom=True), metadata)
     form, kind = formats.format_of(chosen), partial.kind(api_version)
-    metadata_of = _metadata_of(scope, api_version)
-    parts = form.parts(map(metadata_of, shown if scope.resource.custom else listing.documents), kind)
-    return _response(chosen, 200, form.list(parts, partial.list_kind(api_version), metadata))
+
+    def items() -> Any:
+        documents = listing.documents
+        if scope.resource.custom:
+            documents = versions.all_shown(scope.resource, documents)
+        return form.items(map(_metadata_of(scope, api_version), documents), kind)
+
+    kept = listing.encoded((form, kind, scope.resource), items)
+    return _response(chosen, 200, form.list(kept, partial.list_kind(api_version), metadata))
 
 
 def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
@@ -108,22 +115,34 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
 
 # ---------------------------------------------------------------- tables
 
-Pairs = Iterable[tuple[Document, Document]]
+Pairs = list[tuple[Document, Document]]
 """What is stored, and what the requested version shows."""
+Keep = Callable[[Hashable, Callable[[], rows.Rows]], rows.Rows]
+"""What was made for a key, or what is to be made."""
 
 
-def _table(scope: Scope, chosen: MediaType, code: int, pairs: Pairs, metadata: Object) -> Response:
-    """In compact JSON, rows are joined from what is kept with their objects."""
+def _pairs(resource: Resource, listing: Listing) -> Pairs:
+    documents = listing.documents
+    return list(zip(documents, versions.all_shown(resource, documents), strict=True))
+
+
+def _not_kept(_key: Hashable, make: Callable[[], rows.Rows]) -> rows.Rows:
+    return make()
+
+
+def _table(
+    scope: Scope, chosen: MediaType, pairs: Callable[[], Pairs], metadata: Object, keep: Keep = _not_kept
+) -> bytes | Pieces:
+    """In compact JSON, rows are joined from what is kept with their objects, and kept themselves."""
     assert chosen.target is not None
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
     shown = _Rows(scope, api_version)
     if chosen.format == "json" and not chosen.pretty:
-        documents, carried = shown.parts(list(pairs))
-        made = rows.table_json(convertor, api_version, documents, carried, metadata=metadata, now=now)
-        return _response(chosen, code, made + b"\n")
-    whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs], metadata, now))
+        kept = keep((convertor, api_version, *shown.key), lambda: rows.Rows(convertor, *shown.parts(pairs())))
+        return rows.table_json(convertor, api_version, kept, metadata=metadata, now=now)
+    whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
     form, kind = formats.format_of(chosen), _table_kind(api_version)
-    return _response(chosen, code, form.object(form.part(whole, kind), kind))
+    return form.object(form.part(whole, kind), kind)
 
 
 def _table_metadata(shown: Document) -> Object:
@@ -155,6 +174,8 @@ class _Rows:
         problem = table.include_object_error(self._include)
         if problem:
             raise status.bad_request(problem)
+        self.key = (scope.resource, self._include)
+        """What rows depend on, beside the objects."""
         self._custom = scope.resource.custom
         self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
         self._metadata_of = _metadata_of(scope, api_version)
@@ -164,7 +185,7 @@ class _Rows:
         whole = None if carried is None else self._kind.whole(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
-    def parts(self, pairs: list[tuple[Document, Document]]) -> tuple[list[Document], list[bytes]]:
+    def parts(self, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
         """What `views.rows` joins: what is printed, and the JSON of what the rows carry."""
         printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:

@@ -14,7 +14,7 @@ from fakekube.codecs.document import Document
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
 
-__all__ = ["copied", "fresh", "from_storage", "shown", "to_storage"]
+__all__ = ["all_shown", "copied", "fresh", "from_storage", "shown", "to_storage"]
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
@@ -34,6 +34,11 @@ def shown(resource: Resource, document: Document) -> Document:
     convert = resource.from_storage
     found: Document = document.encoded(("shown", resource), lambda obj: Document(convert(obj)))
     return found
+
+
+def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
+    """The same of each."""
+    return documents if resource.from_storage is None else [shown(resource, document) for document in documents]
 
 
 def fresh(resource: Resource, document: Document) -> Document:

@@ -2,7 +2,8 @@
 
 The cells of an object change with nothing but the time: so they are made once with a mark in the place of
 each age, and what is kept are the pieces between the marks and the times that they stand for. A table of
-thousands of rows is a join of such pieces, of ages, and of the kept JSON of what the rows carry.
+thousands of rows is a join of such pieces, of ages, and of the kept JSON of what the rows carry; who keeps its `Rows`
+has gathered all but the ages.
 
 Specified by: as `views.table`.
 """
@@ -18,10 +19,11 @@ from typing import Any, Final
 
 from fakekube.codecs import json
 from fakekube.codecs.document import Document, Object, encodings_of
+from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.views.printers.texts import ages_at
 from fakekube.views.table import TableConvertor
 
-__all__ = ["table_json"]
+__all__ = ["Rows", "table_json"]
 
 Template = tuple[bytes | datetime, ...]
 """A row up to its object; a time stands for how long ago it was."""
@@ -31,36 +33,67 @@ _SECRET: Final = secrets.token_hex(8)
 _MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
 
 
+class Rows:
+    """The rows of a table, in which only the ages are missing."""
+
+    __slots__ = ("_ages", "_parts")
+
+    def __init__(self, convertor: TableConvertor, documents: Sequence[Document], carried: Sequence[bytes]) -> None:
+        """
+        Args:
+            convertor: of the resource.
+            documents: what the cells of each row are made of.
+            carried: the JSON of what each row carries.
+        """
+        templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
+        rows = list(zip(templates, carried, strict=True))
+        if convertor.order is not None:
+            keys = [convertor.order(document.object) for document in documents]
+            rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
+        self._parts: list[bytes] = []
+        """What is to be joined; nothing in the place of an age."""
+        self._ages: list[tuple[int, datetime]] = []
+        """Their places, and how long they are ago is what stands there."""
+        for template, whole in rows:
+            for piece in template:
+                if isinstance(piece, bytes):
+                    self._parts.append(piece)
+                else:
+                    self._ages.append((len(self._parts), piece))
+                    self._parts.append(b"")
+            self._parts += (whole, b"},")
+        if rows:
+            self._parts[-1] = b"}"
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def at(self, now: datetime) -> Items:
+        """Their JSON at a time."""
+        parts, texts = self._parts.copy(), _Ages(now)
+        for place, moment in self._ages:
+            parts[place] = texts[moment]
+        return Items(parts)
+
+
 def table_json(
-    convertor: TableConvertor, api_version: str, documents: Sequence[Document], carried: Sequence[bytes], *,
-    metadata: Object, now: datetime,
-) -> bytes:
-    """A Table with its columns, as `table.table` makes it; no newline at the end.
+    convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime
+) -> bytes | Pieces:
+    """A Table with its columns, as `table.table` makes it, and a newline at the end.
 
     Args:
         convertor: of the resource.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
-        documents: what the cells of each row are made of.
-        carried: the JSON of what each row carries.
+        rows: all of them.
         metadata: the ListMeta.
         now: the cluster's time, for ages.
     """
-    templates = encodings_of(documents, ("row", convertor), partial(_template, convertor))
-    rows = list(zip(templates, carried, strict=True))
-    if convertor.order is not None:
-        keys = [convertor.order(document.object) for document in documents]
-        rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
     head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
     head["columnDefinitions"] = [dict(column) for column in convertor.columns]
-    parts = [json.dumps(head)[:-1], b',"rows":[']
-    ages = _Ages(now)
-    for template, whole in rows:
-        parts += [piece if type(piece) is bytes else ages[piece] for piece in template]
-        parts += (whole, b"},")
-    if len(parts) == 2:
-        return b'%b,"rows":%b}' % (parts[0], b"null" if convertor.empty is None else b"[]")
-    parts[-1] = b"}]}"
-    return b"".join(parts)
+    opening = json.dumps(head)[:-1]
+    if not rows and convertor.empty is None:
+        return opening + b',"rows":null}\n'
+    return enclosed(opening + b',"rows":[', rows.at(now), b"]}\n")
 
 
 class _Ages(dict[Any, bytes]):

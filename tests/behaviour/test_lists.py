@@ -345,3 +345,26 @@ def test_a_collection_of_all_namespaces(collection: Collection) -> None:
     assert names(collection.api.get("/api/v1/configmaps", query)) == list(NAMES)
     nowhere = collection.api.get("/api/v1/namespaces/absent/configmaps")
     assert (nowhere.status, nowhere.at("items")) == (200, [])
+
+
+# ---------------------------------------------------------------- again and again
+
+FORMATS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml",
+           "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+
+
+@pytest.mark.parametrize("accept", FORMATS)
+def test_a_list_that_was_asked_for_before_shows_what_was_written_since(api: Api, accept: str) -> None:
+    path, everywhere = api.path("configmaps"), "/api/v1/configmaps"
+
+    def shown(name: str) -> set[bool]:
+        places = (path, path, path, everywhere, everywhere, path)
+        return {name.encode() in api.get(place, headers={"Accept": accept}).body for place in places}
+
+    for round_ in range(2):
+        name = api.name(f"again-{round_}")
+        assert shown(name) == {False}
+        assert api.post(path, {"metadata": {"name": name}, "data": {"k": "v" * 2000}}).status == 201
+        assert shown(name) == {True}
+        assert api.delete(f"{path}/{name}").status == 200
+        assert shown(name) == {False}

@@ -30,10 +30,12 @@ PROTOBUFS = format_of(MediaType("protobuf", PROTOBUF))
 
 
 def answers(format_: Format, obj: dict[str, Any], kind: Kind, listing: Kind) -> tuple[bytes, bytes, bytes]:
-    part = format_.part(Document(obj), kind)
+    document = Document(obj)
+    part, whole_list = format_.part(document, kind), format_.list(format_.items([document] * 2, kind), listing, {"resourceVersion": "7"})
+    assert isinstance(whole_list, bytes)
     return (
         format_.object(part, kind),
-        format_.list([part, part], listing, {"resourceVersion": "7"}),
+        whole_list,
         format_.event("ADDED", part, kind),
     )
 

@@ -8,36 +8,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.api.compression import gzipped
-from fakekube.codecs.formats import Kind, format_of
-from fakekube.codecs.negotiation import JSON, MediaType
-from fakekube.codecs.pieces import PIECE_BYTES, Pieces
-
-COMPACT = format_of(MediaType("json", JSON))
-PODS = Kind("v1", "PodList")
+from fakekube.codecs.pieces import PIECE_BYTES, Items, Pieces, enclosed
 
 
-@given(sizes=st.lists(st.integers(0, 3 * PIECE_BYTES), min_size=1, max_size=8), small=st.integers(0, 2000))
-def test_pieces_are_the_whole(sizes: list[int], small: int) -> None:
+@given(
+    sizes=st.lists(st.integers(0, 3 * PIECE_BYTES), max_size=8), small=st.integers(0, 2000),
+    between=st.sampled_from([b"", b",", b", "]),
+)  # fmt: skip
+def test_pieces_are_the_whole(sizes: list[int], small: int, between: bytes) -> None:
     parts = [b"a" * size for size in sizes] + [b"b" * 100] * small
-    whole = b"<" + b",".join(parts) + b">"
-    pieces = Pieces(b"<", parts, b">")
-    assert b"".join(pieces) == whole
-    assert b"".join(pieces) == whole, "they can be had again"
+    whole = b"<" + between.join(parts) + b">"
+    items = Items(parts, between)
+    pieces = Pieces(b"<", items, b">")
+    for again in range(3):
+        assert b"".join(pieces) == whole, f"they can be had {again + 1} times"
     assert len(pieces) == len(whole)
+    assert items.count == len(parts)
     assert gzip.decompress(gzipped(pieces)) == whole
 
 
 @given(size=st.integers(1, 5000), count=st.integers(1, 2000))
 def test_pieces_of_even_parts_are_as_long_as_is_good_for_sending(size: int, count: int) -> None:
-    lengths = [len(piece) for piece in Pieces(b"[", [b"a" * size] * count, b"]")]
+    opening, *lengths = [len(piece) for piece in Pieces(b"[", Items([b"a" * size] * count, b","), b"]")]
+    assert opening == 1
     assert max(lengths) <= PIECE_BYTES + 2 + size
     assert all(length > PIECE_BYTES // 2 - size for length in lengths[:-1])
 
 
-def test_only_large_lists_come_in_pieces() -> None:
-    small, large = (COMPACT.list([b"{}" * 10] * count, PODS, {}) for count in (10, 10_000))
-    assert isinstance(small, bytes)
+def test_what_is_sent_a_second_time_is_kept() -> None:
+    items = Items([b"a" * 1000] * 1000, b",")
+    first, second, third = ([*items] for _ in range(3))
+    assert first == second == third
+    assert not any(one is other for one, other in zip(first, second, strict=True))
+    assert all(one is other for one, other in zip(second, third, strict=True))
+
+
+def test_one_that_is_left_off_is_whole_the_next_time() -> None:
+    items = Items([b"a" * 1000] * 1000, b",")
+    for _ in range(3):
+        next(iter(items))
+    assert b"".join(items) == b",".join([b"a" * 1000] * 1000)
+
+
+def test_only_what_is_large_comes_in_pieces() -> None:
+    small, large = (enclosed(b"[", Items([b"{}" * 10] * count, b","), b"]") for count in (10, 10_000))
+    assert small == b"[" + b",".join([b"{}" * 10] * 10) + b"]"
     assert isinstance(large, Pieces)
-    opening = b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":['
-    assert b"".join(large) == opening + b",".join([b"{}" * 10] * 10_000) + b"]}\n"
-    assert small == opening + b",".join([b"{}" * 10] * 10) + b"]}\n"
+    assert b"".join(large) == b"[" + b",".join([b"{}" * 10] * 10_000) + b"]"
+    assert enclosed(b"[", Items([], b","), b"]") == b"[]"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fakekube.codecs import protobuf
 from fakekube.codecs.errors import ContentError, DecodeError, EncodeError
+from fakekube.codecs.pieces import Items
 from fakekube.codecs.protobuf_fields import varint
 from fakekube.codecs.protobuf_names import go_name
 from fakekube.schema import decode
@@ -305,7 +306,7 @@ def test_what_is_no_document(body: bytes, message: str) -> None:
 
 def test_lists_are_joined() -> None:
     parts = [field(2, b"one"), field(2, b"two")]
-    listing = protobuf.list_document("v1", "PodList", {"resourceVersion": "7", "remainingItemCount": 3}, parts)
+    listing = protobuf.list_document("v1", "PodList", {"resourceVersion": "7", "remainingItemCount": 3}, Items(parts))
     content = field(1, b"\n\0\x12\0017\x1a\0 \3") + b"".join(parts)
     assert listing == protobuf.document("v1", "PodList", field(2, content))
 

@@ -106,6 +106,49 @@ def test_the_second_page_shows_the_state_of_the_first(bucket: Bucket[str]) -> No
     assert [record.value for record in bucket.page(start="c\0", revision=first.revision).records] == ["at 4"]
 
 
+def test_readers_of_the_same_whole_share_what_they_made_of_it(bucket: Bucket[str]) -> None:
+    put(bucket, "m/a", "n/a", "n/b")
+    bucket.page("n/").encodings["mine"] = "kept"
+    assert bucket.page("n/").encodings == {"mine": "kept"}
+    for other in (bucket.page("n/", limit=2), bucket.page("n/", start="n/b"), bucket.page("n/", revision=3), bucket.page("m/")):
+        assert other.encodings == {}
+    assert bucket.page("n/").encodings == {}, "only of the whole that was read last"
+
+
+@pytest.mark.parametrize("written", ["n/c", "n/a", "m/a"])
+def test_a_write_ends_what_is_shared(bucket: Bucket[str], written: str) -> None:
+    put(bucket, "n/a", "n/b")
+    before = bucket.page("n/")
+    before.encodings["mine"] = "kept"
+    put(bucket, written)
+    after = bucket.page("n/")
+    assert (after.encodings, after.revision) == ({}, 3)
+    assert keys_of(after.records) == sorted({"n/a", "n/b"} | {written} - {"m/a"})
+    assert keys_of(before.records) == ["n/a", "n/b"]
+
+
+def test_writes_elsewhere_only_move_the_revision() -> None:
+    store: Store[str] = Store()
+    bucket = store.bucket("things")
+    put(bucket, "a")
+    bucket.page().encodings["mine"] = "kept"
+    put(store.bucket("others"), "b")
+    assert (bucket.page().encodings, bucket.page().revision) == ({"mine": "kept"}, 2)
+    store.restore(store.snapshot())
+    assert bucket.page().encodings == {}
+
+
+def test_forks_share_it_until_they_write() -> None:
+    store: Store[str] = Store()
+    put(store.bucket("things"), "a")
+    store.bucket("things").page().encodings["mine"] = "kept"
+    twin = store.fork().bucket("things")
+    assert twin.page().encodings == {"mine": "kept"}
+    put(twin, "b")
+    assert (keys_of(twin.page().records), twin.page().encodings) == (["a", "b"], {})
+    assert (keys_of(store.bucket("things").page().records), store.bucket("things").page().encodings) == (["a"], {"mine": "kept"})
+
+
 def test_subscribers_are_woken_once_a_change_and_no_longer_than_they_want(bucket: Bucket[str]) -> None:
     woken: list[str] = []
 
