@@ -35,7 +35,7 @@ from yaml.scanner import ScannerError
 
 from fakekube.codecs import yaml_scalars
 from fakekube.codecs.errors import DecodeError
-from fakekube.errors.field import go_quote
+from fakekube.errors.field import go_float, go_quote
 
 if TYPE_CHECKING:
     from yaml.events import Event
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["as_json", "read"]
 
 _MAXIMUM_DEPTH: Final = 10_000
+_ESCAPED_SLASH: Final = rb"\/"
+_ESCAPE: Final = re.compile(r"\\(.)", re.S)
 _TOO_DEEP: Final = f"yaml: exceeded max depth of {_MAXIMUM_DEPTH}"
 
 
@@ -97,6 +99,7 @@ class _Composer:
         except YAMLError as error:
             raise _syntax_error(error) from None
         self._anchors: dict[str, _Node] = {}
+        self._source = body.decode("utf-8-sig", "replace") if _ESCAPED_SLASH in body else ""
 
     def document(self) -> _Node | None:
         next(self._events())  # the stream
@@ -142,6 +145,8 @@ class _Composer:
                 raise DecodeError(f"yaml: unknown anchor '{event.anchor}' referenced")
             return _Node(line, text=event.anchor or "", target=target)
         if isinstance(event, ScalarEvent):
+            if self._source and event.style == '"':
+                self._refuse_escaped_slash(event)
             node = _Node(line, event.tag or "", event.value, event.implicit[0])
         elif isinstance(event, SequenceStartEvent):
             node = _Node(line, event.tag or "", children=[])
@@ -151,6 +156,16 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
+
+
+    def _refuse_escaped_slash(self, event: ScalarEvent) -> None:
+        """It came with YAML 1.2: libyaml knows it, go-yaml does not."""
+        assert event.start_mark is not None and event.end_mark is not None
+        quoted = self._source[event.start_mark.index : event.end_mark.index]
+        for escape in _ESCAPE.finditer(quoted):
+            if escape[1] == "/":
+                line = event.start_mark.line + quoted.count("\n", 0, escape.start())
+                raise DecodeError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
 
 def _line(event: Event) -> int:
@@ -301,12 +316,11 @@ def _key(key: Any, value: Any) -> str:
     if type(key) is float:
         return yaml_scalars.float_text(key, single=True)
     kind = "%!s(<nil>)" if key is None else "uint64"
-    shown = _go_syntax(value, signed=True)
-    raise DecodeError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {shown}")
+    raise DecodeError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {_go_syntax(value)}")
 
 
-def _go_syntax(value: Any, *, signed: bool = False) -> str:
-    """A value as Go's %#v prints it (`signed`: %+#v)."""
+def _go_syntax(value: Any) -> str:
+    """A value as Go's %#v prints it."""
     if value is None:
         return "<nil>"
     if type(value) is bool:
@@ -314,15 +328,13 @@ def _go_syntax(value: Any, *, signed: bool = False) -> str:
     if type(value) is str:
         return go_quote(value)
     if type(value) is int:
-        if value >= 2**63:
-            return f"0x{value:x}"
-        return f"{value:+d}" if signed else str(value)
+        return f"0x{value:x}" if value >= 2**63 else str(value)
     if type(value) is dict:
         members = ", ".join(f"{_go_member(key)}:{_go_member(item)}" for (_, key), item in value.items())
         return f"map[interface {{}}]interface {{}}{{{members}}}"
     if type(value) is list:
         return f"[]interface {{}}{{{', '.join(map(_go_member, value))}}}"
-    return repr(value)
+    return go_float(value) if type(value) is float else repr(value)
 
 
 def _go_member(value: Any) -> str:

@@ -9,6 +9,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -125,10 +126,15 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
 
 # ---------------------------------------------------------------- apply
 
+#: Is there, in any base, what could be a number beyond int64?
+_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
+
 
 def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     try:
         value, duplicates = yaml.loads(body)
+        if _LARGE_NUMBER(body):
+            value = json.untyped(value)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     return _apply(scope, value, duplicates, options)

@@ -412,6 +412,14 @@ def test_create_read_and_delete(api, define) -> None:
     assert api.get(widgets.path("one")).status == 404
 
 
+@pytest.mark.parametrize("number", ["18446744073709551615", "0xffffffffffffffff", "1_8446744073709551615"])
+def test_applied_numbers_beyond_an_integer_are_floats(api, define, number: str) -> None:
+    widgets = define()
+    body = f"apiVersion: {widgets.group}/v1\nkind: Widget\nmetadata: {{name: one}}\nspec: {{a: {number}, b: 9007199254740993}}\n"
+    made = api.patch(widgets.path("one"), body, "application/apply-patch+yaml", {"fieldManager": "m"})
+    assert b'"spec":{"a":18446744073709552000,"b":9007199254740993}' in made.body
+
+
 # ---------------------------------------------------------------- subresources
 
 

@@ -196,6 +196,8 @@ metadata:
         ("metadata: [", "yaml: line 1: did not find expected node content"),
         ("a: b\n  c: d", "yaml: line 2: mapping values are not allowed in this context"),
         ("a: *b", "yaml: unknown anchor 'b' referenced"),
+        ('a: b\nc: "d\\/e"', "yaml: line 2: found unknown escape character"),
+        ("~: 1e3", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1000"),
     ],
 )
 def test_broken_yaml(api, body: str, problem: str) -> None:

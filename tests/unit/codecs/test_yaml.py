@@ -104,6 +104,10 @@ BROKEN = [
     (b"}", "yaml: did not find expected node content"),
     (b"a: b\n  c: d", "yaml: line 2: mapping values are not allowed in this context"),
     (b"[" * 20_000, "yaml: exceeded max depth of 10000"),
+    (rb'k: "a\/b"', "yaml: found unknown escape character"),
+    (b'\xef\xbb\xbf\xc3\xa9: "\\\\/"\r\nb: "x\r\n  y\\/"', "yaml: line 3: found unknown escape character"),
+    (b"~: 1000", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1000"),
+    (b"~: [1e3, 1.5e9]", "unsupported map key of type: %!s(<nil>), key: <nil>, value: []interface {}{1000, 1.5e+09}"),
 ]
 
 
