@@ -44,9 +44,16 @@ def compile_rules(schema: Schema, *, root: bool = True) -> Rules | None:
 
 
 def _has_rules(schema: Any) -> bool:
-    if isinstance(schema, Mapping):
-        return _VALIDATIONS in schema or any(map(_has_rules, schema.values()))
-    return isinstance(schema, list) and any(map(_has_rules, schema))
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            if _VALIDATIONS in part:
+                return True
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return False
 
 
 @dataclass(frozen=True, slots=True)

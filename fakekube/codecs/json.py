@@ -26,6 +26,7 @@ import orjson
 
 from fakekube.codecs.errors import DecodeError, EncodeError
 from fakekube.codecs.json_reader import Overflow, Reader, utf8
+from fakekube.schema.json_writer import written
 
 __all__ = [
     "Overflow", "dumps", "dumps_pretty", "float_text", "literals", "loads", "members", "reread", "untyped", "utf8",
@@ -157,10 +158,10 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     try:
         text = orjson.dumps(value, option=option)
     except orjson.JSONEncodeError:  # nested too deep for orjson, an integer beyond 64 bits, an Overflow
-        text = _written(value, option)
+        text = written(value, _scalar, pretty=bool(option))
     else:
         if floats and (_WHOLE(text) or _LARGE(text) or _SMALL(text)):
-            text = _written(value, option)
+            text = written(value, _scalar, pretty=bool(option))
     if b"<" in text:
         text = text.replace(b"<", b"\\u003c")
     if b">" in text:
@@ -195,33 +196,6 @@ def float_text(number: float) -> str:
     if number == 0 or 1e-6 <= abs(number) < 1e21:
         return format(Decimal(repr(number)), "f").removesuffix(".0")
     return repr(float(number)).replace("e-0", "e-")
-
-
-def _written(value: Any, option: int) -> bytes:
-    """The same without orjson, for what it cannot write or writes otherwise. Without recursion."""
-    pretty = bool(option)
-    colon = b": " if pretty else b":"
-    parts: list[bytes] = []
-    todo: list[tuple[Any, int]] = [(value, 0)]
-    while todo:
-        item, depth = todo.pop()
-        kind = type(item)
-        if kind is bytes:
-            parts.append(item)
-        elif item and (kind is dict or kind is list):
-            opening, closing = (b"{", b"}") if kind is dict else (b"[", b"]")
-            line = b"\n" + b"  " * depth if pretty else b""
-            inner = line + b"  " if pretty else b""
-            parts.append(opening)
-            todo.append((line + closing, depth))
-            labels = [_scalar(key) + colon for key in item] if kind is dict else [b""] * len(item)
-            members = list(item.values()) if kind is dict else item
-            for number in range(len(members) - 1, -1, -1):
-                todo.append((members[number], depth + 1))
-                todo.append(((b"," if number else b"") + inner + labels[number], depth))
-        else:
-            parts.append(_scalar(item))
-    return b"".join(parts)
 
 
 def _scalar(value: Any) -> bytes:

@@ -82,7 +82,10 @@ def holds(type_: Type, test: Callable[[Type], bool]) -> bool:
     found: bool | None = type_.compiled.get(test.__qualname__)
     if found is None:
         below = [type_.items] if type_.items is not None else [field.type for field in type_.fields.values()]
-        found = type_.compiled[test.__qualname__] = test(type_) or any(holds(each, test) for each in below)
+        found = test(type_)
+        for each in below:
+            found = found or holds(each, test)
+        type_.compiled[test.__qualname__] = found
     return found
 
 

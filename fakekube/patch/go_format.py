@@ -35,18 +35,18 @@ def go_type_or_nil(value: Any) -> str:
 def plain(value: Any) -> str:
     """%v"""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join([f'{key}:{plain(value[key])}' for key in sorted(value)])}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(plain, value))}]"
+        return f"[{' '.join([plain(item) for item in value])}]"
     return value if isinstance(value, str) else _scalar(value)
 
 
 def string_verb(value: Any) -> str:
     """%s: what is no string is marked as a mistake."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{string_verb(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join([f'{key}:{string_verb(value[key])}' for key in sorted(value)])}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(string_verb, value))}]"
+        return f"[{' '.join([string_verb(item) for item in value])}]"
     if isinstance(value, str):
         return value
     return "%!s(<nil>)" if value is None else f"%!s({go_type(value)}={_scalar(value)})"

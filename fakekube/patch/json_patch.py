@@ -32,6 +32,7 @@ from fakekube.patch.literals import (
     loads_with_literals,
     without_literals,
 )
+from fakekube.schema.json_writer import written
 
 __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
 
@@ -326,4 +327,8 @@ def _encoded_size(value: Any) -> int:
     try:
         return len(orjson.dumps(value, default=literal_text))
     except orjson.JSONEncodeError:  # nested too deep for orjson, or with an integer too large
-        return len(json.dumps(value, default=literal_text, ensure_ascii=False, separators=(",", ":")).encode())
+        return len(written(value, _scalar))
+
+
+def _scalar(value: Any) -> bytes:
+    return json.dumps(value, default=literal_text, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.schema.json_writer import written
+
 __all__ = ["byte_of", "bytes_of", "json_text", "readable", "text_of"]
 
 _BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -50,5 +52,9 @@ def json_text(value: Any, *, sort_keys: bool = False) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()
     except orjson.JSONEncodeError:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
-        return _BYTE.sub(r"\\ufffd", text)
+        return written(value, _scalar, sort_keys=sort_keys).decode()
+
+
+def _scalar(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _BYTE.sub(r"\\ufffd", text).encode("utf-8", "surrogatepass")

@@ -92,10 +92,17 @@ def is_same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         if not isinstance(b, dict) or a.keys() != b.keys():
             return False
-        return all(is_same(item, b[key]) for key, item in a.items())
-    if isinstance(a, list):
-        return isinstance(b, list) and len(a) == len(b) and all(map(is_same, a, b))
-    return bool(a == b)
+        pairs = zip(a.values(), map(b.__getitem__, a), strict=True)
+    elif isinstance(a, list):
+        if not isinstance(b, list) or len(a) != len(b):
+            return False
+        pairs = zip(a, b, strict=True)
+    else:
+        return bool(a == b)
+    for one, other in pairs:  # noqa: SIM110 - a generator would need room on the stack of C
+        if not is_same(one, other):
+            return False
+    return True
 
 
 class Atom(ABC):

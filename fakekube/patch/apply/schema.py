@@ -186,4 +186,7 @@ def _has_exact_parts(type: Type) -> bool:
         return type.items is not None and _is_exact(type.items)
     if type.shape is not Shape.STRUCT:
         return True
-    return bool(type.fields) and all(_is_exact(field.type) for field in type.fields.values())
+    exact = bool(type.fields)
+    for field in type.fields.values():
+        exact = exact and _is_exact(field.type)
+    return exact
