@@ -6,8 +6,12 @@ What must exist first comes first: definitions, then namespaces, then the rest i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import yaml
 
 __all__ = ["ManifestError", "Source", "objects"]
 
@@ -62,12 +66,30 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
     import yaml
 
     try:
-        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+        documents = list(yaml.load_all(text, Loader=_loader()))
     except yaml.YAMLError as error:
         raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
     for document in documents:
         if document is not None:
             yield from _expanded(document, origin)
+
+
+@cache
+def _loader() -> type[yaml.CSafeLoader]:
+    """What reads YAML as Kubernetes does: times and a lone `=` are texts."""
+    import yaml
+
+    class Loader(yaml.CSafeLoader):
+        pass
+
+    Loader.yaml_implicit_resolvers = {
+        first: [known for known in found if known[0] not in _TEXTS]
+        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+    return Loader
+
+
+_TEXTS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 
 def _expanded(document: Any, origin: str) -> Iterator[Object]:

@@ -56,6 +56,11 @@ def test_manifests_of_every_sort(cluster: Cluster, tmp_path: Path) -> None:
     cluster.load(tmp_path)  # applied: once more changes nothing
 
 
+def test_manifests_are_read_as_kubernetes_reads_them(cluster: Cluster) -> None:
+    text = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: one}\ndata: {day: 2020-01-01, sign: =}\n"
+    assert cluster.load(text)[0]["data"] == {"day": "2020-01-01", "sign": "="}
+
+
 def test_a_manifest_that_is_none(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="No such file"):
         cluster.load(tmp_path / "absent.yaml")
