@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fakekube.crd.authorities import authority_errors
-from fakekube.crd.internal_form import Spec, internal_spec, internal_versions, subschemas
+from fakekube.crd.internal_form import Spec, internal_spec, internal_versions, schemas_in
 from fakekube.crd.schema_validation import schema_errors
 from fakekube.crd.structural_validation import structural_problem
 from fakekube.errors import FieldError
@@ -85,11 +85,7 @@ def _missing_schemas(spec: Spec) -> Iterator[FieldError]:
 
 def _has_defaults(spec: Spec) -> bool:
     parts = [spec.get("validation"), *(version.get("schema") for version in _versions(spec))]
-    return any(_says_default(schema) for part in parts if (schema := _schema_of(part)))
-
-
-def _says_default(schema: Part) -> bool:
-    return schema.get("default") is not None or any(_says_default(part) for part in subschemas(schema))
+    return any(schema.get("default") is not None for part in parts for schema in schemas_in(_schema_of(part)))
 
 
 # ---------------------------------------------------------------- versions

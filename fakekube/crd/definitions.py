@@ -23,7 +23,7 @@ from fakekube.crd.definition_validation import (
     stored_version_errors,
 )
 from fakekube.crd.formats import FORMATS
-from fakekube.crd.internal_form import Schema, subschemas
+from fakekube.crd.internal_form import schemas_in
 from fakekube.crd.objects import in_order
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
@@ -159,21 +159,20 @@ def _drop_empty_webhook(conversion: dict[str, Any]) -> None:
         del conversion["webhook"]
 
 
-def _settle(schema: Any) -> None:
+_VALUES = frozenset({"default", "example", "enum"})
+
+
+def _settle(schema: dict[str, Any] | None) -> None:
     """Bring a schema into the form in which it comes back from the storage.
 
     Values of any form are Go's for a while: maps have no order, and large integers are floats. An empty list of items
     is written as null.
     """
-    if schema is None:
-        return
-    for name in ("default", "example", "enum"):
-        if name in schema:
-            schema[name] = untyped(in_order(schema[name]))
-    if "items" in schema and schema["items"] is None:
-        del schema["items"]
-    for part in subschemas(schema):
-        _settle(part)
+    for part in schemas_in(schema):
+        for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
+            part[name] = untyped(in_order(part[name]))
+        if "items" in part and part["items"] is None:
+            del part["items"]
 
 
 # ---------------------------------------------------------------- versions and states
@@ -207,16 +206,12 @@ _NUMBERS = {"integer": frozenset({"int32", "int64"}), "number": frozenset({"floa
 def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
     """The formats in all schemas that nothing checks."""
     for version in spec.get("versions") or ():
-        yield from _formats_in((version.get("schema") or {}).get("openAPIV3Schema"))
+        for schema in schemas_in((version.get("schema") or {}).get("openAPIV3Schema")):
+            if "format" in schema and not _is_recognized(schema["format"], schema.get("type", "")):
+                yield schema["format"]
 
 
-def _formats_in(schema: Schema | None) -> Iterator[str]:
-    if schema is None:
-        return
-    format_, kind = schema.get("format", ""), schema.get("type", "")
-    is_string = kind in ("", "string")
-    known = _STRINGS if is_string else _NUMBERS.get(kind, frozenset())
-    if format_ and (format_.replace("-", "") if is_string else format_) not in known:
-        yield format_
-    for part in subschemas(schema):
-        yield from _formats_in(part)
+def _is_recognized(format_: str, kind: str) -> bool:
+    if kind in ("", "string"):
+        return format_.replace("-", "") in _STRINGS or not format_
+    return format_ in _NUMBERS.get(kind, ()) or not format_

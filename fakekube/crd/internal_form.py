@@ -9,13 +9,14 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (types.go, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "set_fields", "subschemas"]
+__all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "schemas_in", "set_fields"]
 
 Schema = Mapping[str, Any]
 Spec = Mapping[str, Any]
+S = TypeVar("S", bound=Schema)
 
 #: Field of a version → field of the spec where it stands if all versions have the same.
 _RAISED = {
@@ -189,12 +190,19 @@ _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 _HOLDERS = frozenset({*_NESTED, *_NAMED, *_LAST})
 
 
-def subschemas(schema: Schema) -> Iterable[Schema]:
-    """The schemas right below a schema, whatever it says with them; those with names sorted."""
-    return () if _HOLDERS.isdisjoint(schema) else _subschemas(schema)
+def schemas_in(schema: S | None) -> list[S]:
+    """A schema (None: there is none) and all in it, whatever it says with them; outer ones first, those with names sorted."""
+    found: list[S] = []
+    waiting = [schema] if schema is not None else []
+    while waiting:
+        here = waiting.pop()
+        found.append(here)
+        if not _HOLDERS.isdisjoint(here):
+            waiting += reversed([*_below(here)])
+    return found
 
 
-def _subschemas(schema: Schema) -> Iterator[Schema]:
+def _below(schema: Schema) -> Iterator[Any]:
     parts = [schema[name] for name in _NESTED if name in schema]
     for name in _NAMED:
         named = schema.get(name)

@@ -14,6 +14,7 @@ from typing import Any
 from fakekube.crd import conditions, objects, scale
 from fakekube.crd.authorities import converts_at_all
 from fakekube.crd.conversion import Convert, converter
+from fakekube.crd.known_schemas import KnownSchema, known
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.crd.structural import schema_type
 from fakekube.resources.precedence import preference
@@ -44,11 +45,12 @@ def resources_of(definition: Object, call: Call) -> list[Resource]:
 
 
 def _version(definition: Object, entry: Entry) -> Version:
-    spec, schema = definition["spec"], (entry.get("schema") or {}).get("openAPIV3Schema") or {}
-    subresources = entry.get("subresources") or {}
-    type_ = schema_type(None if spec.get("preserveUnknownFields") else schema)
+    spec, subresources = definition["spec"], entry.get("subresources") or {}
+    said = (entry.get("schema") or {}).get("openAPIV3Schema")
+    schema = known(said) if said is not None else KnownSchema({})
     return Version(
-        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema, type_,
+        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema,
+        schema_type(None) if spec.get("preserveUnknownFields") else schema.type,
         has_status=subresources.get("status") is not None, scale=subresources.get("scale"),
         ending=conditions.is_ending(definition),
     )

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from fakekube.cel import Rules, compile_rules
 from fakekube.crd import objects
 from fakekube.crd.embedded import embedded_errors
-from fakekube.crd.fitting import Fits, fits
+from fakekube.crd.known_schemas import KnownSchema
 from fakekube.crd.scale import scale_errors, scale_status_errors
 from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
-from fakekube.crd.value_types import supported_formats
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import FieldErrorType
@@ -28,8 +25,6 @@ from fakekube.resources.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.schema.model import Type
 
 __all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
-
-Schema = Mapping[str, Any]
 
 #: Faults after which the real server does not evaluate rules.
 _BLOCKING = frozenset({
@@ -47,32 +42,17 @@ class Version:
     """What a definition says of one of its versions, ready for use."""
 
     gvk: GVK
-    schema: Schema
-    """The openAPIV3Schema; empty if there is none."""
+    known: KnownSchema
+    """What follows from its schema; of an empty one if there is none."""
     type: Type
     has_status: bool = False
     scale: Mapping[str, str] | None = None
     ending: bool = False
     """Its definition is being deleted: nothing may be created any more."""
 
-    @cached_property
-    def keywords(self) -> Schema:
-        """The schema by which values are judged."""
-        return supported_formats(self.schema)
-
-    @cached_property
-    def fits(self) -> Fits:
-        """Does an object fit `keywords`? Most do."""
-        return fits(self.keywords)
-
     def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
         """What the keywords of the schema find wrong with an object."""
-        return [] if self.fits(obj) else value_errors(self.keywords, obj, "", before)
-
-    @cached_property
-    def rules(self) -> Rules | None:
-        """Its x-kubernetes-validations, compiled when a first object is written; None if there are none."""
-        return compile_rules(self.schema)
+        return [] if self.known.fits(obj) else value_errors(self.known.keywords, obj, "", before)
 
 
 class CustomResourceStrategy(Strategy):
@@ -143,7 +123,7 @@ class CustomResourceStrategy(Strategy):
         self, context: WriteContext, errors: Sequence[FieldError], obj: Object, old: Object | None = None
     ) -> list[FieldError]:
         """What the rules of the schema say, or that they could not be looked at."""
-        rules = self.version.rules
+        rules = self.version.known.rules
         if rules is None:
             return []
         if any(error.type in _BLOCKING for error in errors):
@@ -185,7 +165,7 @@ class StatusStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         version, main = self._main.version, self._main
         errors = main.type_meta_errors(obj)
-        schema = (version.keywords.get("properties") or {}).get("status")
+        schema = (version.known.keywords.get("properties") or {}).get("status")
         if not errors:
             errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
             if "status" in obj and schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fakekube.crd.internal_form import internal_schema, internal_spec, internal_versions, set_fields, subschemas
+from fakekube.crd.internal_form import internal_schema, internal_spec, internal_versions, schemas_in, set_fields
 
 STRING = {"type": "string"}
 COLUMNS = [{"name": "A", "type": "string", "jsonPath": ".a"}]
@@ -67,8 +67,10 @@ def test_zero_values_are_not_set() -> None:
     ]
 
 
-def test_subschemas_are_all_that_stand_below() -> None:
-    parts = [{"title": str(number)} for number in range(6)]
+def test_all_schemas_in_one() -> None:
+    parts: list[dict[str, Any]] = [{"title": str(number)} for number in range(6)]
+    parts[0]["items"] = inner = {"title": "within"}
     schema = {"items": parts[0], "allOf": [parts[1]], "not": parts[2], "properties": {"b": parts[4], "a": parts[3]},
               "dependencies": {"x": ["y"]}, "additionalProperties": parts[5], "additionalItems": True}
-    assert list(subschemas(schema)) == parts
+    assert schemas_in(schema) == [schema, parts[0], inner, *parts[1:]]
+    assert schemas_in(None) == []

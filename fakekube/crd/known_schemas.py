@@ -1,0 +1,107 @@
+"""What follows from schemas, remembered by the process: test suites install the same definitions in one fresh cluster
+after another.
+
+Everything here follows from a schema alone, is made when it is first asked for, and is shared by all clusters in which
+somebody defines the same. What is served has been accepted: so a schema that is known need not be judged again.
+
+Invariants: a schema is known by what it prints as; it, and what follows from it, are never changed (the walks that types
+compile come to the same, whoever adds them). The least recently used are forgotten when all together get too long.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from fakekube.cel import Rules, compile_rules
+from fakekube.codecs import json
+from fakekube.crd.fitting import Fits, fits
+from fakekube.crd.structural import schema_type
+from fakekube.crd.value_types import supported_formats
+from fakekube.schema.model import Type
+
+__all__ = ["KnownSchema", "is_known", "known"]
+
+Schema = Mapping[str, Any]
+
+#: Of the texts of all schemas that are remembered, in bytes; what follows from them takes some ten times as much.
+_MOST: Final = 16 * 1024 * 1024
+
+
+class KnownSchema:
+    """A schema that is served, and what follows from it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    @cached_property
+    def type(self) -> Type:
+        """The type of the values."""
+        return schema_type(self.schema)
+
+    @cached_property
+    def keywords(self) -> Schema:
+        """The schema by which values are judged."""
+        return supported_formats(self.schema)
+
+    @cached_property
+    def fits(self) -> Fits:
+        """Does an object fit `keywords`? Most do."""
+        return fits(self.keywords)
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """Its x-kubernetes-validations; None if there are none."""
+        return compile_rules(self.schema)
+
+
+class _Memory:
+    """The schemas that are known, by their texts; those used last come last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[bytes, KnownSchema] = {}
+        self._size = 0
+
+    def get(self, text: bytes) -> KnownSchema | None:
+        with self._lock:
+            found = self._known.pop(text, None)
+            if found is not None:
+                self._known[text] = found
+            return found
+
+    def add(self, text: bytes, new: KnownSchema) -> None:
+        with self._lock:
+            self._forget(text)
+            self._known[text] = new
+            self._size += len(text)
+            while self._size > _MOST:
+                self._forget(next(iter(self._known)))
+
+    def _forget(self, text: bytes) -> None:
+        if self._known.pop(text, None) is not None:
+            self._size -= len(text)
+
+
+_memory = _Memory()
+
+
+def is_known(schema: Schema) -> bool:
+    """Has a schema that prints like this one been served in this process, so that nothing can be wrong with it?"""
+    return _memory.get(_text(schema)) is not None
+
+
+def known(schema: Schema) -> KnownSchema:
+    """What is known of a schema that is served. It is kept, and must not be changed any more."""
+    text = _text(schema)
+    found = _memory.get(text)
+    if found is None:
+        found = KnownSchema(schema)
+        _memory.add(text, found)
+    return found
+
+
+def _text(schema: Schema) -> bytes:
+    return json.dumps(schema, floats=False)

@@ -1,0 +1,67 @@
+"""What is remembered of schemas is the same for all who say the same, and for nobody else."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from fakekube import ApiError, Cluster
+from fakekube.crd import known_schemas
+from fakekube.crd.known_schemas import is_known, known
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+}
+
+
+def schema(**more: Any) -> dict[str, Any]:
+    """One that nobody has seen yet."""
+    return {"type": "object", "properties": {"spec": {"type": "object", "description": str(uuid.uuid4()), **more}}}
+
+
+def definition(openapi: dict[str, Any]) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": openapi}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {**DEFINITION, "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}}
+
+
+def test_the_same_schema_is_known_once() -> None:
+    one = schema()
+    other = {**one, "properties": dict(one["properties"])}
+    assert not is_known(one)
+    assert known(one) is known(other)
+    assert is_known(other)
+    assert known(one) is not known({**one, "nullable": True})
+    assert known({**one, "maximum": 1}) is not known({**one, "maximum": True})
+
+
+def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, third = (schema() for _ in range(3))
+    monkeypatch.setattr(known_schemas, "_memory", known_schemas._Memory())
+    known(one)
+    monkeypatch.setattr(known_schemas, "_MOST", int(known_schemas._memory._size * 2.5))
+    for each in (other, one, third):
+        known(each)
+    assert [is_known(each) for each in (one, other, third)] == [True, False, True]
+
+
+def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:
+    one = schema(required=["a"], properties={"a": {"type": "integer", "default": 1}})
+    for _ in range(2):
+        cluster = Cluster(profile="apiserver")
+        cluster.create(definition(one))
+        created = cluster.create({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {}})
+        assert created["spec"] == {"a": 1}
+        cluster.stop()
+
+
+@pytest.mark.parametrize("wrong", [{}, schema(properties={"a": {"type": "integer", "default": "x"}})])
+def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
+    for _ in range(2):
+        cluster = Cluster(profile="apiserver")
+        with pytest.raises(ApiError) as caught:
+            cluster.create(definition(wrong))
+        assert caught.value.code == 422
+        cluster.stop()
