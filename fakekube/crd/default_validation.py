@@ -10,6 +10,7 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting (va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fakekube.cel import compile_rules
@@ -79,7 +80,7 @@ def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool
     wrong = value_errors(_without_int_or_string(schema), value)
     for error in wrong:
         place = f"{path}.{error.path.removeprefix('.')}" if error.path else path
-        yield FieldError(error.type, place, error.value, error.detail)
+        yield replace(error, path=place)
     rules = None if wrong else compile_rules(schema, root=bool(schema.get(_EMBEDDED)))
     if rules is not None:
         yield from rules.validate_default(value, path)

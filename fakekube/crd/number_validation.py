@@ -13,7 +13,7 @@ from fakekube.crd.value_types import is_near_integer, types_of
 from fakekube.errors import FieldError, field
 from fakekube.patch.go_format import plain
 
-__all__ = ["integer_limits", "number_errors"]
+__all__ = ["go_integer", "integer_limits", "number_errors"]
 
 Schema = Mapping[str, Any]
 
@@ -61,9 +61,9 @@ def integer_limits(schema: Schema) -> tuple[int, int] | None:
     allowed = _INTEGERS.get(schema.get("format", "") if is_integer else "", _INTEGERS["int64"])
     low, high = allowed[0], allowed[-1]
     if "minimum" in bounds:
-        low = max(low, _integer(bounds["minimum"]) + bool(schema.get("exclusiveMinimum")))
+        low = max(low, go_integer(bounds["minimum"]) + bool(schema.get("exclusiveMinimum")))
     if "maximum" in bounds:
-        high = min(high, _integer(bounds["maximum"]) - bool(schema.get("exclusiveMaximum")))
+        high = min(high, go_integer(bounds["maximum"]) - bool(schema.get("exclusiveMaximum")))
     return low, high
 
 
@@ -90,7 +90,7 @@ def _written(value: float) -> int:
 
 def _multiple_errors(value: float, step: float, path: str) -> Iterator[FieldError]:
     if isinstance(value, int):
-        factor: float = _integer(step)
+        factor: float = go_integer(step)
         if factor > 0:
             fits = not value % factor
     else:
@@ -104,13 +104,14 @@ def _multiple_errors(value: float, step: float, path: str) -> Iterator[FieldErro
 
 
 def _bound_errors(value: float, bound: float, path: str, word: str, exclusive: bool) -> Iterator[FieldError]:
-    limit = _integer(bound) if isinstance(value, int) else bound
+    limit = go_integer(bound) if isinstance(value, int) else bound
     beyond = value > limit if word == "less" else value < limit
     if beyond or (exclusive and value == limit):
         suffix = "" if exclusive else " or equal to"
         yield field.invalid(path, value, f"{path} in body should be {word} than{suffix} {plain(limit)}")
 
 
-def _integer(value: float) -> int:
+def go_integer(value: float) -> int:
+    """A float as an integer of 64 bits, as Go converts it on most machines."""
     found = int(value)
     return found if -(2**63) <= found < 2**63 else _INDEFINITE

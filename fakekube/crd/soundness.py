@@ -105,12 +105,13 @@ def _default(schema: Schema, defaults: list[Schema]) -> bool:
 
 
 def _logic(schema: Schema, _defaults: list[Schema]) -> bool:
-    parts = joined(schema)
-    return not any(logic_errors(schema, "")) and not any(structural_problem(part) or keyword_errors(part, "") for part in parts)
+    if any(structural_problem(part) or keyword_errors(part, "") for part in joined(schema)):
+        return False
+    return not any(logic_errors(schema, ""))
 
 
 def _pattern(schema: Schema, _defaults: list[Schema]) -> bool:
-    return not any(logic_errors(schema, ""))
+    return not any(logic_errors({"pattern": schema["pattern"]}, ""))
 
 
 def _extension(schema: Schema, _defaults: list[Schema]) -> bool:

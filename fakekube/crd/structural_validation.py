@@ -161,7 +161,9 @@ def _restricts_names_only(metadata: Schema) -> bool:
 
 def _is_int_or_string(schema: Schema) -> bool:
     """The one anyOf that may name types."""
-    said = [{name: part[name] for _, name in set_fields(part)} for part in schema.get("anyOf") or ()]
+    said = [
+        {name: part[name] for _, name in set_fields(part) if part[name] is not False} for part in schema.get("anyOf") or ()
+    ]
     return said == [{"type": "integer"}, {"type": "string"}]
 
 

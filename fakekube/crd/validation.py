@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fakekube.codecs import json
 from fakekube.crd.best_match import best_match
-from fakekube.crd.number_validation import number_errors
+from fakekube.crd.number_validation import go_integer, number_errors
 from fakekube.crd.objects import in_order
 from fakekube.crd.structural import holds
 from fakekube.crd.value_types import format_errors, type_errors
@@ -170,7 +170,7 @@ def becomes(value: Any, item: Any) -> bool:
     if isinstance(value, bool) or isinstance(item, bool):
         return False
     if isinstance(item, int) and isinstance(value, float):
-        return int(value) == item
+        return go_integer(value) == item
     if isinstance(item, float) and isinstance(value, int):
         return float(value) == item
     return isinstance(item, str) and isinstance(value, int) and item == _character(value)

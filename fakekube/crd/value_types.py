@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.crd.formats import FORMATS
+from fakekube.crd.objects import sorted_tree
 from fakekube.errors import FieldError, field
 from fakekube.errors.field import go_quote
 
@@ -42,7 +43,10 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 
 
 def supported_formats(schema: Schema) -> Schema:
-    """The schema, all the way down, without the formats that its types do not know."""
+    """The schema, all the way down, without the formats that its types do not know.
+
+    Whole numbers that it allows are integers, as they come back from the storage.
+    """
     found = {name: _below(name, value) for name, value in schema.items()}
     if "format" in found and not _is_supported(found["format"], types_of(schema)):
         del found["format"]
@@ -52,6 +56,8 @@ def supported_formats(schema: Schema) -> Schema:
 def _below(keyword: str, value: Any) -> Any:
     if keyword == "properties":
         return {name: supported_formats(schema) for name, schema in value.items()}
+    if keyword == "enum":
+        return sorted_tree(value)
     if keyword in ("allOf", "anyOf", "oneOf"):
         return [supported_formats(schema) for schema in value]
     return supported_formats(value) if keyword in ("items", "additionalProperties", "not") and isinstance(value, dict) else value

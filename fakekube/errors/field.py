@@ -197,7 +197,8 @@ def too_long_characters(path: str, maximum: int) -> FieldError:
 def too_many(path: str, actual: int, maximum: int) -> FieldError:
     """`actual` entries (-1: not told) where `maximum` are allowed."""
     unit = "item" if maximum == 1 else "items"
-    return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, f"must have at most {maximum} {unit}")
+    detail = f"must have at most {maximum} {unit}" if maximum >= 0 else "has too many items"
+    return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, detail)
 
 
 def too_few(path: str, actual: int, minimum: int) -> FieldError:
