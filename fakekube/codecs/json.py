@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json as stdlib_json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from math import isfinite, isnan
 from typing import Any, Final
@@ -63,7 +63,7 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     if again == body:
         return value, []
     lost = again.count(b":") != body.count(b":")
-    if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE(again):
+    if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE.search(again):
         return Reader(body, merge).read()
     return value, []
 
@@ -160,7 +160,7 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     except orjson.JSONEncodeError:  # nested too deep for orjson, an integer beyond 64 bits, an Overflow
         text = written(value, _scalar, pretty=bool(option))
     else:
-        if floats and (_WHOLE(text) or _LARGE(text) or _SMALL(text)):
+        if floats and (_ends_number(text, _WHOLE) or _ends_number(text, _LARGE) or _ends_number(text, _SMALL)):
             text = written(value, _scalar, pretty=bool(option))
     if b"<" in text:
         text = text.replace(b"<", b"\\u003c")
@@ -173,15 +173,25 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     return text
 
 
-def _ending(pattern: bytes) -> Callable[[bytes], re.Match[bytes] | None]:
+def _ending(pattern: bytes) -> re.Pattern[bytes]:
     """Finds where a number may end so. Patterns begin with a literal, for which a search is quick."""
-    return re.compile(pattern + rb"(?:[,}\]\n]|\Z)").search
+    return re.compile(pattern + rb"(?:[,}\]\n]|\Z)")
 
 
 #: What may be a float without a fraction, or with an exponent that Go does not need (1e+16, 1e-6).
 _LARGE: Final = _ending(rb"e\+[0-9]+")
 _WHOLE: Final = _ending(rb"\.0")
 _SMALL: Final = _ending(rb"e-6")
+#: The rest of a number before such an end; in a string (`since 1.0, that is`) it seldom looks so.
+_BEGINNING: Final = re.compile(rb'(?:\A|[:,\[]|": |\n *)-?[0-9]+(?:\.[0-9]+)?\Z').search
+_LONGEST: Final = 32
+
+
+def _ends_number(text: bytes, ending: re.Pattern[bytes]) -> bool:
+    """Is there an end of this kind that may be one of a number?"""
+    if ending.search(text) is None:
+        return False
+    return any(_BEGINNING(text[max(found.start() - _LONGEST, 0) : found.start()]) for found in ending.finditer(text))
 
 
 def float_text(number: float) -> str:
