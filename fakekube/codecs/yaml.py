@@ -15,8 +15,6 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.codecs.json import untyped
-
 __all__ = ["STRICT_ERROR", "dumps", "loads", "strict_error"]
 
 #: How the error of a strict reader begins; its complaints follow, a line each.
@@ -24,8 +22,9 @@ STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 
 #: Escapes that JSON knows and YAML does not: of surrogates, and of the slash.
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
-#: A number in compact JSON that is none of Go's integers, or may be none; what looks like one in a string does no harm.
-_ODD_NUMBER: Final = re.compile(rb'(?:":|[,\[])-?[0-9]+(?:[.eE]|[0-9]{18})')
+#: How a number in compact JSON ends that is none of Go's integers, or may be none; what looks like one in a string does
+#: no harm.
+_ODD_NUMBER: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]+|[0-9]{17,})[,}\]]")
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:
@@ -40,12 +39,12 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     """
     from fakekube.codecs import yaml_reader
 
-    if body[:1] == b"{" and not any(escape in body for escape in _OTHER_ESCAPES):
+    if body[:1] == b"{" and not (b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)):
         try:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
             if text.count(b":") == body.count(b":"):
-                return untyped(yaml_reader.as_json(value)) if _ODD_NUMBER.search(text) else orjson.loads(text), []
+                return yaml_reader.as_json(value) if _ODD_NUMBER.search(text) else orjson.loads(text), []
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
             pass  # no JSON, then
     return yaml_reader.read(body)
