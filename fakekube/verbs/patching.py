@@ -157,7 +157,10 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 
     def change(live: Object | None) -> Object:
         merged = managers.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
-        obj = _own(_with_read_metadata(merged) if scope.is_custom else merged)
+        if scope.is_custom:
+            obj = _own(_with_read_metadata(merged))
+        else:
+            obj = _own(merged) if live is not None and _is_shared(merged, live) else merged
         scope.default(obj)
         if problems and options.field_validation == "Strict":
             what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
@@ -213,6 +216,11 @@ def _with_read_metadata(obj: Object) -> Object:
             with contextlib.suppress(custom_objects.MetadataError):
                 read.update(custom_objects.metadata_of({name: item})[0])
     return {**obj, "metadata": read}
+
+
+def _is_shared(obj: Object, live: Object) -> bool:
+    """Is an applied object the live one, but for its books?"""
+    return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
 
 
 def _own(obj: Object) -> Object:

@@ -184,7 +184,8 @@ class FieldManager:
 
         :param live: the object as at rest; None if there is none yet.
         :param applied: the configuration as it was parsed, with kind and apiVersion.
-        :returns: `live` itself if nothing changes.
+        :returns: `live` itself if nothing changes; with other books if only these do; else, of a built-in kind,
+            a tree of its own.
         :raises StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
             not fit.
         """
@@ -235,7 +236,7 @@ class FieldManager:
             del owners[who]
             if fields:
                 owners[who] = Owned(fields, self._api_version)
-        if new is old:
+        if new is old and live is not self._empty:
             return live, Managed(owners, times)
         times[who] = entries.format_time(now)
         return self._fitted(new.value, applied), Managed(owners, times)
