@@ -113,6 +113,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
 
 class _StatusStrategy(StatusStrategy):
     unconditional_update = False
+    standard_finalizers = False
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)

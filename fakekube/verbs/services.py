@@ -84,7 +84,7 @@ class ClusterServices:
             if recorded is not None:
                 new = managers.recorded(self._registry, resource, old, new, recorded)
             final = resource.stored(new, old)
-            if same_object(final, old):
+            if same_object(final, record.value):
                 return old
             try:
                 return bucket.commit(key, record.revision, partial(stamped, final)).value.object

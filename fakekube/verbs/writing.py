@@ -63,11 +63,14 @@ def stamped(obj: Object, revision: int) -> Document:
     return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
 
 
-def same_object(new: Object, old: Object) -> bool:
+def same_object(new: Object, stored: Document) -> bool:
     """Would storing `new` change anything but the revision?"""
+    old = stored.object
+    if new is old:
+        return True
     meta = {**new["metadata"], "resourceVersion": old["metadata"].get("resourceVersion", "")}
     candidate = {**new, "metadata": meta}
-    return candidate == old and Document(candidate).json == Document(old).json  # 1, 1.0 and True are equal in Python
+    return candidate == old and Document(candidate).json == stored.json  # 1, 1.0 and True are equal in Python
 
 
 # ---------------------------------------------------------------- create
@@ -232,7 +235,8 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     final = _prepared_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
-    if same_object(final, old) and not (record.revision == record.created and scope.resource.strategy.unsettled_at_creation):
+    unsettled = record.revision == record.created and scope.resource.strategy.unsettled_at_creation
+    if same_object(final, record.value) and not unsettled:
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))
@@ -252,15 +256,26 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     if strategy.generation and spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     systemfields.keep_on_update(meta, old["metadata"])
+    if _changes_nothing(scope, obj, document):
+        context.warnings.extend(strategy.warnings(context, obj, old))
+        check(stored, stored)
+        return stored
     errors = object_metadata.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
     errors += _kind_errors(scope, strategy, obj, old, sound=not errors)
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(scope.resource.stored(obj), stored)
+    final = _keep_times(scope.resource.stored(obj), document)
     check(final, stored)
     return final
+
+
+def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
+    """Is a prepared object what is stored? Then it need not be validated again (but custom resources may owe warnings)."""
+    if scope.resource.custom or obj != document.object:
+        return False
+    return same_object(scope.resource.stored(obj), document)
 
 
 def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:
@@ -300,8 +315,9 @@ def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
         new.pop(name, None)
 
 
-def _keep_times(new: Object, old: Object) -> Object:
+def _keep_times(new: Object, stored: Document) -> Object:
     """A write that changes nothing but the times of managedFields is none: then the old entries stay."""
+    old = stored.object
     entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if entries is None or old_entries is None or entries == old_entries:
         return new
@@ -309,7 +325,7 @@ def _keep_times(new: Object, old: Object) -> Object:
     if without != old_without:
         return new
     same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}
-    return same if same_object(same, old) else new
+    return same if same_object(same, stored) else new
 
 
 # ---------------------------------------------------------------- pieces
