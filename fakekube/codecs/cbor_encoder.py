@@ -18,15 +18,11 @@ from typing import Any, Final
 
 from fakekube.codecs.cbor_items import INT64_MAXIMUM, head
 from fakekube.codecs.errors import EncodeError
+from fakekube.codecs.repeats import repeating
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.strings import bytes_of
 
 __all__ = ["encoded", "holds_bytes", "with_bytes"]
-
-_STRING_HEADS: Final = [head(2, length) for length in range(256)]
-_keys: dict[str, bytes] = {}
-_KEYS_KEPT: Final = 20_000
-
 
 def encoded(value: Any) -> bytes:
     """The item of a value: plain JSON data, and bytes.
@@ -34,53 +30,30 @@ def encoded(value: Any) -> bytes:
     Raises:
         EncodeError: NaN, an infinity, or surrogates.
     """
-    chunks: list[bytes] = []
     try:
-        _write(value, chunks.append)
+        return _item(value)
     except (struct.error, OverflowError, UnicodeEncodeError) as error:
         raise EncodeError(f"cbor: {error}") from None
-    return b"".join(chunks)
 
 
-def _write(value: Any, emit: Callable[[bytes], None]) -> None:
-    kind = value.__class__
-    if kind is str:
-        data = value.encode("utf-8", "surrogateescape")
-        length = len(data)
-        emit(_STRING_HEADS[length] if length < 256 else head(2, length))
-        emit(data)
-    elif kind is dict:
-        emit(head(5, len(value)))
-        for key, member in value.items():
-            emit(_keys.get(key) or _key(key))
-            _write(member, emit)
-    elif kind is list:
-        emit(head(4, len(value)))
-        for item in value:
-            _write(item, emit)
-    elif kind is int:
-        if -INT64_MAXIMUM - 1 <= value <= INT64_MAXIMUM:
-            emit(head(0, value) if value >= 0 else head(1, -1 - value))
-        else:
-            emit(_float(float(value)))
-    elif kind is bool:
-        emit(b"\xf5" if value else b"\xf4")
-    elif value is None:
-        emit(b"\xf6")
-    elif kind is bytes:
-        emit(b"\xd6" + head(2, len(value)) + value)
-    elif isinstance(value, float):
-        emit(_float(value))
-    else:
-        raise EncodeError(f"cbor: {kind.__name__} has no form")
+def _item(value: Any) -> bytes:
+    return _WRITERS[value.__class__](value)
 
 
-def _key(key: str) -> bytes:
-    data = bytes_of(key)
-    encoded = head(2, len(data)) + data
-    if len(_keys) < _KEYS_KEPT:
-        _keys[key] = encoded
-    return encoded
+def _map(value: dict[str, Any]) -> bytes:
+    length = len(value)
+    members = [_TEXTS[key] + _WRITERS[member.__class__](member) for key, member in value.items()]
+    return (_MAP_HEADS[length] if length < 256 else head(5, length)) + b"".join(members)
+
+
+def _list(value: list[Any]) -> bytes:
+    return head(4, len(value)) + b"".join([_LISTED[item.__class__](item) for item in value])
+
+
+def _integer(value: int) -> bytes:
+    if -INT64_MAXIMUM - 1 <= value <= INT64_MAXIMUM:
+        return head(0, value) if value >= 0 else head(1, -1 - value)
+    return _float(float(value))
 
 
 def _float(number: float) -> bytes:
@@ -94,6 +67,51 @@ def _float(number: float) -> bytes:
         if struct.unpack(form, packed)[0] == number:
             return first + packed
     return b"\xfb" + struct.pack(">d", number)
+
+
+class _Texts(dict[str, bytes]):
+    """The items of texts; of short ones made once, since keys and most values come again and again."""
+
+    def __missing__(self, text: str) -> bytes:
+        data = bytes_of(text)
+        made = head(2, len(data)) + data
+        if len(made) <= _SHORT:
+            if len(self) >= _TEXTS_KEPT:
+                self.clear()
+            self[text] = made
+        return made
+
+
+_SHORT: Final = 64
+_TEXTS_KEPT: Final = 16_384
+_TEXTS: Final = _Texts()
+
+_MAP_HEADS: Final = [head(5, length) for length in range(256)]
+
+
+class _Writers(dict[type, Callable[[Any], bytes]]):
+    """What writes the values of a type."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], bytes]:
+        if issubclass(kind, float):
+            return _float
+        raise EncodeError(f"cbor: {kind.__name__} has no form")
+
+
+_WRITERS: Final = _Writers(
+    {
+        str: _TEXTS.__getitem__,
+        dict: _map,
+        list: _list,
+        int: _integer,
+        bool: {True: b"\xf5", False: b"\xf4"}.__getitem__,
+        type(None): {None: b"\xf6"}.__getitem__,
+        bytes: lambda value: b"\xd6" + head(2, len(value)) + value,
+        float: _float,
+    }
+)
+#: The same of what stands in lists.
+_LISTED: Final = _Writers({**_WRITERS, dict: repeating(_map)})
 
 
 _CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})

@@ -1,8 +1,12 @@
 """Writes objects as the messages that Kubernetes' generated code writes, byte for byte.
 
-For each type a function is compiled once, from a plan in the order of the numbers. What Go holds as a value
-is always written, zero or not; what it holds as a pointer only if it is there; lists and maps (keys sorted)
-only if they have members; inlined structs always.
+What Go holds as a value is always written, zero or not; what it holds as a pointer only if it is there; lists and
+maps (keys sorted) only if they have members; inlined structs always.
+
+For each set of fields that objects of a struct have, the writers of these fields are made once, in the order of the
+numbers; what stands for the fields that are missing between them is part of the tags. Small values come again and
+again ("Always", 80, "100m"), so that their bytes, tag and all, are kept (`_Kept`). Nothing is compiled before an
+object has it: types contain themselves.
 
 Specified by: k8s.io/api/*/generated.pb.go (gogo/protobuf, proto2) and the hand-written messages of meta/v1
 (Time), api/resource (Quantity), util/intstr, runtime (RawExtension).
@@ -20,23 +24,14 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf_fields import Layout, is_wrapped, layout, varint
+from fakekube.codecs.repeats import repeating
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.strings import bytes_of
 
 __all__ = ["content_of"]
 
 Write = Callable[[Any], bytes]
-"""Makes the bytes of a value: of its content, or of a field with its tag."""
-
-_LENGTHS: Final = [varint(length) for length in range(0x400)]
-
-
-def _delimited(data: bytes) -> bytes:
-    length = len(data)
-    return (_LENGTHS[length] if length < 0x400 else varint(length)) + data
-
-
-_contents: dict[Type, Write] = {}
+"""Makes the bytes of a value: of its content, or with its tag. What is None is absent, and makes it raise."""
 
 
 def content_of(type_: Type) -> Write:
@@ -45,13 +40,16 @@ def content_of(type_: Type) -> Write:
     Raises:
         EncodeError: when called with something that the type does not hold.
     """
-    known = _contents.get(type_)
+    known = _guarded.get(type_)
     if known is None:
-        known = _contents[type_] = _guarded(_compile(type_))
+        known = _guarded[type_] = _guard(_content(type_))
     return known
 
 
-def _guarded(write: Write) -> Write:
+_guarded: dict[Type, Write] = {}
+
+
+def _guard(write: Write) -> Write:
     def guarded(value: Any) -> bytes:
         try:
             return write(value)
@@ -61,103 +59,84 @@ def _guarded(write: Write) -> Write:
     return guarded
 
 
+class _Kept(dict[Any, bytes]):
+    """What was made of values: of the first ones that are short."""
+
+    __slots__ = ("_content", "_tag")
+
+    def __init__(self, tag: bytes, content: Write) -> None:
+        super().__init__()
+        self._tag = tag
+        self._content = content
+
+    def __missing__(self, value: Any) -> bytes:
+        made = self._tag + self._content(value)
+        if len(made) <= _SHORT and len(self) < _MANY:
+            self[value] = made
+        return made
+
+
+_SHORT: Final = 96
+_MANY: Final = 64
+
+_LENGTHS: Final = [varint(length) for length in range(0x400)]
+
+
+def _delimited(data: bytes) -> bytes:
+    length = len(data)
+    return (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+
+
 # ---------------------------------------------------------------- structs
 
-_compiled: dict[Type, Write] = {}
+Steps = tuple[list[tuple[str, Write]], bytes]
+"""The names of the members that are there (none for the object itself), how each is written, and what follows."""
 
-
-def _compile(type_: Type) -> Write:
-    """The content writer of a message type; made when it is first used, since types contain themselves."""
-    known = _compiled.get(type_)
-    if known is not None:
-        return known
-    if type_.shape is not Shape.STRUCT:
-        known = _compiled[type_] = _message(type_)
-        return known
-    made: Write | None = None
-
-    def write_struct(value: Any) -> bytes:
-        nonlocal made
-        if made is None:
-            made = _struct(layout(type_))
-        return made(value)
-
-    _compiled[type_] = write_struct
-    return write_struct
-
-
-Step = tuple[str, Write, bytes]
-"""How a field is written: its name, the writer of what is there, and what is written if it is not there."""
+#: For how many sets of fields a struct keeps its steps.
+_SHAPES: Final = 64
 
 
 def _struct(members: Layout) -> Write:
-    plan: list[Step] = []
-    for number in members.numbers:
-        if number in members.inlined:
-            plan.append(("", _tagged(number, 2, _struct(members.inlined[number])), b""))
-        else:
-            field = members.fields[number]
-            plan.append((field.name, _field(field), b"" if field.pointer else _zero(field)))
-    if members.inlined:
-        return lambda value: _write_members(plan, value)
-    shapes: dict[tuple[str, ...], tuple[list[Step], bytes]] = {}
+    """Writes the content of a struct."""
+    shapes: dict[tuple[str, ...], Steps] = {}
 
-    def write(value: Any) -> bytes:
-        shape = tuple(value.keys())
-        known = shapes.get(shape)
+    def write(value: dict[str, Any]) -> bytes:
+        names = tuple(value.keys())
+        known = shapes.get(names)
         if known is None:
             if len(shapes) >= _SHAPES:
                 shapes.clear()
-            known = shapes[shape] = _for_shape(plan, value)
+            known = shapes[names] = _steps(members, names)
         steps, end = known
-        parts = []
-        for name, write_field, before in steps:
-            member = value[name]
-            if member is None:
-                return _write_members(plan, value)
-            parts.append(before)
-            parts.append(write_field(member))
-        parts.append(end)
-        return b"".join(parts)
+        try:
+            return b"".join([step(value[name]) if name else step(value) for name, step in steps]) + end
+        except Exception:
+            if None not in value.values():
+                raise
+            return write({name: member for name, member in value.items() if member is not None})
 
     return write
 
 
-#: Of how many sets of fields a struct's writer remembers which ones are missing between them.
-_SHAPES: Final = 64
-
-
-def _for_shape(plan: list[Step], value: Any) -> tuple[list[Step], bytes]:
-    """The steps for objects with these fields, each with what is written before it, and the end."""
-    steps: list[Step] = []
+def _steps(members: Layout, names: tuple[str, ...]) -> Steps:
+    """How objects with these fields are written."""
+    steps: list[tuple[str, Write]] = []
     before = b""
-    for name, write, zero in plan:
-        if name in value:
-            steps.append((name, write, before))
+    for number in members.numbers:
+        if number in members.inlined:  # its fields stand in the same object
+            steps.append(("", _message(before + _tag(number, 2), _struct(members.inlined[number]))))
             before = b""
-        else:
-            before += zero
+            continue
+        field = members.fields[number]
+        if field.name in names:
+            steps.append((field.name, _field(field, before)))
+            before = b""
+        elif not field.pointer:
+            before += _zero(field)
     return steps, before
 
 
-def _write_members(plan: list[Step], value: Any) -> bytes:
-    """The same for any object; inlined structs (no name) find their fields in the same one."""
-    parts = []
-    for name, write, zero in plan:
-        member = value.get(name) if name else value
-        parts.append(write(member) if member is not None else zero)
-    return b"".join(parts)
-
-
-def _tag(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
-
-
-def _tagged(number: int, wire: int, content: Write) -> Write:
-    tag = _tag(number, wire)
-    if wire != 2:
-        return lambda value: tag + content(value)
-
+def _message(tag: bytes, content: Write) -> Write:
     def write(value: Any) -> bytes:
         data = content(value)
         length = len(data)
@@ -166,46 +145,62 @@ def _tagged(number: int, wire: int, content: Write) -> Write:
     return write
 
 
-def _field(field: Field) -> Write:
-    """Writes a field that is there, with its tag."""
+# ---------------------------------------------------------------- fields
+
+
+def _tag(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
+def _field(field: Field, before: bytes) -> Write:
+    """Writes a field that is there, with its tags, and something before it."""
     type_, number = field.type, field.number
     if type_.shape is Shape.LIST and not is_wrapped(type_):
-        items = type_.items
-        assert items is not None
-        return _repeated(_tagged(number, *_scalar(items)), partial(_zero_item, number, items))
+        assert type_.items is not None
+        write = _value(number, type_.items)
+        if type_.items.shape is Shape.STRUCT:
+            write = repeating(write)
+        return _repeated(before, write, partial(_zero_item, number, type_.items))
     if type_.shape is Shape.MAP:
-        items = type_.items
-        assert items is not None
-        return _map(_tag(number, 2), _tagged(2, *_scalar(items)), partial(_zero_item, 2, items))
-    if type_.shape is Shape.STRING:
-        return _string(_tag(number, 2))
-    return _tagged(number, *_scalar(type_))
+        assert type_.items is not None
+        return _map(before, _tag(number, 2), type_.items)
+    return _value(number, type_, before)
 
 
-def _string(tag: bytes) -> Write:
-    def write(value: str) -> bytes:
-        data = value.encode("utf-8", "surrogateescape")
-        length = len(data)
-        return tag + (_LENGTHS[length] if length < 0x400 else varint(length)) + data
+def _repeated(before: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
+    def write_list(value: list[Any]) -> bytes:
+        try:
+            return before + b"".join([write(item) for item in value])
+        except Exception:
+            if None not in value:
+                raise
+            return before + b"".join([zero() if item is None else write(item) for item in value])
 
-    return write
+    return write_list
 
 
-def _repeated(write: Write, zero: Callable[[], bytes]) -> Write:
-    return lambda value: b"".join([write(item) if item is not None else zero() for item in value])
+def _map(before: bytes, tag: bytes, items: Type) -> Write:
+    member, zero = _value(2, items), partial(_zero_item, 2, items)
+
+    def content(entry: tuple[str, Any]) -> bytes:
+        name, value = entry
+        return _delimited(b"\x0a" + _text(name) + (zero() if value is None else member(value)))
+
+    # What else there is cannot be a key.
+    write: Write = _Kept(tag, content).__getitem__ if items.shape in _SIMPLE else lambda entry: tag + content(entry)
+    return lambda value: before + b"".join([write(entry) for entry in sorted(value.items())])
 
 
-def _map(tag: bytes, write: Write, zero: Callable[[], bytes]) -> Write:
-    key = _string(b"\x0a")
-
-    def write_map(value: dict[str, Any]) -> bytes:
-        parts = []
-        for name in sorted(value):
-            member = value[name]
-            parts.append(tag + _delimited(key(name) + (write(member) if member is not None else zero())))
-        return b"".join(parts)
-
-    return write_map
+def _value(number: int, type_: Type, before: bytes = b"") -> Write:
+    """Writes a value (no list, no map) with its tag, and something before it."""
+    shape = type_.shape
+    if shape in _SIMPLE:
+        wire, content = _SIMPLE[shape]
+        return _Kept(before + _tag(number, wire), content).__getitem__
+    if shape is Shape.NUMBER:  # 0.0 and -0.0 are one key
+        tag, pack = before + _tag(number, 1), struct.Struct("<d").pack
+        return lambda value: tag + pack(value)
+    return _message(before + _tag(number, 2), base64.b64decode if shape is Shape.BYTES else _content(type_))
 
 
 def _zero(field: Field) -> bytes:
@@ -217,10 +212,12 @@ def _zero(field: Field) -> bytes:
 
 def _zero_item(number: int, type_: Type) -> bytes:
     if type_.shape is Shape.STRUCT:
-        return _tagged(number, 2, _struct(layout(type_)))({})
+        return _message(_tag(number, 2), _content(type_))({})
     known = _ZEROS.get(type_.shape)
-    wire, _ = _scalar(type_)
-    return b"" if known is None else _tag(number, wire) + known
+    if known is None:
+        return b""
+    wire = 1 if type_.shape is Shape.NUMBER else _SIMPLE[type_.shape][0] if type_.shape in _SIMPLE else 2
+    return _tag(number, wire) + known
 
 
 #: The content of zero values (with its length, where it has one).
@@ -241,25 +238,50 @@ _ZEROS: Final = {
 # ---------------------------------------------------------------- values
 
 
-def _scalar(type_: Type) -> tuple[int, Write]:
-    """The wire type of a value, and the writer of its content."""
-    if type_.shape is Shape.INTEGER or type_.shape is Shape.BOOLEAN:
-        return 0, varint
-    if type_.shape is Shape.NUMBER:
-        return 1, struct.Struct("<d").pack
-    if type_.shape is Shape.STRING:
-        return 2, bytes_of
-    if type_.shape is Shape.BYTES:
-        return 2, base64.b64decode
-    return 2, _compile(type_)
+def _text(value: str) -> bytes:
+    data = bytes_of(value)
+    length = len(data)
+    return (_LENGTHS[length] if length < 0x400 else varint(length)) + data
 
 
-def _message(type_: Type) -> Write:
-    """The content writer of a type that is a message, but no struct with a layout."""
-    if is_wrapped(type_):
-        return _repeated(_string(b"\x0a"), lambda: b"\x0a\0")
+def _wrapped_text(value: str) -> bytes:
+    return _delimited(b"\x0a" + _text(value))
+
+
+def _int_or_string(value: int | str) -> bytes:
+    if isinstance(value, str):
+        return _delimited(b"\x08\1\x10\0\x1a" + _text(value))
+    return _delimited(b"\x08\0\x10" + varint(value) + b"\x1a\0")
+
+
+#: Values that can be keys, and are often the same: the wire type, and what follows the tag.
+_SIMPLE: Final[dict[Shape, tuple[int, Write]]] = {
+    Shape.STRING: (2, _text),
+    Shape.INTEGER: (0, varint),
+    Shape.BOOLEAN: (0, varint),
+    Shape.QUANTITY: (2, _wrapped_text),
+    Shape.INT_OR_STRING: (2, _int_or_string),
+}
+
+
+_contents: dict[Type, Write] = {}
+
+
+def _content(type_: Type) -> Write:
+    """The content writer of a type that is a message."""
+    known = _contents.get(type_)
+    if known is None:
+        known = _contents[type_] = _made_content(type_)
+    return known
+
+
+def _made_content(type_: Type) -> Write:
+    if type_.shape is Shape.STRUCT:
+        return _struct(layout(type_))
     if type_.shape is Shape.UNION:
         return _union(type_)
+    if is_wrapped(type_):
+        return _repeated(b"", lambda text: b"\x0a" + _text(text), lambda: b"\x0a\0")
     return _MESSAGES[type_.shape]
 
 
@@ -267,14 +289,14 @@ def _union(type_: Type) -> Write:
     """JSONSchemaPropsOrBool and its like: the struct is field 1 (of OrBool 2), the rest the other one."""
     assert type_.items is not None
     assert type_.alternative is not None
-    schema, alternative = _compile(type_.items), type_.alternative
+    schema, alternative = _content(type_.items), type_.alternative
     if alternative.shape is Shape.BOOLEAN:
-        with_schema = _tagged(2, 2, schema)
+        with_schema = _message(_tag(2, 2), schema)
         allows = b"\x08\1"
         return lambda value: allows + with_schema(value) if type(value) is dict else b"\x08" + varint(value)
     assert alternative.items is not None
-    with_schema = _tagged(1, 2, schema)
-    items = _repeated(_tagged(2, *_scalar(alternative.items)), bytes)
+    with_schema = _message(_tag(1, 2), schema)
+    items = _repeated(b"", _value(2, alternative.items), bytes)
     return lambda value: with_schema(value) if isinstance(value, dict) else items(value)
 
 
@@ -289,21 +311,15 @@ def _time(text: str) -> bytes:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _int_or_string(value: int | str) -> bytes:
-    if isinstance(value, str):
-        return b"\x08\1\x10\0\x1a" + _delimited(bytes_of(value))
-    return b"\x08\0\x10" + varint(value) + b"\x1a\0"
-
-
 def _raw(value: Any) -> bytes:
+    if value is None:
+        raise TypeError("it is absent")
     return b"\x0a" + _delimited(json.dumps(value))
 
 
 _MESSAGES: Final[dict[Shape, Write]] = {
     Shape.TIME: _time,
     Shape.MICRO_TIME: _time,
-    Shape.QUANTITY: _string(b"\x0a"),
-    Shape.INT_OR_STRING: _int_or_string,
     Shape.RAW: _raw,
     Shape.FIELDS_V1: _raw,
     Shape.ANY: _raw,

@@ -29,7 +29,10 @@ def text_of(data: bytes) -> str:
 
 def bytes_of(text: str) -> bytes:
     """The bytes of a text."""
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
 
 
 def byte_of(character: str) -> int | None:

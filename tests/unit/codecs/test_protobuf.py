@@ -315,6 +315,34 @@ def test_events() -> None:
     assert protobuf.event("ADDED", b"document") == field(1, b"ADDED") + field(2, field(1, b"document"))
 
 
+def test_what_is_kept_of_a_field_is_not_taken_for_another_value() -> None:
+    """More of each than are kept, short and long, twice."""
+    texts = [f"{'n' * (number % 50) * 5}{number}" for number in range(200)]
+    for text in [*texts, *texts]:
+        labels = {text: "v", "k": text}
+        sorted_labels = sorted(labels.items())
+        expected = field(1, field(1, text.encode()) + EMPTY_METADATA[2:] + b"".join(
+            field(11, field(1, name.encode()) + field(2, value.encode())) for name, value in sorted_labels
+        ))  # fmt: skip
+        assert protobuf.encode(builtin("", "v1", "ConfigMap"), {"metadata": {"name": text, "labels": labels}}) == expected
+
+
+def test_floats_that_are_equal_and_differ() -> None:
+    type_ = type_of("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")
+    written = [protobuf.encode(type_, {"minimum": number}) for number in (0.0, -0.0)]
+    assert [content.count(b"\x80") for content in written] == [0, 1]
+
+
+@pytest.mark.parametrize("absent", ["metadata", "spec", "status"])
+def test_what_is_none_is_absent(absent: str) -> None:
+    pod = builtin("", "v1", "Pod")
+    without = {name: member for name, member in POD.items() if name != absent}
+    assert protobuf.encode(pod, POD | {absent: None}) == protobuf.encode(pod, without)
+    assert protobuf.encode(pod, {"spec": {"containers": [None], "nodeSelector": {"a": None}}}) == protobuf.encode(
+        pod, {"spec": {"containers": [{}], "nodeSelector": {"a": ""}}}
+    )
+
+
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_variable_length(number: int) -> None:
     encoded = varint(number)

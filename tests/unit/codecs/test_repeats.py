@@ -1,0 +1,57 @@
+"""What repeats is encoded once, and never taken for something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakekube.codecs.repeats import repeating
+from tests.unit.schema.values import json_values
+
+
+def counted() -> tuple[list[Any], Any]:
+    made: list[Any] = []
+
+    def encode(value: Any) -> bytes:
+        made.append(value)
+        return repr(value).encode()
+
+    return made, repeating(encode)
+
+
+def test_equal_items_are_encoded_once() -> None:
+    made, encode = counted()
+    for _ in range(3):
+        assert encode({"name": "a", "ports": [80]}) == b"{'name': 'a', 'ports': [80]}"
+    assert len(made) == 1
+
+
+@given(st.lists(json_values))
+def test_the_result_is_that_of_the_function(values: list[Any]) -> None:
+    _, encode = counted()
+    for value in [*values, *values]:
+        assert encode(value) == repr(value).encode()
+
+
+@pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (1, 1.0), (1, True), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "null")])
+def test_what_only_looks_alike(one: Any, other: Any) -> None:
+    _, encode = counted()
+    assert (encode([one]), encode([other])) == (repr([one]).encode(), repr([other]).encode())
+
+
+@pytest.mark.parametrize("value", [2**64, b"bytes", "\udcff", {1: 2}, "a" * 5000])
+def test_what_json_cannot_tell_or_is_long_is_encoded_every_time(value: Any) -> None:
+    made, encode = counted()
+    assert encode([value]) == encode([value]) == repr([value]).encode()
+    assert len(made) == 2
+
+
+def test_what_was_not_seen_for_long_is_forgotten() -> None:
+    made, encode = counted()
+    for number in [0, *range(1000), 0]:
+        encode(number)
+    assert made.count(0) == 2
+    assert len(made) == 1001
