@@ -29,7 +29,8 @@ from fakekube.codecs.json_reader import Overflow, Reader, utf8
 from fakekube.schema.json_writer import written
 
 __all__ = [
-    "Overflow", "dumps", "dumps_pretty", "float_text", "literals", "loads", "members", "reread", "untyped", "utf8",
+    "Overflow", "dumps", "dumps_pretty", "first_values", "float_text", "literals", "loads", "members", "reread", "untyped",
+    "utf8",
 ]
 
 _INT64 = range(-(2**63), 2**63)
@@ -66,6 +67,11 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE.search(again):
         return Reader(body, merge).read()
     return value, []
+
+
+def first_values(body: bytes, *, merge: bool) -> Any:
+    """What `loads` has read, of members given twice the first value: Go reads that one, too, and may refuse it."""
+    return Reader(body, merge, keep_first=True).read()[0]
 
 
 def reread(text: bytes) -> Any:

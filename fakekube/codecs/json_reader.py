@@ -23,6 +23,7 @@ __all__ = ["MAXIMUM_DEPTH", "Overflow", "Reader", "utf8"]
 MAXIMUM_DEPTH: Final = 10_000
 
 _MAXIMUM_DUPLICATES: Final = 100
+_END: Final = "unexpected end of JSON input"
 
 
 class Overflow(float):
@@ -87,9 +88,10 @@ class _Frame:
 class Reader:
     """Reads a document with Go's rules and words; iterative, so that depth costs no stack."""
 
-    def __init__(self, body: bytes, merge: bool) -> None:
+    def __init__(self, body: bytes, merge: bool, *, keep_first: bool = False) -> None:
         self._body = body
         self._merge = merge
+        self._keep_first = keep_first
         self._at = 0
         self._frames: list[_Frame] = []
         self._duplicates: dict[str, None] = {}
@@ -142,7 +144,10 @@ class Reader:
         if key in frame.seen:
             self._report_duplicate()
         frame.seen.add(key)
-        frame.container[key] = self._value(frame.container.get(key))
+        kept = self._keep_first and key in frame.container
+        value = self._value(frame.container.get(key))
+        if not kept:
+            frame.container[key] = value
 
     def _element(self, frame: _Frame) -> None:
         if not self._ended(frame, b"]", "after array element"):
@@ -178,6 +183,8 @@ class Reader:
 
     def _broken_string(self, at: int) -> DecodeError:
         self._at = at
+        if at >= len(self._body):
+            return DecodeError(_END)
         if self._body[at : at + 1] != b"\\":
             return self._unexpected("in string literal")
         self._at += 1
@@ -223,14 +230,13 @@ class Reader:
     def _next(self) -> bytes:
         self._at = self._skip_space()
         if self._at >= len(self._body):
-            raise DecodeError("unexpected end of JSON input")
+            raise DecodeError(_END)
         return self._body[self._at : self._at + 1]
 
     def _unexpected(self, context: str) -> DecodeError:
-        """The error about the byte at which reading stands, or about the missing one."""
-        if self._at >= len(self._body):
-            return DecodeError("unexpected end of JSON input")
-        return DecodeError(f"invalid character {_quoted_byte(self._body[self._at])} {context}")
+        """The error about the byte at which reading stands; Go tries a space after the last one."""
+        found = self._body[self._at] if self._at < len(self._body) else ord(" ")
+        return DecodeError(f"invalid character {_quoted_byte(found)} {context}")
 
     def _report_duplicate(self) -> None:
         if len(self._duplicates) >= _MAXIMUM_DUPLICATES:

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from yaml._yaml import CParser
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["as_json", "read"]
 
 _MAXIMUM_DEPTH: Final = 10_000
+_PRINTED_WITH_EXPONENT: Final = 1e21
 _ESCAPED_SLASH: Final = rb"\/"
 _ESCAPE: Final = re.compile(r"\\(.)", re.S)
 _TOO_DEEP: Final = f"yaml: exceeded max depth of {_MAXIMUM_DEPTH}"
@@ -65,8 +67,8 @@ def as_json(value: Any) -> Any:
 
 
 def _integer(value: float) -> int | float:
-    """Whole numbers come out of JSON as integers."""
-    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+    """Whole numbers come out of JSON as integers, with as many digits as tell the float."""
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
 
 
 # ---------------------------------------------------------------- from events to nodes

@@ -9,6 +9,7 @@ apiserver/customresource_handler.go (schemaCoercingDecoder).
 
 from __future__ import annotations
 
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -24,6 +25,7 @@ Object = dict[str, Any]
 
 _OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 _TYPE_META = ("apiVersion", "kind", "metadata")
+_PRINTED_WITH_EXPONENT = 1e21
 
 
 class MetadataError(ValueError):
@@ -38,11 +40,18 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
         raise MetadataError(f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type v1.ObjectMeta")
     strict = decode.Strict()
     try:
-        found = decode.decode(type_, value or {}, strict)
+        found = decode.decode(type_, {name: _as_printed(item) for name, item in (value or {}).items()}, strict)
     except decode.DecodeError as error:
         raise MetadataError(str(error)) from None
     unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in strict.messages]
     return dict(printing.normalise(type_, found)), unknown
+
+
+def _as_printed(item: Any) -> Any:
+    """It is printed before it is read as what every object has, and whole floats are printed as integers."""
+    if type(item) is float and item.is_integer() and abs(item) < _PRINTED_WITH_EXPONENT:
+        return int(Decimal(repr(item)))
+    return item
 
 
 def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:

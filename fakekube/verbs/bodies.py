@@ -47,6 +47,8 @@ class Parsed:
     value: Any
     duplicates: Sequence[str] = ()
     """Paths of members given twice (JSON)."""
+    first: Any = None
+    """The document with the first values of these: what is wrong with them is told, too."""
     problems: Sequence[str] = ()
     """What the format's strict reader complains of, a line each (YAML)."""
     source: bytes | None = None
@@ -81,7 +83,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
     if scope.is_custom:
         kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
     else:
-        kind = _kind_of(parsed.value, scope.kind, body)
+        kind = _claimed(parsed, scope.kind, body)
         kind = _SAME_AS.get(kind, kind)
         if scope.resource.custom and kind != scope.kind:  # a scheme that knows nothing but the scale
             raise status.bad_request(f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"')
@@ -141,7 +143,7 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
     form = scope.offer.input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
-        kind = _kind_of(parsed.value, _DELETE_OPTIONS, body)
+        kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
         if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
             raise Problem(_unregistered(kind))
         return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
@@ -150,7 +152,10 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
 
 
 _TYPE_META = ("kind", "apiVersion")
+_FOLDED = {name.casefold(): name for name in _TYPE_META}
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
+#: What a body is taken for that does not say what it is.
+_ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
 
 
 # ---------------------------------------------------------------- steps
@@ -161,10 +166,11 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
     try:
         if form == "json":
             value, duplicates = json.loads(body, merge=not custom)
-            return Parsed(value, duplicates, (), body)
+            first = json.first_values(body, merge=not custom) if duplicates else None
+            return Parsed(value, duplicates, first, source=body)
         if form == "yaml":
             value, problems = yaml.loads(body)
-            return Parsed(value, (), problems)
+            return Parsed(value, problems=problems)
         if form == "cbor":
             return Parsed(cbor.loads(body, untyped=custom), cbor=body)
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
@@ -182,21 +188,16 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         raise Problem(f"{prefix}{error}") from None
 
 
-def _kind_of(value: Any, expected: GVK, body: bytes, *, is_cbor: bool = False) -> GVK:
-    """Kind and version that a document claims, completed from the endpoint's."""
-    if value is None:
-        return expected
-    if not isinstance(value, dict):
-        what = f"json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}"
-        raise Problem(f"couldn't get version/kind; json parse error: {what}")
-    texts = []
-    for name in ("apiVersion", "kind"):
-        text = value.get(name)
-        if text is not None and not isinstance(text, str):
-            what = f"json: cannot unmarshal {go_name(text)} into Go struct field .{name} of type string"
-            raise Problem(f"couldn't get version/kind; json parse error: {what}")
-        texts.append(text or "")
-    api_version, kind = texts
+def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+    if parsed.duplicates:
+        _type_meta(parsed.first)
+    return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
+
+
+def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+    api_version, kind = _type_meta(value, any_case=any_case)
     group, version = _group_version(api_version)
     if not group and not version:
         group, version = expected.group, expected.version
@@ -208,6 +209,25 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, is_cbor: bool = False) -
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     claimed = (group, version, kind or expected.kind)
     return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
+
+
+def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
+    """apiVersion and kind of a document; encoding/json does not mind the case of their names. Raises Problem."""
+    if value is None:
+        return "", ""
+    if not isinstance(value, dict):
+        what = f"json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}"
+        raise Problem(f"couldn't get version/kind; json parse error: {what}")
+    texts = dict.fromkeys(_TYPE_META, "")
+    for name, text in value.items():
+        known = _FOLDED.get(name.casefold()) if any_case else name
+        if known not in texts or text is None:
+            continue
+        if not isinstance(text, str):
+            what = f"json: cannot unmarshal {go_name(text)} into Go struct field .{known} of type string"
+            raise Problem(f"couldn't get version/kind; json parse error: {what}")
+        texts[known] = text
+    return texts["apiVersion"], texts["kind"]
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
@@ -230,6 +250,8 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
         members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
     strict = schema_decode.Strict(parsed.duplicates, members) if wants_strict else None
     try:
+        if parsed.duplicates and found is not None:
+            schema_decode.decode(found, parsed.first or {}, None)
         obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
@@ -255,13 +277,17 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) ->
     value = parsed.value
     is_cbor = parsed.cbor is not None
     said = {name: value[name] for name in _TYPE_META if isinstance(value.get(name), str)} if is_cbor and value else value
-    kind = _kind_of(said, GVK("", "", ""), body, is_cbor=is_cbor)
+    if not is_cbor:
+        _claimed(parsed, GVK("", "", ""), body)
+    kind = _kind_of(said, GVK("", "", ""), body, any_case=False, is_cbor=is_cbor)
     if not kind.kind:
         if is_cbor or wants_strict:
             raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
         read = body if parsed.source is not None else json.dumps(value)
         raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
     try:
+        if parsed.duplicates:
+            json.untyped(parsed.first)
         value = json.untyped(value)
         known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
         obj, strict = custom_objects.read(scope.resource.type, value, known=known)

@@ -412,6 +412,18 @@ def test_create_read_and_delete(api, define) -> None:
     assert api.get(widgets.path("one")).status == 404
 
 
+@pytest.mark.parametrize(
+    ("number", "status", "shown"),
+    [("1.0", 201, ""), ("1e3", 201, ""), ("1.5", 400, "1.5"), ("1e20", 400, "100000000000000000000"), ("1e21", 400, "1e+21")],
+)
+def test_numbers_in_metadata_are_read_as_they_are_printed(api, define, number: str, status: int, shown: str) -> None:
+    widgets = define()
+    head = f'"apiVersion":"{widgets.group}/v1","kind":"Widget"'
+    reply = api.post(widgets.path(), f'{{{head},"metadata":{{"name":"one","generation":{number}}}}}')
+    problem = f"json: cannot unmarshal number {shown} into Go struct field ObjectMeta.generation of type int64"
+    assert (reply.status, reply.at("message", default=problem).endswith(problem)) == (status, True)
+
+
 @pytest.mark.parametrize("number", ["18446744073709551615", "0xffffffffffffffff", "1_8446744073709551615"])
 def test_applied_numbers_beyond_an_integer_are_floats(api, define, number: str) -> None:
     widgets = define()

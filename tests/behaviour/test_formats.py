@@ -116,6 +116,11 @@ def test_compact_and_indented(api, config: str) -> None:
         ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
         ("{} {}", "invalid character '{' after top-level value"),
         ("[" * 10_001, "invalid character '[' exceeded max depth"),
+        ('{"a":tru', "invalid character ' ' in literal true (expecting 'e')"),
+        ('{"a":1.', "invalid character ' ' after decimal point in numeric literal"),
+        ('{"kind":1}', "json: cannot unmarshal number into Go struct field .kind of type string"),
+        ('{"KIND":[],"kind":"ConfigMap"}', "json: cannot unmarshal array into Go struct field .kind of type string"),
+        ('{"kind":{},"kind":"ConfigMap"}', "json: cannot unmarshal object into Go struct field .kind of type string"),
     ],
 )
 def test_broken_json(api, body: str, problem: str) -> None:
@@ -123,6 +128,42 @@ def test_broken_json(api, body: str, problem: str) -> None:
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
     message = f"the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: {problem}"
     assert reply.at("message").startswith(message)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", YAML])
+def test_the_case_of_kind_and_version_is_nothing(api, content_type: str) -> None:
+    """Though the fields so called are unknown ones."""
+    reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"KIND":"Other"}', content_type=content_type)
+    start = 'Other in version "v1" cannot be handled as a ConfigMap: no kind "Other" is registered for version "v1"'
+    assert (reply.status, reply.at("message").startswith(start)) == (400, True)
+    reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"KIND":"ConfigMap"}', content_type=content_type)
+    assert (reply.status, reply.headers["warning"]) == (201, '299 - "unknown field \\"KIND\\""')
+
+
+def test_every_value_of_a_member_is_read(api) -> None:
+    """Also those that are given once more, and so count for nothing."""
+    reply = api.post(api.path("configmaps"), '{"metadata":{"name":"x"},"data":{"a":1},"data":{"a":"b"}}')
+    assert (reply.status, reply.at("message")) == (
+        400,
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field '
+        "ConfigMap.data of type string",
+    )
+
+
+def test_options_for_a_deletion_that_are_none(api) -> None:
+    reply = api.delete(api.path("configmaps", "x"), '{"kind":"X"}')
+    assert reply.at("message").startswith('no kind "X" is registered for version "meta.k8s.io/v1" in scheme')
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [("18446744073709551615", "18446744073709551615"), ("-9223372036854775809", "-9223372036854776000"), ("1e22", "1e+22")],
+)
+@pytest.mark.parametrize("body", ["spec: {activeDeadlineSeconds: %s}", '{"spec":{"activeDeadlineSeconds":%s}}'])
+def test_large_numbers_in_yaml(api, body: str, number: str, shown: str) -> None:
+    reply = api.post(api.path("pods"), body % number, content_type=YAML)
+    problem = f"json: cannot unmarshal number {shown} into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64"
+    assert reply.at("message") == f'Pod in version "v1" cannot be handled as a Pod: {problem}'
 
 
 def test_text_that_is_no_unicode(api) -> None:
