@@ -69,7 +69,7 @@ def _meta_errors(resource: Schema, obj: dict[str, Any]) -> list[FieldError]:
 
 def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool = False) -> Iterator[FieldError]:
     """What is wrong with the default of one node; `in_meta`: that it results in valid metadata is known."""
-    if not in_meta:
+    if not in_meta and isinstance(value, dict | list):
         type_ = schema_type(schema)
         if prune(type_, value, is_resource=bool(schema.get(_EMBEDDED)))[1]:
             yield invalid(path, value, "must not have unknown fields")

@@ -16,7 +16,6 @@ from fakekube.crd.authorities import converts_at_all
 from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.known_schemas import KnownSchema, known
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
-from fakekube.crd.structural import schema_type
 from fakekube.resources.precedence import preference
 from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
 from fakekube.resources.selectable import path as field_reader
@@ -49,8 +48,7 @@ def _version(definition: Object, entry: Entry) -> Version:
     said = (entry.get("schema") or {}).get("openAPIV3Schema")
     schema = known(said) if said is not None else KnownSchema({})
     return Version(
-        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema,
-        schema_type(None) if spec.get("preserveUnknownFields") else schema.type,
+        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema, free=bool(spec.get("preserveUnknownFields")),
         has_status=subresources.get("status") is not None, scale=subresources.get("scale"),
         ending=conditions.is_ending(definition),
     )

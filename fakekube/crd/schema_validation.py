@@ -17,7 +17,7 @@ from fakekube.crd.internal_form import Schema, internal_schema, set_fields
 from fakekube.crd.keyword_validation import keyword_errors
 from fakekube.crd.known_schemas import is_known
 from fakekube.crd.rule_compilation import compilation_errors
-from fakekube.crd.soundness import is_sound
+from fakekube.crd.soundness import soundness
 from fakekube.crd.structural_validation import structural_errors, structural_problem
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
@@ -32,8 +32,9 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     if is_known(schema):
         return errors
-    if is_sound(schema):
-        return errors + compilation_errors(schema, path, ())
+    sound = soundness(schema)
+    if sound is not None:
+        return errors + (compilation_errors(schema, path, ()) if sound.ruled else [])
     problem = structural_problem(schema)
     unsound = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
     misused = keyword_errors(schema, path, root=True)

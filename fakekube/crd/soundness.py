@@ -10,7 +10,7 @@ Invariant: a sound schema is structural, and neither its keywords nor its defaul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from fakekube.crd.default_validation import default_value_errors
 from fakekube.crd.internal_form import Schema
@@ -18,27 +18,37 @@ from fakekube.crd.keyword_validation import TYPES, extension_errors, keyword_err
 from fakekube.crd.rule_validation import rule_errors
 from fakekube.crd.structural_validation import joined, logic_errors, structural_problem
 
-__all__ = ["is_sound"]
+__all__ = ["Sound", "soundness"]
 
-Look = Callable[[Schema, list[Schema]], bool]
-"""(node, where nodes with defaults are gathered) → is what one of its keywords says sound, as far as it stands here?"""
+class Sound(NamedTuple):
+    """What was found on the way through a schema with which nothing is wrong."""
+
+    defaults: list[Schema]
+    """The nodes with a default."""
+    ruled: list[Schema]
+    """The nodes with rules, which have still to be compiled."""
+
+
+Look = Callable[[Schema, Sound], bool]
+"""(node, where what is found is gathered) → is what one of its keywords says sound, as far as it stands here?"""
 
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _RARE_AT_ROOT: Final = frozenset({"additionalProperties", "default", "not", "allOf", "anyOf", "oneOf"})
 
 
-def is_sound(schema: Schema) -> bool:
-    """Is there nothing wrong with the schema of whole objects? False is a doubt."""
+def soundness(schema: Schema) -> Sound | None:
+    """What there is in a schema of whole objects with which nothing is wrong; None is a doubt."""
     if schema.get("type") != "object" or not _RARE_AT_ROOT.isdisjoint(schema):
-        return False
+        return None
     properties = schema.get("properties") or {}
     if properties.get("metadata", _PLAIN_METADATA) != _PLAIN_METADATA:
-        return False
+        return None
     if not all(_is_plain_text(properties[name]) for name in ("apiVersion", "kind") if name in properties):
-        return False
-    defaults: list[Schema] = []
-    return _is_sound(schema, defaults) and not any(_has_wrong_default(node) for node in defaults)
+        return None
+    found = Sound([], [])
+    # Defaults can be judged once the whole schema is known to be structural.
+    return found if _is_sound(schema, found) and not any(map(_has_wrong_default, found.defaults)) else None
 
 
 _PLAIN_METADATA: Final = {"type": "object"}
@@ -52,7 +62,7 @@ def _has_wrong_default(schema: Schema) -> bool:
     return any(default_value_errors(schema, schema["default"], ""))
 
 
-def _is_sound(schema: Schema, defaults: list[Schema]) -> bool:
+def _is_sound(schema: Schema, found: Sound) -> bool:
     kind = schema.get("type")
     if kind not in _TYPES and (kind or not (schema.get(_INT_OR_STRING) or schema.get(_PRESERVE))):
         return False
@@ -60,7 +70,7 @@ def _is_sound(schema: Schema, defaults: list[Schema]) -> bool:
         return False
     for name in schema:
         look = _LOOKS.get(name)
-        if look is not None and not look(schema, defaults):
+        if look is not None and not look(schema, found):
             return False
     return True
 
@@ -71,7 +81,7 @@ _TYPES: Final = frozenset(TYPES)
 # ---------------------------------------------------------------- who looks at which keyword
 
 
-def _doubt(_schema: Schema, _defaults: list[Schema]) -> bool:
+def _doubt(_schema: Schema, _found: Sound) -> bool:
     return False
 
 
@@ -79,50 +89,51 @@ def _if_set(name: str) -> Look:
     return lambda schema, _: not schema[name]
 
 
-def _items(schema: Schema, defaults: list[Schema]) -> bool:
+def _items(schema: Schema, found: Sound) -> bool:
     items = schema["items"]
-    return isinstance(items, dict) and _is_sound(items, defaults)
+    return isinstance(items, dict) and _is_sound(items, found)
 
 
-def _properties(schema: Schema, defaults: list[Schema]) -> bool:
+def _properties(schema: Schema, found: Sound) -> bool:
     for part in schema["properties"].values():  # noqa: SIM110  # a generator takes half as long again, and goes less deep
-        if not _is_sound(part, defaults):
+        if not _is_sound(part, found):
             return False
     return True
 
 
-def _values(schema: Schema, defaults: list[Schema]) -> bool:
+def _values(schema: Schema, found: Sound) -> bool:
     values = schema["additionalProperties"]
     if values is True:
         return True
-    return not schema.get("properties") and (values is False or _is_sound(values, defaults))
+    return not schema.get("properties") and (values is False or _is_sound(values, found))
 
 
-def _default(schema: Schema, defaults: list[Schema]) -> bool:
+def _default(schema: Schema, found: Sound) -> bool:
     if schema["default"] is not None:
-        defaults.append(schema)  # once the schema is known to be structural
+        found.defaults.append(schema)
     return True
 
 
-def _logic(schema: Schema, _defaults: list[Schema]) -> bool:
+def _logic(schema: Schema, _found: Sound) -> bool:
     if any(structural_problem(part) or keyword_errors(part, "") for part in joined(schema)):
         return False
     return not any(logic_errors(schema, ""))
 
 
-def _pattern(schema: Schema, _defaults: list[Schema]) -> bool:
+def _pattern(schema: Schema, _found: Sound) -> bool:
     return not any(logic_errors({"pattern": schema["pattern"]}, ""))
 
 
-def _extension(schema: Schema, _defaults: list[Schema]) -> bool:
+def _extension(schema: Schema, _found: Sound) -> bool:
     return not any(extension_errors(schema, ""))
 
 
-def _rules(schema: Schema, _defaults: list[Schema]) -> bool:
+def _rules(schema: Schema, found: Sound) -> bool:
+    found.ruled.append(schema)
     return not any(rule_errors(schema, ""))
 
 
-def _int_or_string(schema: Schema, _defaults: list[Schema]) -> bool:
+def _int_or_string(schema: Schema, _found: Sound) -> bool:
     return not schema.get(_PRESERVE)
 
 

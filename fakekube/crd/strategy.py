@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from fakekube.crd import objects
 from fakekube.crd.embedded import embedded_errors
 from fakekube.crd.known_schemas import KnownSchema
 from fakekube.crd.scale import scale_errors, scale_status_errors
+from fakekube.crd.structural import schema_type
 from fakekube.crd.validation import NONE_BEFORE, list_errors, value_errors
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
@@ -44,11 +46,17 @@ class Version:
     gvk: GVK
     known: KnownSchema
     """What follows from its schema; of an empty one if there is none."""
-    type: Type
+    free: bool = False
+    """Whatever the schema says, nothing is dropped: preserveUnknownFields."""
     has_status: bool = False
     scale: Mapping[str, str] | None = None
     ending: bool = False
     """Its definition is being deleted: nothing may be created any more."""
+
+    @cached_property
+    def type(self) -> Type:
+        """Of its objects."""
+        return schema_type(None) if self.free else self.known.type
 
     def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
         """What the keywords of the schema find wrong with an object."""

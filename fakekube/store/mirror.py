@@ -36,7 +36,7 @@ class Mirror(Generic[V]):
         """Learn what has changed. Returns the keys that have come, changed or gone, each once."""
         if self._cursor is not None:
             with suppress(Compacted):  # too much has happened, or a past was restored: look at everything
-                return self._follow(self._cursor)
+                return self._follow(self._cursor) if self._cursor.pending else []
         return self._look()
 
     def _follow(self, cursor: Cursor[V]) -> list[str]:
