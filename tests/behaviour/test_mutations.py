@@ -58,7 +58,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, Any]:
         if draw(st.booleans()) and isinstance(holder, dict):
             holder.pop(last, None)
         else:
-            holder[last] = draw(st.sampled_from(ODD))
+            holder[last] = copy.deepcopy(draw(st.sampled_from(ODD)))  # into which the next one may go
     return path, body
 
 
