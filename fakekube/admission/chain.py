@@ -8,7 +8,8 @@ Specified by: k8s.io/apiserver/pkg/admission; pkg/kubeapiserver/options/plugins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 
@@ -20,25 +21,39 @@ class Chain:
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
-        self._applying: dict[tuple[str, str, str, Operation], Sequence[Plugin]] = {}
+        self._applying: dict[tuple[str, str, str, Operation], _Halves] = {}
 
     def admit(self, attributes: Attributes) -> None:
         """Run the changing half. Raises StatusError."""
-        for plugin in self._for(attributes):
-            plugin.admit(attributes)
+        for admit in self._for(attributes).admit:
+            admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
         """Run the checking half. Raises StatusError."""
-        for plugin in self._for(attributes):
-            plugin.validate(attributes)
+        for validate in self._for(attributes).validate:
+            validate(attributes)
 
-    def _for(self, attributes: Attributes) -> Sequence[Plugin]:
+    def _for(self, attributes: Attributes) -> _Halves:
         resource = attributes.resource
         key = (resource.group, resource.plural, attributes.subresource, attributes.operation)
         found = self._applying.get(key)
         if found is None:
-            found = self._applying[key] = [p for p in self._plugins if _applies(p, *key)]
+            found = self._applying[key] = _halves([p for p in self._plugins if _applies(p, *key)])
         return found
+
+
+class _Halves(NamedTuple):
+    """What some plugins do, in their order; most of them have one half only."""
+
+    admit: Sequence[Callable[[Attributes], None]]
+    validate: Sequence[Callable[[Attributes], None]]
+
+
+def _halves(plugins: Sequence[Plugin]) -> _Halves:
+    return _Halves(
+        [plugin.admit for plugin in plugins if type(plugin).admit is not Plugin.admit],
+        [plugin.validate for plugin in plugins if type(plugin).validate is not Plugin.validate],
+    )
 
 
 def _applies(plugin: Plugin, group: str, plural: str, subresource: str, operation: Operation) -> bool:

@@ -190,7 +190,7 @@ def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
 
 def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """All headers; an answer's own Cache-Control takes the place of the common one."""
-    if any(name == "Cache-Control" for name, _ in own):
+    if "Cache-Control" in dict(own):
         common.remove(_NOT_CACHED)
     return common + own
 

@@ -38,7 +38,7 @@ class Headers(Mapping[str, str]):
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self._environment.get(self._key(name), default)
+        return self._environment.get(self._keys.get(name) or self._key(name), default)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._key(name) in self._environment

@@ -317,6 +317,7 @@ def _bare_list(header: str) -> Iterable[str]:
 
 # ---------------------------------------------------------------- the types of bodies
 
+@lru_cache(maxsize=4)
 def patch_types(*, strategic: bool = True, cbor: bool = False) -> tuple[str, ...]:
     """The media types of patches that a resource takes.
 

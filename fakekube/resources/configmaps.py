@@ -29,10 +29,12 @@ class ConfigMapStrategy(Strategy):
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors: list[FieldError] = []
         for key in data:
-            errors += data_keys((key,), "data")
+            if wrong := names.config_map_key(key):
+                errors += invalid_each(f"data[{key}]", key, wrong)
             if key in binary:
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-        errors += data_keys(binary, "binaryData")
+        if binary:
+            errors += data_keys(binary, "binaryData")
         size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
         return [*errors, too_long("[]", LARGEST_DATA)] if size > LARGEST_DATA else errors
 

@@ -157,8 +157,10 @@ def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
     """Keys and values of labels; the errors are of the map, not of its entries (ValidateLabels)."""
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += [invalid(path, key, text) for text in names.label_key(key)]
-        errors += [invalid(path, value, text) for text in names.label_value(value)]
+        wrong_key, wrong_value = names.label_key(key), names.label_value(value)
+        if wrong_key or wrong_value:
+            errors += [invalid(path, key, text) for text in wrong_key]
+            errors += [invalid(path, value, text) for text in wrong_value]
     return errors
 
 

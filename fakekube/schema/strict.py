@@ -49,6 +49,8 @@ class Strict:
     def messages(self) -> list[str]:
         """`unknown field "spec.x"`, `duplicate field "spec.y"` in the order of the document, each once, at
         most 100."""
+        if not self.unknown and not self._duplicates:
+            return []
         unknown = {path: f"unknown field {go_quote(path)}" for path in self.unknown}
         duplicate = {path: f"duplicate field {go_quote(path)}" for path in self._duplicates}
         if not unknown or not duplicate or self._members is None:

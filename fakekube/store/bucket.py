@@ -151,6 +151,11 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             return self._contents.versions.count((prefix, _end_of(prefix)))
 
+    @property
+    def is_empty(self) -> bool:
+        """Is there no key now?"""
+        return not self._contents.versions.heads
+
     # ------------------------------------------------------------ writes
 
     def commit(self, key: str, expected: int | None, make: Callable[[int], V] | None) -> Record[V]:

@@ -58,8 +58,10 @@ class ClusterServices:
         return record.value.object if record else None
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
-        page = self._bucket(group, plural).page(f"{namespace}/" if namespace else "")
-        return (record.value.object for record in page.records)
+        bucket = self._bucket(group, plural)
+        if bucket.is_empty:  # as those of quotas and limits are, for which each write asks
+            return iter(())
+        return (record.value.object for record in bucket.page(f"{namespace}/" if namespace else "").records)
 
     def update(
         self,
