@@ -15,7 +15,7 @@ Specified by: Go's encoding/json and the generated Protobuf code of the API type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from operator import is_
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +39,7 @@ class _Omit(Enum):
     NEVER = auto()
 
 
-class _Form(Enum):
+class _Form(StrEnum):
     """What becomes of empty lists and maps."""
 
     STORED = "normalise"
@@ -86,9 +86,9 @@ def surely_differ(one: Any, other: Any) -> bool:
 
 
 def _normaliser(type_: Type, form: _Form) -> Normaliser:
-    known: Normaliser | None = type_.compiled.get(form.value)
+    known: Normaliser | None = type_.compiled.get(form)
     if known is None:
-        known = type_.compiled[form.value] = _COMPILERS.get(type_.shape, _as_it_is)(type_, form)
+        known = type_.compiled[form] = _COMPILERS.get(type_.shape, _as_it_is)(type_, form)
     return known
 
 
@@ -148,7 +148,7 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
             if nested is not None:
                 item = nested(item)
             tree[name] = item
-        return tree
+        return value if in_form and len(tree) == len(value) and all(map(is_, tree.values(), value.values())) else tree
 
     return normalise_struct
 

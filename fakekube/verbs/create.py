@@ -45,9 +45,7 @@ def _create(scope: Scope) -> Response:
     systemfields.match_namespace(meta, scope.namespace)
     systemfields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = managers.updated(scope, None, body, chosen.field_manager)
-    if "managedFields" in tracked["metadata"]:
-        meta["managedFields"] = tracked["metadata"]["managedFields"]
-    obj = versions.to_storage(scope.resource, body)  # with what is not printed, which messages may show
+    obj = versions.to_storage(scope.resource, tracked)
     scope.name = meta.get("name", "")
     admitting.admit(scope, Operation.CREATE, obj, None)
     systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)

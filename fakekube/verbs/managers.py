@@ -33,18 +33,20 @@ SERVER = "kube-apiserver"
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     """The new object, with the managedFields of a plain write; `live` is None for a create.
 
-    What is not printed (empty maps and lists) is not owned either, but validation may see it. An empty list that is
-    printed always (`rules: []`) becomes null only on its way through the storage: here it is owned still. A version that
-    is not the stored one shows what the way there and back makes of the object.
+    What is not printed (empty maps and lists) is not owned either, but validation may see it: so it stays, and only an
+    object without such things is from now on in its printed form. An empty list that is printed always (`rules: []`)
+    becomes null only on its way through the storage: here it is owned still. A version that is not the stored one shows
+    what the way there and back makes of the object.
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _updated_by_way_of_storage(scope, live, new, manager)
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
+    tracked = printed if printed == new else new
     if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
-    new["metadata"] = printed["metadata"]
-    return new
+    tracked["metadata"] = printed["metadata"]
+    return tracked
 
 
 def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:

@@ -154,8 +154,11 @@ def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
 
 
 def _refuse_revision(obj: Object) -> None:
+    text = obj["metadata"].get("resourceVersion", "")
+    if not text:
+        return
     try:
-        revision = parse_uint(obj["metadata"].get("resourceVersion", ""))
+        revision = parse_uint(text)
     except ValueError:
         return
     if revision:
@@ -240,7 +243,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))
-    return Written(scope.bucket.commit(scope.key, record.revision, partial(stamped, final)).value)
+    return Written(scope.bucket.commit(record.key, record.revision, partial(stamped, final)).value)
 
 
 def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
@@ -319,10 +322,9 @@ def _keep_times(new: Object, stored: Document) -> Object:
     """A write that changes nothing but the times of managedFields is none: then the old entries stay."""
     old = stored.object
     entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
-    if entries is None or old_entries is None or entries == old_entries:
+    if entries is None or old_entries is None or entries == old_entries or len(entries) != len(old_entries):
         return new
-    without, old_without = ([{**e, "time": None} for e in them] for them in (entries, old_entries))
-    if without != old_without:
+    if any({**e, "time": None} != {**o, "time": None} for e, o in zip(entries, old_entries, strict=True)):
         return new
     same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}
     return same if same_object(same, stored) else new

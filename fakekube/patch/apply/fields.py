@@ -195,7 +195,11 @@ def difference(a: Tree, b: Tree) -> Tree:
         node = a.get(element)
         if node is None:
             continue
-        left = _difference_of_nodes(node, other)
+        left: Tree | None
+        if not node:  # as most are
+            left = None if not other or SELF in other else node
+        else:
+            left = _as_node(difference(node, other)) if other else children(node)
         if left is not node:
             if result is a:
                 result = dict(a)
@@ -204,12 +208,6 @@ def difference(a: Tree, b: Tree) -> Tree:
             else:
                 result[element] = left
     return result
-
-
-def _difference_of_nodes(a: Tree, b: Tree) -> Tree | None:
-    if not a:
-        return None if is_member(b) else a
-    return _as_node(difference(a, b)) if b else children(a)
 
 
 def recursive_difference(a: Tree, b: Tree) -> Tree:

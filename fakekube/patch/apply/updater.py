@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from fakekube.patch.apply.atoms import Atom, Typing, TypingError, is_same
 from fakekube.patch.apply.elements import Path
 from fakekube.patch.apply.entries import Manager, Owned
-from fakekube.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree
+from fakekube.patch.apply.fields import EMPTY, LEAF, FieldSet, Tree, union
 
 __all__ = ["Comparison", "Conflicts", "Convert", "Filter", "Owners", "Typed", "UnknownVersion", "Updater"]
 
@@ -86,8 +86,9 @@ class Typed(NamedTuple):
         return self._with(self.atom.extract(self.value, fields.tree))
 
     def compare(self, new: Typed) -> Comparison:
-        removed, modified, added = (FieldSet(tree) if tree else EMPTY for tree in self.atom.compare(self.value, new.value))
-        return Comparison(removed, modified | added)
+        removed, modified, added = self.atom.compare(self.value, new.value)
+        changed = union(modified, added) if modified and added else modified or added
+        return Comparison(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
 
     def _with(self, value: Any) -> Typed:
         return self if value is self.value else Typed(value, self.api_version, self.atom)
@@ -156,6 +157,8 @@ class Updater:
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
     ) -> dict[Manager, Owned]:
         """The owners without what others lose by the change; `comparison` is what it looks like in its version."""
+        if not owners:
+            return {}
         comparisons: dict[str, Comparison | None] = {new.api_version: comparison}
         result: dict[Manager, Owned] = {}
         conflicts: dict[Manager, FieldSet] = {}
