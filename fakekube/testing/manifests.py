@@ -5,8 +5,9 @@ What must exist first comes first: definitions, then namespaces, then the rest i
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -66,12 +67,20 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
     import yaml
 
     try:
-        documents = list(yaml.load_all(text, Loader=_loader()))
+        documents = pickle.loads(_documents(text))
     except yaml.YAMLError as error:
         raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
     for document in documents:
         if document is not None:
             yield from _expanded(document, origin)
+
+
+@lru_cache(maxsize=256)
+def _documents(text: str) -> bytes:
+    """The documents of a text, pickled: a suite loads the same for every test, and to read YAML takes forty times as long."""
+    import yaml
+
+    return pickle.dumps(list(yaml.load_all(text, Loader=_loader())))
 
 
 @cache
