@@ -114,7 +114,7 @@ def _version_errors(spec: Spec, version: Part, path: str) -> Iterator[FieldError
     warning = version.get("deprecationWarning")
     if warning is not None:
         for text in _deprecation_problems(warning, deprecated=bool(version.get("deprecated"))):
-            yield invalid(f"{path}.deprecationWarning", warning, text)
+            yield invalid(f"{path}.deprecationWarning", warning, text, pointed_at=True)
     yield from _part_errors(
         version, version.get("schema"), path, "schema", has_status=_has_status(_subresources_of(spec, name)),
     )
@@ -155,15 +155,16 @@ def _part_errors(
     fields = part.get("selectableFields")
     if not fields:
         return
-    if schema is not None:
-        if problem := structural_problem(schema):
-            yield invalid(f"{path}.schema.openAPIV3Schema", "", problem)
-        yield from _selectable_errors(fields, {} if problem else schema, f"{path}.selectableFields")
-    elif schema_name == "schema":
+    if schema is None and schema_name == "schema":
         text = "may only be set when `version.schema.openAPIV3Schema` is not included"
         yield invalid(f"{path}.selectableFields", "", text)
     elif validation is None:
         yield invalid(f"{path}.selectableFields", "", "may only be set when validations.schema is included")
+    else:
+        problem = structural_problem(schema) if schema is not None else ""
+        if problem:
+            yield invalid(f"{path}.schema.openAPIV3Schema", "", problem)
+        yield from _selectable_errors(fields, {} if problem or schema is None else schema, f"{path}.selectableFields")
 
 
 # ---------------------------------------------------------------- names
@@ -333,17 +334,18 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
     if not stored:
         yield invalid(path, None, "must have at least one stored version")
         return
-    known = [version.get("name", "") for version in versions]
+    missing = {name: index for index, name in enumerate(stored)}
     for version in versions:
-        if version.get("storage") and version.get("name", "") not in stored:
-            yield invalid(path, list(stored), f"must have the storage version {version.get('name', '')}")
-    for index, name in enumerate(stored):
-        if name not in known:
-            yield invalid(f"{path}[{index}]", name, (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} "
-                f"and removes {name} from status.storedVersions"
-            ))
+        name = version.get("name", "")
+        if version.get("storage") and name not in missing:
+            yield invalid(path, list(stored), f"must have the storage version {name}")
+        missing.pop(name, None)
+    for name, index in missing.items():
+        yield invalid(f"{path}[{index}]", name, (
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+            f"spec.versions until a storage migration ensures no data remains persisted in {name} "
+            f"and removes {name} from status.storedVersions"
+        ))
 
 
 def preserve_errors(spec: Spec) -> Iterator[FieldError]:

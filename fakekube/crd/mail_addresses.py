@@ -11,7 +11,7 @@ from typing import Final
 
 import re2
 
-from fakekube.crd.ip_addresses import is_ip
+from fakekube.schema.addresses import is_address
 
 __all__ = ["is_mail_address"]
 
@@ -37,4 +37,4 @@ def is_mail_address(text: str) -> bool:
     """Does ParseAddress take it?"""
     match = next((found for form in _FORMS if (found := form.fullmatch(text))), None)
     literal = match.group("literal") if match is not None else None
-    return match is not None and (literal is None or is_ip(literal))
+    return match is not None and (literal is None or is_address(literal))

@@ -24,6 +24,8 @@ _SCALARS = {
     "boolean": (Shape.BOOLEAN, "bool"),
 }
 
+_LIST_TYPES: Mapping[str | None, ListType] = {each.value: each for each in ListType}
+
 
 def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) -> Type:
     """The type of a JSONSchemaProps; None is any object that keeps what it is given.
@@ -40,16 +42,16 @@ def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) ->
         "preserve_unknown_fields": preserves, "takes_unknown_fields": takes,
         "embedded_resource": bool(schema.get("x-kubernetes-embedded-resource")), "keywords": schema,
     }
-    if schema.get("x-kubernetes-int-or-string"):
-        return Type(Shape.INT_OR_STRING, go="intstr.IntOrString", **common)
     kind = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string") and not kind:
+        return Type(Shape.INT_OR_STRING, go="intstr.IntOrString", **common)
     if kind == "object":
         return _object(schema, common)
     if kind == "array":
         return Type(
             Shape.LIST, items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes),
             list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
-            list_type=ListType(schema.get("x-kubernetes-list-type") or "atomic"), **common,
+            list_type=_LIST_TYPES.get(schema.get("x-kubernetes-list-type"), ListType.ATOMIC), **common,
         )
     if kind in _SCALARS:
         shape, go = _SCALARS[kind]
@@ -60,7 +62,7 @@ def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) ->
 
 
 def _object(schema: Schema, common: dict[str, Any]) -> Type:
-    map_type = MapType(schema.get("x-kubernetes-map-type") or "granular")
+    map_type = MapType.ATOMIC if schema.get("x-kubernetes-map-type") == "atomic" else MapType.GRANULAR
     values, takes = schema.get("additionalProperties"), common["takes_unknown_fields"]
     if values and not schema.get("properties"):
         items = Type(Shape.ANY) if values is True else schema_type(values, takes_unknown_fields=takes)

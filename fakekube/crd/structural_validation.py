@@ -159,10 +159,15 @@ def _restricts_names_only(metadata: Schema) -> bool:
 # ---------------------------------------------------------------- logic
 
 
+#: What says nothing in logic if it is empty or false.
+_NOT_OF_LOGIC = frozenset({"additionalProperties", "definitions", "dependencies", "patternProperties", "$ref"})
+
+
 def _is_int_or_string(schema: Schema) -> bool:
     """The one anyOf that may name types."""
     said = [
-        {name: part[name] for _, name in set_fields(part) if part[name] is not False} for part in schema.get("anyOf") or ()
+        {name: part[name] for _, name in set_fields(part) if part[name] or name not in _NOT_OF_LOGIC}
+        for part in schema.get("anyOf") or ()
     ]
     return said == [{"type": "integer"}, {"type": "string"}]
 

@@ -119,7 +119,9 @@ def _whole(value: Any) -> Any:
         return {name: _whole(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_whole(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(Decimal(repr(value)))  # only the digits that tell it
+    return value
 
 
 @dataclass(slots=True, frozen=True)
@@ -132,13 +134,16 @@ class FieldError:
     detail: str = ""
     plain: bool = False
     """A text that is not supported is a plain string to Go, not one of a type of its own."""
+    pointed_at: bool = False
+    """Go holds the value by a pointer, and tells it as JSON, even if it is a text."""
 
     @property
     def body(self) -> str:
         """The message without the path: what the cause of a Status says."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            printed = _json if self.type is FieldErrorType.NOT_SUPPORTED and not self.plain else _printed
+            typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
+            printed = _json if typed else _printed
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -151,8 +156,8 @@ def required(path: str, detail: str = "") -> FieldError:
     return FieldError(FieldErrorType.REQUIRED, path, "", detail)
 
 
-def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(FieldErrorType.INVALID, path, value, detail)
+def invalid(path: str, value: Any, detail: str, *, pointed_at: bool = False) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, detail, pointed_at=pointed_at)
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:

@@ -99,11 +99,68 @@ SCHEMA = "spec.validation.openAPIV3Schema"
         f"{SCHEMA}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
         "but metadata is implicitly specified",
     ]),
+    (obj({"a": {**STRING, "pattern": r"\C"}}), [
+        f'{SCHEMA}.properties[a].pattern: Invalid value: "\\\\C": must be a valid regular expression, but isn\'t: '
+        r"error parsing regexp: invalid escape sequence: `\C`",
+    ]),
+    (obj({"a": {"type": "integer", "maximum": -(2**63), "default": 3}}), [
+        f'{SCHEMA}.properties[a].default: Invalid value: "": '
+        "Maximum boundary value must be of type integer (default format) in ",
+        f"{SCHEMA}.properties[a].default: Invalid value: 3:  in body should be less than or equal to -9.223372036854776e+18",
+    ]),
+    (obj({"a": {"type": "boolean", "default": 10**20}}), [
+        f'{SCHEMA}.properties[a].default: Invalid value: "number":  in body must be of type boolean: "number"',
+    ]),
+    (obj({"a": {"type": "array", "items": STRING, "maxItems": -1, "default": ["x"]}}), [
+        f"{SCHEMA}.properties[a].default: Too many: 1: has too many items",
+    ]),
+    (obj({"a": {**STRING, "enum": ["b"], "default": "<\u0001>"}}), [
+        f'{SCHEMA}.properties[a].default: Unsupported value: "<\\x01>": supported values: "b"',
+    ]),
+    (obj({"a": {"type": "boolean", "default": True, "oneOf": [{"not": {}}, {"oneOf": [{}, {}]}]}}), [
+        f'{SCHEMA}.properties[a].default: Invalid value: "": "" must not validate the schema (not)',
+        f'{SCHEMA}.properties[a].default: Invalid value: "": "" must validate one and only one schema (oneOf). '
+        "Found none valid",
+    ]),
+    (obj({"a": {**STRING, "anyOf": [{"items": [STRING]}]}}), [
+        f"{SCHEMA}.properties[a].anyOf[0].items: Forbidden: items must be a schema object and not an array",
+    ]),
 ])
 def test_schemas_that_are_refused(api: Any, schema: dict[str, Any], expected: list[str]) -> None:
     refused = api.post(CRDS, definition(api, schema), DRY)
     causes = [f"{cause['field']}: {cause['message']}" for cause in refused.at("details", "causes", default=[])]
-    assert (refused.status, causes) == (422, expected)
+    assert (refused.status, sorted(causes)) == (422, sorted(expected))
+
+
+@pytest.mark.parametrize("part", [
+    {"items": []}, {"maximum": 9223372036854775807}, {"default": 10**20},
+    {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string", "additionalProperties": False}]},
+])
+def test_how_schemas_come_back(api: Any, part: dict[str, Any]) -> None:
+    made = api.post(CRDS, definition(api, obj({"a": {"x-kubernetes-preserve-unknown-fields": "anyOf" not in part or None, **part}})), DRY)
+    assert made.status == 201, made.body
+    found = made.at("spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "a")
+    assert "items" not in found
+    assert found.get("maximum", 9223372036854776000) == 9223372036854776000
+    assert b"9223372036854775807" not in made.body
+
+
+def test_a_deprecation_warning_is_told_as_json(api: Any) -> None:
+    refused = api.post(CRDS, definition(api, versions=[version(deprecationWarning="<\u200b>")]), DRY)
+    assert refused.at("details", "causes", 0, "message") == 'Invalid value: "\\u003c\u200b\\u003e": can only be set for deprecated versions'
+
+
+def test_fields_are_selected_without_a_schema(api: Any) -> None:
+    bare = {**version(), "schema": {}, "selectableFields": [{}]}
+    refused = api.post(CRDS, definition(api, versions=[bare]), DRY)
+    assert [cause["field"] for cause in refused.at("details", "causes")] == [
+        "spec.versions[0].schema.openAPIV3Schema", "spec.selectableFields[0].jsonPath",
+    ]
+
+
+def test_a_second_storage_version_of_the_same_name(api: Any) -> None:
+    refused = api.post(CRDS, definition(api, versions=[version(), version(deprecated=True)]), DRY)
+    assert "must have the storage version v1" in refused.at("details", "causes", -1, "message")
 
 
 def test_versions_are_printed_whole(api: Any) -> None:
