@@ -9,7 +9,6 @@ apiextensions-apiserver/pkg/apiserver/schema/cel/model.
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +17,11 @@ from typing import Any, Final
 
 from fakekube.cel import values
 from fakekube.cel.errors import EvaluationError, no_such_overload
-from fakekube.cel.libraries.standard import parse_duration, parse_timestamp
+from fakekube.cel.libraries.standard import read_timestamp
 from fakekube.cel.names import escape, unescape
 from fakekube.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
+from fakekube.schema.durations import parse_spelled_duration
+from fakekube.schema.timestamps import local_time_problem
 
 __all__ = ["Reader", "reader", "with_object_meta"]
 
@@ -123,39 +124,35 @@ def _scalar(kind: str) -> Reader:
 # ------------------------------------------------------------ strings
 
 
-_SPANS: Final = {"nanosecond": 1, "microsecond": 1_000, "millisecond": 10**6, "second": 10**9, "minute": 60 * 10**9,
-                 "hour": 3600 * 10**9, "day": 86400 * 10**9, "week": 7 * 86400 * 10**9}
-_SHORT: Final = {"ns": "nanosecond", "us": "microsecond", "µs": "microsecond", "μs": "microsecond", "ms": "millisecond",
-                 "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµμ]+)")
-
-
 def _duration(text: str) -> Duration:
-    """Go's durations, and days and weeks and units in words."""
     try:
-        return parse_duration(text)
-    except EvaluationError:
-        total = 0.0
-        for number, unit in _SPAN.findall(text):
-            total += float(number) * _SPANS.get(_SHORT.get(unit, unit.rstrip("s")), 0)
-        if not total:
-            raise EvaluationError(f'Invalid duration {text}: unable to parse {text} as duration') from None
-        return Duration(round(-total if text.startswith("-") else total))
+        return Duration(parse_spelled_duration(text))
+    except ValueError as problem:
+        raise EvaluationError(f"Invalid duration {text}: {problem}") from None
 
 
 def _date(text: str) -> Timestamp:
-    return parse_timestamp(f"{text}T00:00:00Z")
+    return _moment(f"{text}T00:00:00Z")
+
+
+def _moment(text: str) -> Timestamp:
+    """The layouts of the real server are tried one after the other; it tells what is wrong with the last, which has no zone."""
+    try:
+        return Timestamp(*read_timestamp(text))
+    except ValueError:
+        raise EvaluationError(f"Invalid date-time formatted string {text}: {local_time_problem(text)}") from None
 
 
 def _bytes(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise EvaluationError(f"Invalid byte formatted string {text}: {error}") from None
+    """The format wants the usual alphabet, and this reader the one for URLs."""
+    wrong = re.search("[+/]", text)
+    if wrong:
+        raise EvaluationError(f"Invalid byte formatted string {text}: illegal base64 data at input byte {wrong.start()}")
+    return b64decode(text)
 
 
 _FORMATS: Final[dict[str, Callable[[str], Any]]] = {
-    "duration": _duration, "date": _date, "date-time": parse_timestamp, "byte": _bytes,
+    "duration": _duration, "date": _date, "date-time": _moment, "byte": _bytes,
 }
 
 

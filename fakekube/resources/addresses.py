@@ -46,7 +46,7 @@ class Network(NamedTuple):
         return f"{self.network}/{self.length}"
 
 
-_DECIMAL = re.compile("[0-9]{1,9}").fullmatch
+_DECIMAL = re.compile("0*([0-9]{1,3})").fullmatch
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+").fullmatch
 
 
@@ -59,11 +59,16 @@ def parse_ip(text: str) -> Address | None:
 
 
 def _parse_ipv4(text: str) -> ipaddress.IPv4Address | None:
-    parts = text.split(".")
-    if len(parts) != 4 or not all(_DECIMAL(part) for part in parts):
+    numbers = [_number(part) for part in text.split(".")]
+    if len(numbers) != 4 or not all(0 <= number <= 255 for number in numbers):
         return None
-    numbers = [int(part) for part in parts]
-    return ipaddress.IPv4Address(bytes(numbers)) if max(numbers) <= 255 else None
+    return ipaddress.IPv4Address(bytes(numbers))
+
+
+def _number(text: str) -> int:
+    """A decimal number with any number of leading zeros; -1 if it is none, or a large one."""
+    match = _DECIMAL(text)
+    return int(match[1]) if match else -1
 
 
 def _parse_ipv6(text: str) -> ipaddress.IPv6Address | None:
@@ -101,14 +106,12 @@ def _groups(text: str, last: bool) -> list[int] | None:
 
 def parse_cidr(text: str) -> Network | None:
     """The network that a lenient reader sees in `text`, or None."""
-    written, slash, bits = text.partition("/")
-    if not slash or not _DECIMAL(bits):
-        return None
+    written, _, bits = text.partition("/")
     narrow = _parse_ipv4(written)
     wide = None if narrow is not None else _parse_ipv6(written)
     address: Address | None = narrow if narrow is not None else wide
-    length = int(bits)
-    if address is None or length > address.max_prefixlen:
+    length = _number(bits)
+    if address is None or not 0 <= length <= address.max_prefixlen:
         return None
     mask = (1 << address.max_prefixlen) - (1 << (address.max_prefixlen - length))
     network = type(address)(int(address) & mask)

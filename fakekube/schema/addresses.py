@@ -1,6 +1,6 @@
 """IP addresses in texts, as Go's newer package reads them, and its words for what is none.
 
-Specified by: Go's net/netip (ParseAddr).
+Specified by: Go's net/netip (ParseAddr), net (ParseIP).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from fakekube.errors.field import go_quote
 
-__all__ = ["Address", "parse_address"]
+__all__ = ["Address", "is_address", "parse_address"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -30,6 +30,15 @@ def parse_address(text: str) -> Address:
         return ipaddress.IPv6Address(text.partition("%")[0])
     except ValueError as problem:
         raise ValueError(f"ParseAddr({go_quote(text)}): {problem}") from None
+
+
+def is_address(text: str) -> bool:
+    """Is it an address, without a zone?"""
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _check_v4(text: str) -> None:

@@ -16,10 +16,11 @@ from typing import Final
 
 import orjson
 
-__all__ = ["TimeError", "parse_micro_time", "parse_time", "print_time", "quoted"]
+__all__ = ["TimeError", "local_time_problem", "parse_micro_time", "parse_nanosecond_time", "parse_time", "print_time", "quoted"]
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
+_LOCAL: Final = "2006-01-02T15:04:05"
 _ZERO: Final = "0001-01-01T00:00:00"
 _SECONDS: Final = len(_ZERO)
 """Up to here an ISO 8601 text tells date and time to the second."""
@@ -27,6 +28,7 @@ _SECONDS: Final = len(_ZERO)
 _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
 _FRACTION = re.compile(r"[.,][0-9]+")
+_PARTS = re.compile(r"([^T]+T)([0-9]+)(:[0-9]+:[0-9]+)(?:[.,]([0-9]+))?(.+)")
 _PRINTED: Final = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
 
 
@@ -63,6 +65,29 @@ def parse_micro_time(text: str) -> str | None:
     return _Parser(text, _RFC3339_MICRO).printed(6)
 
 
+def parse_nanosecond_time(text: str) -> str:
+    """What Go's MarshalText prints of a time in RFC 3339: its zone stays, of the fraction nine digits at most.
+
+    Raises:
+        TimeError: in Go's words.
+    """
+    _Parser(text, _RFC3339).printed(0)
+    parts = _PARTS.fullmatch(text)
+    assert parts is not None
+    date, hour, rest, fraction, zone = parts.groups()
+    fraction = (fraction or "")[:9].rstrip("0")
+    return f"{date}{hour:0>2}{rest}{'.' if fraction else ''}{fraction}{'Z' if zone[1:] == '00:00' else zone}"
+
+
+def local_time_problem(text: str) -> str:
+    """What is wrong with a text as a time without a zone, in Go's words; "" if nothing is."""
+    try:
+        _Parser(text, _LOCAL).printed(0)
+    except TimeError as problem:
+        return str(problem)
+    return ""
+
+
 def _is_date(text: str) -> bool:
     try:
         datetime.fromisoformat(text[:_SECONDS])
@@ -88,7 +113,7 @@ class _Parser:
         minute = self._number("04", ":", range(60), "minute")
         second = self._number("05", "", range(60), "second")
         nanoseconds = self._fraction()
-        offset = self._zone()
+        offset = timedelta() if self.layout == _LOCAL else self._zone()
         if self.rest:
             raise TimeError(f"parsing time {quoted(self.text)}: extra text: {quoted(self.rest)}")
         if not 1 <= day <= _days(year, month):

@@ -41,6 +41,12 @@ READERS: dict[str, Any] = {
     }.items()
 }
 """Rules that read numbers in texts; none of them holds."""
+READERS |= {
+    name: {**STRING, "format": form, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]} for name, form, rule in (
+        ("spelled", "duration", "self != duration('24h')"), ("dated", "date-time", "self == timestamp('2020-01-01T00:00:00Z')"),
+        ("coded", "byte", "self == b'abc'"),
+    )
+}
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +145,12 @@ LONG = "9" * 5000
     ("semver", f"1.2.{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
     ("semver", f"1.2.3-{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
     ("offset", f"{LONG}:00", f'strconv.Atoi: parsing "{LONG}": value out of range'),
+    *(("spelled", text, "read") for text in ("1d", "24 hr", "1 DAY 2", "-1d", "23h 1 hour")),
+    ("spelled", "1 year", "must be of type duration"), ("spelled", f"{LONG}d", "must be of type duration"),
+    ("dated", "2021-01-01T00:00:00,5Z", "read"),
+    ("dated", "2021-01-01t00:00:00z", 'as "2006-01-02T15:04:05": cannot parse "t00:00:00z" as "T"'),
+    ("dated", "2021-01-01T00:00:00+99:99", 'Invalid date-time formatted string 2021-01-01T00:00:00+99:99: parsing time'),
+    ("coded", "YWJk", "read"), ("coded", "YW+j", "illegal base64 data at input byte 2"),
     ("format", f"%.{LONG}f", f'converting precision to integer: strconv.Atoi: parsing "{LONG}": value out of range'),
 ])
 def test_numbers_in_texts_that_rules_read(api: Any, readers: str, field: str, text: str, problem: str) -> None:

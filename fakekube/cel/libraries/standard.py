@@ -19,7 +19,7 @@ from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt,
 from fakekube.schema import durations
 from fakekube.schema.integers import parse_int, parse_uint
 
-__all__ = ["FUNCTIONS", "parse_duration", "parse_timestamp"]
+__all__ = ["FUNCTIONS", "parse_timestamp", "read_timestamp"]
 
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
@@ -34,7 +34,7 @@ def _unconvertible(source: str, target: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{source}' to '{target}'")
 
 
-def parse_duration(text: str) -> Duration:
+def _parse_duration(text: str) -> Duration:
     """As Go reads it. Raises EvaluationError."""
     try:
         return Duration(durations.parse_duration(text))
@@ -44,19 +44,24 @@ def parse_duration(text: str) -> Duration:
 
 def parse_timestamp(text: str) -> Timestamp:
     """RFC 3339. Raises EvaluationError."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        raise _unconvertible("string", "google.protobuf.Timestamp")
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
-    offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
     try:
-        moment = datetime(int(year) or _LEAP_YEAR, int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+        return checked_timestamp(*read_timestamp(text))
     except ValueError:
         raise _unconvertible("string", "google.protobuf.Timestamp") from None
+
+
+def read_timestamp(text: str) -> tuple[int, int]:
+    """Nanoseconds since 1970, and the minutes of the zone. Raises ValueError."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     if sign and (int(hours) > 24 or int(minutes) > 60):
-        raise _unconvertible("string", "google.protobuf.Timestamp")
+        raise ValueError(text)
+    offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
+    moment = datetime(int(year) or _LEAP_YEAR, int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     seconds = round((moment - _EPOCH).total_seconds()) - offset * 60 - (0 if int(year) else _SECONDS_TO_LEAP_YEAR)
-    return checked_timestamp(seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset)
+    return seconds * NANOSECONDS + int((fraction or "")[:9].ljust(9, "0")), offset
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -221,7 +226,7 @@ _CONVERSIONS: dict[tuple[Any, ...], Callable[..., Any]] = {
     ("timestamp", False, str): parse_timestamp,
     ("timestamp", False, int): lambda value: checked_timestamp(value * NANOSECONDS),
     ("duration", False, Duration): lambda value: value,
-    ("duration", False, str): parse_duration,
+    ("duration", False, str): _parse_duration,
     ("duration", False, int): _no_duration,
     ("dyn", False, object): lambda value: value,
     ("type", False, object): type_of,
