@@ -39,7 +39,7 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     """
     from fakekube.codecs import yaml_reader
 
-    if body[:1] == b"{" and not (b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)):
+    if body[:1] == b"{" and not (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b""))):
         try:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -48,6 +48,11 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
             pass  # no JSON, then
     return yaml_reader.read(body)
+
+
+def _has_other_escapes(body: bytes) -> bool:
+    """May there be one? A backslash may also be the second half of an escaped one: `\\\\/`."""
+    return b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)
 
 
 def strict_error(problems: Sequence[str]) -> str:

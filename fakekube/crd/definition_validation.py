@@ -135,11 +135,13 @@ def _deprecation_problems(warning: str, *, deprecated: bool) -> Iterator[str]:
 
 
 def _versions_errors(spec: Spec) -> Iterator[FieldError]:
-    versions, shown = _versions(spec), internal_versions(spec.get("versions"))
+    versions, problems = _versions(spec), []
     if len({version.get("name", "") for version in versions}) < len(versions):
-        yield invalid("spec.versions", shown, "must contain unique version names")
+        problems.append("must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+        problems.append("must have exactly one version marked as storage version")
+    for problem in problems:
+        yield invalid("spec.versions", internal_versions(spec.get("versions")), problem)
 
 
 def _part_errors(

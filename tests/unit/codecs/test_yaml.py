@@ -207,3 +207,9 @@ def test_reads_what_it_writes(value: Any) -> None:
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=8))
 def test_pyyaml_reads_what_it_writes(value: Any) -> None:
     assert pyyaml.load(yaml.dumps(value), pyyaml.CBaseLoader) == value
+
+
+@pytest.mark.parametrize("text", [r"\\/", r"\\\\/", r"\"\\/", r"\\ud83d", r"\n\\/\\"])
+def test_a_backslash_before_what_is_no_escape(text: str) -> None:
+    body = f'{{"pattern":"^a{text}$"}}'
+    assert yaml.loads(body.encode()) == (json.loads(body.encode())[0], [])
