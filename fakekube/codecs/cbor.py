@@ -8,25 +8,21 @@ Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor; see `cbor_encoder
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import Any
 
 from fakekube.codecs.cbor_decoder import Reader, quick
 from fakekube.codecs.cbor_diagnosis import diagnosis
 from fakekube.codecs.cbor_encoder import encoded, holds_bytes, with_bytes
-from fakekube.codecs.cbor_explanation import explain
-from fakekube.codecs.cbor_items import (
-    MAXIMUM_DEPTH,
-    SELF_DESCRIBED,
-    SIZES,
-    UNKNOWN_KIND,
-    StumbledError,
-    check,
-    head,
-)  # fmt: skip
-from fakekube.codecs.errors import DecodeError
+from fakekube.codecs.cbor_explanation import explain, type_meta
+from fakekube.codecs.cbor_items import SELF_DESCRIBED, SIZES, StumbledError, check, head
+from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.schema.model import Type
 
-__all__ = ["SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "joined", "loads", "part", "salvaged"]
+__all__ = [
+    "SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "is_usual", "joined", "load_map", "loads", "part",
+    "salvaged",
+]
 
 
 def dumps(value: Any, type_: Type | None = None) -> bytes:
@@ -58,6 +54,9 @@ def joined(container: bytes, members: bytes, count: int) -> bytes:
 def loads(body: bytes, *, untyped: bool = False) -> Any:
     """Read one document.
 
+    Kind and version are looked for as a struct has them, first of all; of what is `untyped`, only if there is
+    something wrong with it.
+
     Args:
         body: the bytes.
         untyped: the document is of a kind that has no Go type.
@@ -68,13 +67,46 @@ def loads(body: bytes, *, untyped: bool = False) -> Any:
     """
     try:
         return quick(body)
-    except (StumbledError, LookupError, ValueError, TypeError, struct.error, RecursionError):
+    except _STUMBLED:
         pass
     try:
         check(body)
-        return Reader(body).document(untyped=untyped)
-    except RecursionError:
-        raise DecodeError(f"{UNKNOWN_KIND}cbor: exceeded max nested level {MAXIMUM_DEPTH}") from None
+        if untyped:
+            with suppress(StumbledError):
+                return Reader(body).content()
+        api_version, kind = type_meta(body)
+    except StumbledError as problem:
+        raise DecodeError(f"unable to determine group/version/kind: {problem}") from None
+    try:
+        return Reader(body).content() if untyped else Reader(body).value()
+    except StumbledError as problem:
+        raise ContentError(str(problem), api_version, kind) from None
+
+
+def is_usual(body: bytes) -> bool:
+    """Is all in a document written as usual, so that its plain data tells what it is?"""
+    try:
+        quick(body)
+    except _STUMBLED:
+        return False
+    return True
+
+
+def load_map(body: bytes) -> dict[str, Any] | None:
+    """Read a map or null, whatever kind it is of. Raises DecodeError."""
+    try:
+        found: dict[str, Any] | None = quick(body)
+    except _STUMBLED:
+        try:
+            check(body)
+            found = Reader(body).content()
+        except StumbledError as problem:
+            raise DecodeError(str(problem)) from None
+    return found
+
+
+#: What may come of reading something unusual quickly.
+_STUMBLED = (StumbledError, LookupError, ValueError, TypeError, struct.error, RecursionError)
 
 
 def salvaged(body: bytes) -> Any:
@@ -82,4 +114,4 @@ def salvaged(body: bytes) -> Any:
 
     They may stand where a built-in type knows no field: then nobody reads them.
     """
-    return Reader(body, leniently=True).document()
+    return Reader(body, leniently=True).value()

@@ -5,6 +5,9 @@ of what is accepted (tags, items of indefinite length, floats), or knows what is
 means depends on the tags around it; times under tags become text; integers beyond int64, NaN, infinities,
 undefined, other simple values, bignums and members given twice are refused.
 
+As in the real server's library, an error does not end the reading: the first one is told, unless a map turns out to
+have a member twice. So whatever is read is passed, even if it is wrong, and each item is looked at once.
+
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (decode.go),
 github.com/fxamacker/cbor/v2 (decode.go).
 """
@@ -14,9 +17,10 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fakekube.codecs.cbor_items import (
     FLOATS,
@@ -24,18 +28,18 @@ from fakekube.codecs.cbor_items import (
     MAJOR_NAMES,
     SELF_DESCRIBED,
     SIZES,
-    UNKNOWN_KIND,
     StumbledError,
     not_accepted,
-    overflow,
     skip,
     wrong_content,
 )  # fmt: skip
-from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.errors.field import go_quote
-from fakekube.schema.strings import text_of
+from fakekube.schema.strings import json_text, text_of
+from fakekube.schema.timestamps import TimeError, parse_nanosecond_time
 
-__all__ = ["Reader", "duplicate", "quick"]
+__all__ = ["DuplicateError", "MismatchError", "Reader", "quick"]
+
+V = TypeVar("V")
 
 
 def quick(body: bytes) -> Any:
@@ -84,13 +88,16 @@ def quick(body: bytes) -> Any:
             return True
         if first == 0xF4:
             return False
-        if argument > INT64_MAXIMUM or (major == 6 and first & 31 > 23):
+        if argument > INT64_MAXIMUM or (major == 6 and argument != _BASE64):
             raise StumbledError
         if major == 0:
             return argument
         if major == 1:
             return -1 - argument
-        value, at = Reader(body).value(at - 1)
+        reader = Reader(body)
+        reader.at = at - 1
+        value = reader.value()
+        at = reader.at
         return value
 
     value = read()
@@ -101,252 +108,287 @@ def quick(body: bytes) -> Any:
     return value
 
 
+class MismatchError(StumbledError):
+    """An item that cannot be read into a Go type; `field` is the outermost field of a struct that it stands in."""
+
+    def __init__(self, major: int, go_type: str, note: str = "") -> None:
+        super().__init__()
+        self.field = ""
+        self._what, self._go_type, self._note = MAJOR_NAMES[major], go_type, note
+
+    def __str__(self) -> str:
+        into = f"struct field {self.field} of" if self.field else "value of"
+        note = f" ({self._note})" if self._note else ""
+        return f"cbor: cannot unmarshal {self._what} into Go {into} type {self._go_type}{note}"
+
+
+class DuplicateError(StumbledError):
+    """A map has a member twice; it counts more than what was found before in the map."""
+
+    def __init__(self, key: Any, index: int) -> None:
+        shown = go_quote(key) if isinstance(key, str) else "<nil>" if key is None else json_text(key)
+        super().__init__(f"cbor: found duplicate map key {shown} at map element index {index}")
+
+
 class Reader:
-    """Reads any value: `at` is where an item begins, the second result where it ends.
+    """Reads any value; `at` is where the next item begins: behind what was read or refused.
 
     `leniently`: what is not accepted is null; a key that is none is empty.
     """
 
     def __init__(self, body: bytes, *, leniently: bool = False) -> None:
-        self._body = body
+        self.at = 0
+        self.body = body
         self._leniently = leniently
-        self._later: list[int] = []
+        self.later: list[int] = []
         """The tags 21 to 23 around what is being read: how byte strings shall be written as text."""
 
-    def document(self, *, untyped: bool = False) -> Any:
-        """Read what `check` has found well formed, and raise what is wrong with it.
+    # ---- heads
 
-        Kind and version are looked for as a struct has them, first of all; of what is `untyped`, only if there
-        is something wrong with it.
-        """
-        if untyped:
-            try:
-                found = self.value(0)[0]
-            except StumbledError:
-                found = None
-            if isinstance(found, dict):
-                return found
-        at = 0
-        kind = api_version = ""
-        try:
-            while self._body[at] >> 5 == 6:
-                number, at = self.argument(at)
-                self.check_time(number, at)
-            major = self._body[at] >> 5
-            if major == 5:
-                api_version, kind = self._type_meta(at)
-            elif major != 7 or self.value(at)[0] is not None:
-                note = " (cannot decode CBOR array to struct without toarray option)" if major == 4 else ""
-                what = f"{MAJOR_NAMES[major]} into Go value of type v1.TypeMeta{note}"
-                raise StumbledError(f"cbor: cannot unmarshal {what}")
-        except StumbledError as problem:
-            raise DecodeError(f"{UNKNOWN_KIND}{problem}") from None
-        try:
-            return self.value(at)[0]
-        except StumbledError as problem:
-            raise ContentError(str(problem), api_version, kind) from None
+    @property
+    def first(self) -> int:
+        """The first byte of the next item."""
+        return self.body[self.at]
 
-    def _type_meta(self, at: int) -> tuple[str, str]:
-        """The apiVersion and kind of the map at this place, whatever the other members hold."""
-        found = {"apiVersion": "", "kind": ""}
-        names: set[str] = set()
-        count, at = self.argument(at)
-        while count and self._body[at] != 0xFF:
-            name_at, at = at, skip(self._body, at)
-            value_at, at = at, skip(self._body, at)
-            count -= 1
-            name = self.field(name_at)
-            if name in names:
-                raise StumbledError(duplicate(name, len(names)))
-            names.add(name)
-            if name in found:
-                value = self.value(value_at)[0]
-                if value is not None and not isinstance(value, str):
-                    what = f"{self._major(value_at)} into Go struct field v1.TypeMeta.{name} of type string"
-                    raise StumbledError(f"cbor: cannot unmarshal {what}")
-                found[name] = value or ""
-        return found["apiVersion"], found["kind"]
+    @property
+    def major(self) -> int:
+        """The major type of the next item."""
+        return self.body[self.at] >> 5
 
-    def field(self, at: int) -> str:
-        """The key at this place, where fields of a struct are looked for."""
-        major = self._body[at] >> 5
-        if major not in (2, 3):
-            if major > 1:
-                note = f"(map key is of type {MAJOR_NAMES[major]} and cannot be used to match struct field name)"
-                raise StumbledError(f"cbor: cannot unmarshal {MAJOR_NAMES[major]} into Go value of type string {note}")
-            return str(self.argument(at)[0])
-        if major == 3:
-            return self._text(at)[0]
-        return text_of(self._chunks(at)[0])
-
-    def _major(self, at: int) -> str:
-        return MAJOR_NAMES[self._body[at] >> 5]
-
-    def name(self, at: int) -> str:
-        """The text at this place; "" if there is something else."""
-        try:
-            name = self.value(at)[0]
-        except StumbledError:
-            return ""
-        return name if isinstance(name, str) else ""
-
-    def argument(self, at: int) -> tuple[int, int]:
-        """The argument of the head at this place (-1: indefinite length), and where the head ends."""
-        low = self._body[at] & 31
+    def argument(self) -> int:
+        """The argument of the head here, which is passed (-1: indefinite length)."""
+        low = self.body[self.at] & 31
+        self.at += 1
         if low < 24:
-            return low, at + 1
+            return low
         if low == 31:
-            return -1, at + 1
-        size = 1 << (low - 24)
-        end = at + 1 + size
-        if size > 8 or end > len(self._body):
-            raise StumbledError
-        return int.from_bytes(self._body[at + 1 : end], "big"), end
+            return -1
+        begin, self.at = self.at, self.at + SIZES[low]
+        return int.from_bytes(self.body[begin : self.at], "big")
 
-    def value(self, at: int) -> tuple[Any, int]:
-        """The item at this place."""
-        return _READERS[self._body[at] >> 5](self, at)
+    def indexes(self) -> Iterator[int]:
+        """Counts the parts of the container here, whose head and end are passed."""
+        count = self.argument()
+        index = 0
+        while index != count:
+            if count < 0 and self.first == _BREAK:
+                self.at += 1
+                return
+            yield index
+            index += 1
 
-    def _positive(self, at: int) -> tuple[int, int]:
-        number, at = self.argument(at)
-        if number > INT64_MAXIMUM:
-            raise StumbledError(overflow(0, number))
-        return number, at
+    def skip(self) -> None:
+        """Pass an item that is not looked at."""
+        self.at = skip(self.body, self.at)
 
-    def _negative(self, at: int) -> tuple[int, int]:
-        number, at = self.argument(at)
-        if number > INT64_MAXIMUM:
-            raise StumbledError(overflow(1, -1 - number))
-        return -1 - number, at
+    def skip_members(self, indexes: Iterator[int]) -> None:
+        """Pass the rest of a map."""
+        for _ in indexes:
+            self.skip()
+            self.skip()
 
-    def _chunks(self, at: int) -> tuple[bytes, int]:
-        """The bytes of a string."""
-        length, at = self.argument(at)
-        if length >= 0:
-            end = at + length
-            if end > len(self._body):
-                raise StumbledError
-            return self._body[at:end], end
-        chunks = []
-        while self._body[at] != 0xFF:
-            chunk, at = self._chunks(at)
-            chunks.append(chunk)
-        return b"".join(chunks), at + 1
+    def check_tags(self) -> None:
+        """What stands under a tag must be what a time is made of, if it is the tag of a time."""
+        begin = self.at
+        while self.major == 6:
+            problem = wrong_content(self.argument(), self.first)
+            if problem:
+                self.skip()
+                raise StumbledError(problem)
+        self.at = begin
 
-    def _octets(self, at: int) -> tuple[str, int]:
-        data, at = self._chunks(at)
-        if self._later:
-            return _LATER[self._later[-1]](data), at
-        return text_of(data), at
-
-    def _text(self, at: int) -> tuple[str, int]:
-        data, end = self._chunks(at)
+    @contextmanager
+    def below_tags(self) -> Iterator[None]:
+        """Pass the tags here; those that say how bytes become text count for what is below them."""
+        before = len(self.later)
+        if self.major == 6:
+            self.check_tags()
+        while self.major == 6:
+            number = self.argument()
+            if number in _LATER:
+                self.later.append(number)
         try:
-            return data.decode(), end
-        except UnicodeDecodeError:
-            raise StumbledError("cbor: invalid UTF-8 string") from None
+            yield
+        finally:
+            del self.later[before:]
 
-    def _array(self, at: int) -> tuple[list[Any], int]:
-        count, at = self.argument(at)
+    # ---- values without a type
+
+    def value(self) -> Any:
+        """The next item, as it is read where no type says otherwise."""
+        return _READERS[self.major](self)
+
+    def content(self) -> dict[str, Any] | None:
+        """The next item, which must be a map or null."""
+        with self.below_tags():
+            if self.major == 5:
+                return self._map()
+            self.refuse("map[string]interface {}")
+            return None
+
+    def _positive(self) -> int:
+        number = self.argument()
+        if number > INT64_MAXIMUM:
+            raise MismatchError(0, "int64", f"{number} overflows Go's int64")
+        return number
+
+    def _negative(self) -> int:
+        number = -1 - self.argument()
+        if number < -INT64_MAXIMUM - 1:
+            raise MismatchError(1, "int64", f"{number} overflows Go's int64")
+        return number
+
+    def _array(self) -> list[Any]:
         items: list[Any] = []
-        read, body = self.value, self._body
-        while count:
-            if count < 0 and body[at] == 0xFF:
-                return items, at + 1
-            item, at = read(at)
-            items.append(item)
-            count -= 1
-        return items, at
-
-    def _map(self, at: int) -> tuple[dict[str, Any], int]:
-        count, at = self.argument(at)
-        members: dict[str, Any] = {}
-        body, read = self._body, self.value
-        while count:
-            if count < 0 and body[at] == 0xFF:
-                return members, at + 1
-            key = ""
+        problem: StumbledError | None = None
+        for _ in self.indexes():
             try:
-                key, value_at = self.map_key(at)
-                if key in members:
-                    raise StumbledError(duplicate(key, len(members)))
-                members[key], at = read(value_at)
-            except StumbledError:
+                items.append(self.value())
+            except StumbledError as found:
+                items.append(None)
+                problem = problem or found
+        return self._unless(problem, items)
+
+    def _map(self) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        problem: StumbledError | None = None
+        key = ""
+        indexes = self.indexes()
+        for index in indexes:
+            try:
+                key = self.text(key)
+            except StumbledError as found:
+                problem = problem or found
+                members.setdefault("")
+                self.skip()
+                continue
+            try:
+                value = self.value()
+            except StumbledError as found:
+                problem = problem or found
+                value = None
                 if not self._leniently:
-                    raise
-                members.setdefault(key)
-                at = skip(body, skip(body, at))
-            count -= 1
-        return members, at
+                    continue
+            if key in members and not self._leniently:
+                self.skip_members(indexes)
+                raise DuplicateError(key, index)
+            members.setdefault(key, value)
+        return self._unless(problem, members)
 
-    def map_key(self, at: int) -> tuple[str, int]:
-        """The key of a member at this place, and where it ends."""
-        key, end = self.value(at)
-        if key is None:
-            return "", end
-        if not isinstance(key, str):
-            what = f"{self._major(at)} into Go value of type string"
-            raise StumbledError(f"cbor: cannot unmarshal {what}")
-        return key, end
+    def _unless(self, problem: StumbledError | None, value: V) -> V:
+        if problem is not None and not self._leniently:
+            raise problem
+        return value
 
-    def _tag(self, at: int) -> tuple[Any, int]:
-        number, content = self.argument(at)
+    def _tag(self) -> Any:
+        self.check_tags()
+        begin = self.at
+        number = self.argument()
         if number in (0, 1):
-            return self._time(number, content)
+            return self._time()
         if number in (2, 3):
             raise StumbledError(not_accepted("tag", "bignum"))
-        if number in _LATER:
-            self._later.append(number)
+        if number not in _LATER:
+            return self.value()
+        self.at = begin
+        with self.below_tags():
+            return self.value()
+
+    def _time(self) -> str:
+        if self.major == 3:
+            text = self.unicode()
             try:
-                return self.value(content)
-            finally:
-                self._later.pop()
-        return self.value(content)
-
-    def check_time(self, number: int, at: int) -> None:
-        """What stands under a tag must be what a time is made of, if it is the tag of a time."""
-        major = self._body[at] >> 5
-        if number == 0 and major != 3:
-            raise StumbledError(wrong_content(0, "text string", major))
-        if number == 1 and major > 1 and not 0xF9 <= self._body[at] <= 0xFB:
-            raise StumbledError(wrong_content(1, "integer or floating-point number", major))
-
-    def _time(self, number: int, at: int) -> tuple[str, int]:
-        self.check_time(number, at)
-        value, end = self.value(at)
-        if number == 0:
-            return value, end
+                return parse_nanosecond_time(text)
+            except TimeError as problem:
+                raise StumbledError(f"cbor: cannot set {text} for time.Time: {problem}") from None
+        number = self._primitive() if self.major == 7 else self._seconds()
         try:
-            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value)
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
         except OverflowError:
             raise StumbledError(
                 "cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: "
                 "Time.MarshalText: year outside of range [0,9999]"
             ) from None
         fraction = f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else ""
-        return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z", end
+        return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
-    def _primitive(self, at: int) -> tuple[Any, int]:
-        first = self._body[at]
+    def _seconds(self) -> int:
+        major = self.major
+        number = self.argument()
+        if number > INT64_MAXIMUM:
+            raise MismatchError(major, "time.Time", f"{number if major == 0 else -1 - number} overflows Go's int64")
+        return number if major == 0 else -1 - number
+
+    def _primitive(self) -> Any:
+        first = self.first
         if 0xF4 <= first <= 0xF6:
-            return (False, True, None)[first - 0xF4], at + 1
+            self.at += 1
+            return (False, True, None)[first - 0xF4]
         form = FLOATS.get(first)
         if form is None:
-            number, _ = self.argument(at)
-            what = f"simple value {number} is not recognized"
-            raise StumbledError(not_accepted("primitives", what))
-        number = struct.unpack_from(form, self._body, at + 1)[0]
+            raise StumbledError(not_accepted("primitives", f"simple value {self.argument()} is not recognized"))
+        number = struct.unpack_from(form, self.body, self.at + 1)[0]
+        self.at += 1 + struct.calcsize(form)
         if not math.isfinite(number):
             raise StumbledError
-        return number, at + 1 + struct.calcsize(form)
+        return number
+
+    # ---- texts
+
+    def text(self, before: str = "", go_type: str = "string") -> str:
+        """The next item, which must be a string; null leaves what was there `before`."""
+        with self.below_tags():
+            if self.major == 2:
+                return self.octets()
+            if self.major == 3:
+                return self.unicode()
+            self.refuse(go_type)
+            return before
+
+    def octets(self) -> str:
+        """The text that the byte string here stands for."""
+        data = b"".join(self._chunks())
+        return _LATER[self.later[-1]](data) if self.later else text_of(data)
+
+    def unicode(self) -> str:
+        """The text of the text string here."""
+        chunks = self._chunks()
+        try:
+            return "".join([chunk.decode() for chunk in chunks])
+        except UnicodeDecodeError:
+            raise StumbledError("cbor: invalid UTF-8 string") from None
+
+    def _chunks(self) -> list[bytes]:
+        if self.first & 31 == 31:
+            return [self._chunks()[0] for _ in self.indexes()]
+        length = self.argument()
+        begin, self.at = self.at, self.at + length
+        return [self.body[begin : self.at]]
+
+    def refuse(self, go_type: str, note: str = "") -> None:
+        """Pass the next item, which is of a major type that the Go type does not take.
+
+        Raises StumbledError; not for null.
+        """
+        major = self.major
+        number = self.argument() if major == 1 else 0
+        if number > INT64_MAXIMUM:
+            raise MismatchError(1, go_type, f"{-1 - number} overflows Go's int64")
+        if major == 7:
+            if self._primitive() is None:
+                return
+        elif major == 3:
+            self.unicode()
+        elif major != 1:
+            self.skip()
+        raise MismatchError(major, go_type, note)
 
 
-def duplicate(key: str, index: int) -> str:
-    return f"cbor: found duplicate map key {go_quote(key)} at map element index {index}"
-
-
+_BREAK: Final = 0xFF
+#: The tag that Kubernetes itself writes.
+_BASE64: Final = 22
 _READERS: Final = (
-    Reader._positive, Reader._negative, Reader._octets, Reader._text,
+    Reader._positive, Reader._negative, Reader.octets, Reader.unicode,
     Reader._array, Reader._map, Reader._tag, Reader._primitive,
 )  # fmt: skip
 _LATER: Final[dict[int, Callable[[bytes], str]]] = {
@@ -354,5 +396,3 @@ _LATER: Final[dict[int, Callable[[bytes], str]]] = {
     22: lambda data: base64.b64encode(data).decode(),
     23: bytes.hex,
 }
-
-

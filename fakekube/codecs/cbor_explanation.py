@@ -11,202 +11,298 @@ Specified by: github.com/fxamacker/cbor/v2 (decode.go: parseToValue, parseMapToS
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
 
-from fakekube.codecs.cbor_decoder import Reader, duplicate
-from fakekube.codecs.cbor_items import MAJOR_NAMES, StumbledError, skip
+from fakekube.codecs.cbor_decoder import DuplicateError, MismatchError, Reader
+from fakekube.codecs.cbor_items import FLOATS, INT64_MAXIMUM, MAJOR_NAMES, StumbledError
 from fakekube.schema import base64
 from fakekube.schema.model import Field, Shape, Type
+from fakekube.schema.quantity import canonical
+from fakekube.schema.timestamps import parse_micro_time, parse_time
 
-__all__ = ["explain"]
+__all__ = ["explain", "type_meta"]
+
+_STRING_TYPE: Final = Type(Shape.STRING, go="string")
+_TYPE_META: Final = Type(
+    Shape.STRUCT, go="v1.TypeMeta", resolve=lambda: {name: Field(name, _STRING_TYPE) for name in ("apiVersion", "kind")},
+)
 
 
 def explain(body: bytes, type_: Type) -> tuple[str, str]:
     """Why a document does not fit its type.
 
     Args:
-        body: a well-formed document, a map.
+        body: a well-formed document.
         type_: the struct that it shall be decoded into.
 
     Returns:
         The error ("" if there is none), and what a strict reader complains of ("" if nothing): the first of
         each.
     """
-    walk = _Walk(body)
-    at = 0
-    while body[at] >> 5 == 6:
-        _, at = walk.reader.argument(at)
-    walk.document(at, type_)
-    return walk.error, walk.finding
+    whole = replace(type_, resolve=lambda: {**_TYPE_META.fields, **type_.fields})
+    finding = _problem(body, whole, strict=True)
+    if finding is not None and not isinstance(finding, _UnknownFieldError):
+        return str(finding), ""
+    return str(_problem(body, whole, strict=False) or ""), str(finding or "")
 
 
-class _MismatchError(Exception):
-    """`what` cannot be read into the Go type."""
+def _problem(body: bytes, type_: Type, *, strict: bool) -> StumbledError | None:
+    try:
+        _Walk(body, strict=strict).document(type_)
+    except StumbledError as problem:
+        return problem
+    return None
 
-    def __init__(self, what: str, go_type: str, note: str = "") -> None:
-        super().__init__(what)
-        self.what, self.go_type, self.note = what, go_type, note
+
+def type_meta(body: bytes) -> tuple[str, str]:
+    """The apiVersion and kind of a well-formed document, whatever the other members hold. Raises StumbledError."""
+    found = _Walk(body, strict=False).document(_TYPE_META) or {}
+    return found.get("apiVersion", ""), found.get("kind", "")
 
 
-#: Majors that each shape takes; what is missing here takes anything (it reads JSON).
-_ACCEPTED: Final = {
-    Shape.STRUCT: (5,), Shape.MAP: (5,), Shape.LIST: (4,), Shape.STRING: (2, 3), Shape.BYTES: (2,),
-    Shape.INTEGER: (0, 1), Shape.NUMBER: (0, 1, 7), Shape.BOOLEAN: (7,),
+class _UnknownFieldError(StumbledError):
+    """A struct has no field of this name; it counts more than what was found before in the struct."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"cbor: found unknown field at map element index {index}")
+
+
+#: What reads the texts of what may be absent.
+_PARSERS: Final[dict[Shape, Callable[[str], Any]]] = {
+    Shape.TIME: parse_time, Shape.MICRO_TIME: parse_micro_time, Shape.QUANTITY: lambda text: canonical(text.strip()),
+}  # fmt: skip
+_RAW: Final = {
+    Shape.RAW: "failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR",
+    Shape.FIELDS_V1: "failed to transcode FieldsV1 to JSON: metav1.FieldsV1 cbor invalid",
+}
+#: Of the keys of types that have a name.
+_KEY_TYPES: Final = {
+    "v1.ResourceList": "v1.ResourceName", "v1.JSONSchemaDefinitions": "string", "v1.JSONSchemaDependencies": "string",
 }  # fmt: skip
 _LIMITS: Final = {"int32": 2**31, "int64": 2**63}
-_UNDEFINED: Final = 0xF7
-#: Tags that say how bytes shall be written as text.
-_TEXTS: Final = (21, 22, 23)
-_NULL: Final = (0xF6, _UNDEFINED)
-_TIMES: Final = (Shape.TIME, Shape.MICRO_TIME)
+_NULL: Final = (0xF6, 0xF7)
 
 
-def _unknown(index: int) -> str:
-    return f"cbor: found unknown field at map element index {index}"
+class _Walk(Reader):
+    """Reads a document along its type; of strings and structs it gives the values."""
 
+    def __init__(self, body: bytes, *, strict: bool) -> None:
+        super().__init__(body)
+        self._strict = strict
+        self.raw_problem = ""
+        """What is wrong with the first part that is read when all else is."""
 
-class _Walk:
-    """One walk along a type; collects the first error, and what is found.
+    def document(self, type_: Type) -> Any:
+        """The whole document, of a struct. Raises StumbledError."""
+        found = self.read(type_)
+        if self.raw_problem:
+            raise StumbledError(self.raw_problem)
+        return found
 
-    An unknown field ends the reading of its struct: it is told, not what was found in the fields before it.
-    """
+    def read(self, type_: Type, *, pointer: bool = False) -> Any:
+        """The next item. Raises StumbledError."""
+        if self.first in _NULL and (pointer or type_.shape in _PARSERS):
+            self.at += 1
+            return None
+        with self.below_tags():
+            return _READERS.get(type_.shape, _Walk._anything)(self, type_)
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.reader = Reader(body)
-        self.error = ""
-        self.finding = ""
+    def _anything(self, _type: Type) -> None:
+        self.value()
 
-    def document(self, at: int, type_: Type) -> None:
-        own = nested = ""
-        try:
-            for index, key_at, value_at in self._entries(at):
-                name = self.reader.field(key_at)
-                field = type_.fields.get(name)
-                if field is not None:
-                    found = self._field(f"{type_.go}.{name}", field, value_at)
-                    nested = nested or found
-                elif name not in ("kind", "apiVersion"):
-                    own = own or _unknown(index)
-        except StumbledError as problem:
-            self._wrong(str(problem))
-        self.finding = own or nested
+    # ---- structs
 
-    def _field(self, name: str, field: Field, at: int) -> str:
-        try:
-            return self._member(field, at)
-        except _MismatchError as found:
-            note = f" ({found.note})" if found.note else ""
-            into = f"{found.what} into Go struct field {name} of type {found.go_type}{note}"
-            self._wrong(f"cbor: cannot unmarshal {into}")
-        except StumbledError as problem:
-            self._wrong(str(problem))
-        return ""
-
-    def _wrong(self, problem: str) -> None:
-        self.error = self.error or problem
-
-    def _entries(self, at: int) -> Iterator[tuple[int, int, int]]:
-        """Of each member of a map its index, and the places of its key and its value."""
-        count, at = self.reader.argument(at)
-        index = 0
-        while count and not (count < 0 and self._body[at] == 0xFF):
-            value_at = skip(self._body, at)
-            yield index, at, value_at
-            at = skip(self._body, value_at)
-            count, index = count - 1, index + 1
-
-    def _member(self, field: Field, at: int) -> str:
-        """The value of a field; what is undefined is nil where there can be nil."""
-        if self._body[at] == _UNDEFINED and (field.pointer or field.type.shape in _TIMES):
-            return ""
-        return self._value(field.type, at)
-
-    def _value(self, type_: Type, at: int) -> str:
-        is_text = False
-        while self._body[at] >> 5 == 6:
-            tag, at = self.reader.argument(at)
-            self.reader.check_time(tag, at)
-            is_text = is_text or tag in _TEXTS
-        first = self._body[at]
-        major = first >> 5
-        accepted = _ACCEPTED.get(type_.shape)
-        if first in _NULL or accepted is None:
-            self.reader.value(at)
-            return ""
-        fits = major in accepted and (type_.shape is not Shape.BOOLEAN or first in (0xF4, 0xF5))
-        if not fits or (type_.shape is Shape.NUMBER and first in (0xF4, 0xF5)):
-            is_array = major == 4 and type_.shape is Shape.STRUCT
-            note = "cannot decode CBOR array to struct without toarray option" if is_array else ""
-            raise _MismatchError(MAJOR_NAMES[major], type_.go, note)
-        if type_.shape is Shape.STRUCT:
-            return self._struct(type_, at)
-        if type_.shape is Shape.MAP:
-            return self._map(type_, at)
-        if type_.shape is Shape.LIST:
-            return self._list(type_, at)
-        if type_.shape is Shape.BYTES and not is_text:
-            self._base64(at)
-        self._scalar(type_, major, at)
-        return ""
-
-    def _base64(self, at: int) -> None:
-        """Bytes under no tag are text already."""
-        try:
-            base64.canonical(self.reader.field(at))
-        except base64.Base64Error as problem:
-            raise StumbledError(f"cbor: failed to decode base64 from byte string: {problem}") from None
-
-    def _struct(self, type_: Type, at: int) -> str:
-        own = nested = ""
-        names: set[str] = set()
-        for index, key_at, value_at in self._entries(at):
-            major = self._body[key_at] >> 5
-            if major > 3:
-                note = f"map key is of type {MAJOR_NAMES[major]} and cannot be used to match struct field name"
-                raise _MismatchError(MAJOR_NAMES[major], "string", note)
-            name = self.reader.field(key_at)
-            if name in names:
-                raise StumbledError(duplicate(name, index))
-            names.add(name)
-            field = type_.fields.get(name)
+    def _struct(self, type_: Type) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        if self.major != 5:
+            note = "cannot decode CBOR array to struct without toarray option" if self.major == 4 else ""
+            self.refuse(type_.go, note)
+            return members
+        problem: StumbledError | None = None
+        others: set[tuple[type, Any]] = set()
+        indexes = self.indexes()
+        for index in indexes:
+            try:
+                name, wrong = self._name()
+            except StumbledError as found:
+                problem = problem or found
+                self.skip()
+                continue
+            problem = problem or wrong
+            field = type_.fields.get(name) if isinstance(name, str) and wrong is None else None
+            if field is None and self._strict:
+                self._pass_rest(indexes)
+                raise _UnknownFieldError(index)
+            if name in members if field is not None else (type(name), name) in others:
+                self._pass_rest(indexes)
+                raise DuplicateError(name, index)
             if field is None:
-                own = own or _unknown(index)
-            else:
-                found = self._member(field, value_at)
-                nested = nested or found
-        return own or nested
+                others.add((type(name), name))
+                self.skip()
+                continue
+            members[field.name] = None
+            try:
+                members[field.name] = self.read(field.type, pointer=field.pointer)
+            except StumbledError as found:
+                if isinstance(found, MismatchError):
+                    found.field = f"{type_.go}.{field.name}"
+                problem = problem or found
+        if problem is not None:
+            raise problem
+        return members
 
-    def _map(self, type_: Type, at: int) -> str:
-        assert type_.items is not None
-        found = ""
-        names: set[str] = set()
-        for _, key_at, value_at in self._entries(at):
-            if self._body[key_at] >> 5 not in (2, 3):
-                raise _MismatchError(MAJOR_NAMES[self._body[key_at] >> 5], "string")
-            name, _ = self.reader.map_key(key_at)
-            if name in names:
-                self.reader.value(at)  # stumbles over the same
-            names.add(name)
-            inner = self._value(type_.items, value_at)
-            found = found or inner
-        return found
+    def _name(self) -> tuple[Any, StumbledError | None]:
+        """The key here, and what is wrong with it if it can be told from others. Raises StumbledError if not."""
+        major = self.major
+        if major == 0:
+            return self.argument(), None
+        if major == 1:
+            number = self.argument()
+            if number > INT64_MAXIMUM:
+                raise MismatchError(1, "int64", f"-1-{number} overflows Go's int64")
+            return -1 - number, None
+        if major == 2:
+            return self.octets(), None
+        if major == 3:
+            return self.unicode(), None
+        note = f"map key is of type {MAJOR_NAMES[major]} and cannot be used to match struct field name"
+        wrong = MismatchError(major, "string", note)
+        try:
+            key = self.value()
+        except StumbledError:
+            raise wrong from None
+        if isinstance(key, dict | list):
+            raise wrong
+        return key, wrong
 
-    def _list(self, type_: Type, at: int) -> str:
-        assert type_.items is not None
-        found = ""
-        count, at = self.reader.argument(at)
-        while count and not (count < 0 and self._body[at] == 0xFF):
-            inner = self._value(type_.items, at)
-            found = found or inner
-            at = skip(self._body, at)
-            count -= 1
-        return found
+    # ---- containers
 
-    def _scalar(self, type_: Type, major: int, at: int) -> None:
-        value, _ = self.reader.value(at)
-        if type_.shape is Shape.INTEGER:
-            limit = _LIMITS.get(type_.format, 2**63)
-            if not -limit <= value < limit:
-                raise _MismatchError(MAJOR_NAMES[major], type_.go, f"{value} overflows {type_.go}")
+    def _members(self, type_: Type) -> None:
+        if self.major != 5 or type_.items is None:
+            self.refuse(type_.go)
+            return
+        problem: StumbledError | None = None
+        key, names = "", set[str]()
+        indexes = self.indexes()
+        for index in indexes:
+            try:
+                key = self.text(key, _KEY_TYPES.get(type_.go) or type_.go[4:].partition("]")[0])
+            except StumbledError as found:
+                problem = problem or found
+                self.skip()
+                continue
+            try:
+                self.read(type_.items)
+            except StumbledError as found:
+                problem = problem or found
+                continue
+            if key in names:
+                self.skip_members(indexes)
+                raise DuplicateError(key, index)
+            names.add(key)
+        if problem is not None:
+            raise problem
+
+    def _list(self, type_: Type) -> None:
+        if self.major != 4 or type_.items is None:
+            self.refuse(type_.go)
+            return
+        problem: StumbledError | None = None
+        for _ in self.indexes():
+            try:
+                self.read(type_.items)
+            except StumbledError as found:
+                problem = problem or found
+        if problem is not None:
+            raise problem
+
+    def _pass_rest(self, indexes: Iterator[int]) -> None:
+        """Pass the value of a member, and all that follow."""
+        self.skip()
+        self.skip_members(indexes)
+
+    # ---- scalars
+
+    def _string(self, type_: Type) -> str:
+        return self.text(go_type=type_.go)
+
+    def _parsed(self, type_: Type) -> None:
+        text = self.text()
+        try:
+            _PARSERS[type_.shape](text)
+        except ValueError as problem:
+            raise StumbledError(str(problem)) from None
+
+    def _integer(self, type_: Type) -> None:
+        self._whole(type_.go, _LIMITS.get(type_.format, INT64_MAXIMUM + 1))
+
+    def _whole(self, go_type: str, limit: int) -> None:
+        major, begin = self.major, self.at
+        if major > 1:
+            self.refuse(go_type)
+            return
+        number = self.argument() if major == 0 else -1 - self.argument()
+        if number < -INT64_MAXIMUM - 1:
+            self.at = begin
+            self.refuse(go_type)
+        if not -limit <= number < limit:
+            raise MismatchError(major, go_type, f"{number} overflows {go_type}")
+
+    def _number(self, type_: Type) -> None:
+        if self.first in FLOATS:
+            self.value()
+        elif self.major == 0:
+            self.argument()
+        else:
+            self._whole(type_.go, INT64_MAXIMUM + 1)
+
+    def _boolean(self, type_: Type) -> None:
+        if self.first in (0xF4, 0xF5):
+            self.at += 1
+        else:
+            self.refuse(type_.go)
+
+    def _bytes(self, type_: Type) -> None:
+        if self.major != 2:
+            self.refuse(type_.go)
+            return
+        text = self.octets()
+        if not self.later:  # else they are no text yet
+            try:
+                base64.canonical(text)
+            except base64.Base64Error as problem:
+                raise StumbledError(f"cbor: failed to decode base64 from byte string: {problem}") from None
+
+    def _int_or_string(self, _type: Type) -> None:
+        begin = self.at
+        try:
+            self.text()
+        except StumbledError:
+            self.at = begin
+            self._whole("int32", _LIMITS["int32"])
+
+    def _raw(self, type_: Type) -> None:
+        """It is read once all else is."""
+        begin = self.at
+        self.skip()
+        if self.raw_problem:
+            return
+        reader = Reader(self.body)
+        reader.at = begin
+        try:
+            if type_.shape is Shape.RAW:
+                reader.value()
+            elif reader.major == 5:
+                reader.content()
+        except StumbledError as problem:
+            self.raw_problem = f"{_RAW[type_.shape]}: {problem}"
+
+
+_READERS: Final[dict[Shape, Callable[[_Walk, Type], Any]]] = {
+    Shape.STRUCT: _Walk._struct, Shape.MAP: _Walk._members, Shape.LIST: _Walk._list, Shape.STRING: _Walk._string,
+    Shape.INTEGER: _Walk._integer, Shape.NUMBER: _Walk._number, Shape.BOOLEAN: _Walk._boolean, Shape.BYTES: _Walk._bytes,
+    Shape.TIME: _Walk._parsed, Shape.MICRO_TIME: _Walk._parsed, Shape.QUANTITY: _Walk._parsed,
+    Shape.INT_OR_STRING: _Walk._int_or_string, Shape.RAW: _Walk._raw, Shape.FIELDS_V1: _Walk._raw,
+}  # fmt: skip

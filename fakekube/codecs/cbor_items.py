@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from typing import Final
 
-from fakekube.codecs.errors import DecodeError
-
 __all__ = [
-    "FLOATS", "INT64_MAXIMUM", "MAJOR_NAMES", "MAXIMUM_DEPTH", "SELF_DESCRIBED", "SIZES", "UNKNOWN_KIND",
-    "Checker", "StumbledError", "check", "head", "not_accepted", "overflow", "skip", "wrong_content",
+    "FLOATS", "INT64_MAXIMUM", "MAJOR_NAMES", "MAXIMUM_DEPTH", "SELF_DESCRIBED", "SIZES",
+    "Checker", "StumbledError", "check", "head", "not_accepted", "skip", "wrong_content",
 ]
 
 #: Tag 55799, with which every document begins.
@@ -27,7 +26,6 @@ _MAXIMUM_PAIRS: Final = 2_097_152
 _MAXIMUM_ELEMENTS: Final = 2_147_483_647
 INT64_MAXIMUM: Final = 2**63 - 1
 
-UNKNOWN_KIND: Final = "unable to determine group/version/kind: "
 MAJOR_NAMES: Final = (
     "positive integer", "negative integer", "byte string", "UTF-8 text string",
     "array", "map", "tag", "primitives",
@@ -61,16 +59,19 @@ def head(major: int, argument: int) -> bytes:
 
 # ---------------------------------------------------------------- what is wrong
 
-def overflow(major: int, number: int) -> str:
-    what = f"{MAJOR_NAMES[major]} into Go value of type int64"
-    return f"cbor: cannot unmarshal {what} ({number} overflows Go's int64)"
-
-
 def not_accepted(kind: str, what: str) -> str:
     return f"cbor: data item of cbor type {kind} is not accepted by protocol: {what}"
 
 
-def wrong_content(tag: int, expected: str, major: int) -> str:
+def wrong_content(tag: int, first: int) -> str:
+    """What is wrong with an item that begins so under a tag; "" if nothing is."""
+    major = first >> 5
+    if tag == 0 and major != 3:
+        expected = "text string"
+    elif tag == 1 and major > 1 and not 0xF9 <= first <= 0xFB:
+        expected = "integer or floating-point number"
+    else:
+        return ""
     return f"cbor: tag number {tag} must be followed by {expected}, got {MAJOR_NAMES[major]}"
 
 
@@ -80,46 +81,82 @@ def skip(body: bytes, at: int) -> int:
     """Where the item at this place ends; the document is well formed."""
     checker = Checker(body)
     checker.at = at
-    checker.item(0)
+    checker.item()
     return checker.at
 
 
 def check(body: bytes) -> None:
-    """Raises DecodeError if the body is not exactly one well-formed item."""
+    """Raises StumbledError if the body is not exactly one well-formed item."""
     if not body:
-        raise DecodeError(f"{UNKNOWN_KIND}EOF")
+        raise StumbledError("EOF")
     checker = Checker(body)
-    try:
-        checker.item(0)
-        if checker.at != len(body):
-            extra = len(body) - checker.at
-            raise StumbledError(f"cbor: {extra} bytes of extraneous data starting at index {checker.at}")
-    except StumbledError as problem:
-        raise DecodeError(f"{UNKNOWN_KIND}{problem}") from None
+    checker.item()
+    if checker.at != len(body):
+        extra = len(body) - checker.at
+        raise StumbledError(f"cbor: {extra} bytes of extraneous data starting at index {checker.at}")
+
+
+@dataclass(slots=True)
+class _Container:
+    """An array or map that is being walked over."""
+
+    major: int
+    depth: int
+    left: int
+    """How many parts are still to come; below zero those that have come, if only its end tells."""
 
 
 class Checker:
-    """Walks over an item without making values of it; raises StumbledError with the real server's words."""
+    """Walks over an item without making values of it; raises StumbledError with the real server's words.
+
+    Without recursion: what is nested too deep is found out before anybody else walks over it.
+    """
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self.at = 0
 
-    def item(self, depth: int) -> None:
+    def item(self) -> None:
         """Pass the item at `at`."""
+        pile: list[_Container] = []
+        while True:
+            begun = self._begin(pile[-1].depth if pile else 0)
+            if begun is not None:
+                pile.append(begun)
+            while pile and self._ended(pile[-1]):
+                pile.pop()
+            if not pile:
+                return
+            pile[-1].left -= 1
+
+    def _begin(self, depth: int) -> _Container | None:
+        """Pass the head of an item, its tags included, and all of it unless it has parts."""
         major, argument = self._head()
-        if major in (2, 3):
-            self._string(major, argument)
-        elif major in (4, 5):
-            if depth >= MAXIMUM_DEPTH:
-                raise StumbledError(f"cbor: exceeded max nested level {MAXIMUM_DEPTH}")
-            self._container(major, argument, depth + 1)
-        elif major == 6:
+        while major == 6:
             if self.at >= len(self._body):
                 raise _unexpected_end()
             if argument in (2, 3):
                 raise StumbledError(not_accepted("tag", "bignum"))
-            self.item(depth + (self._body[self.at] >> 5 == 6))
+            major, argument = self._head()
+            depth = self._deeper(depth) if major == 6 else depth
+        if major in (2, 3):
+            self._string(major, argument)
+        elif major in (4, 5):
+            depth = self._deeper(depth)
+            return _Container(major, depth, -1 if argument is None else _parts(major, argument))
+        return None
+
+    def _deeper(self, depth: int) -> int:
+        if depth >= MAXIMUM_DEPTH:
+            raise StumbledError(f"cbor: exceeded max nested level {MAXIMUM_DEPTH}")
+        return depth + 1
+
+    def _ended(self, container: _Container) -> bool:
+        if container.left >= 0 or not self._broken():
+            return container.left == 0
+        if container.major == 5 and container.left % 2 == 0:
+            raise StumbledError('cbor: unexpected "break" code')
+        return True
 
     def _head(self) -> tuple[int, int | None]:
         """The major type and the argument (None: indefinite length) of the head at `at`, which is passed."""
@@ -174,25 +211,6 @@ class Checker:
                 raise StumbledError(f"cbor: indefinite-length {name} chunk is not definite-length")
             self._string(*self._head())
 
-    def _container(self, major: int, count: int | None, depth: int) -> None:
-        if count is None:
-            number = 0
-            while not self._broken():
-                self.item(depth)
-                number += 1
-            if major == 5 and number % 2:
-                raise StumbledError('cbor: unexpected "break" code')
-            return
-        if count > INT64_MAXIMUM:
-            what = f"{MAJOR_NAMES[major]} length {count} is too large, it would cause integer overflow"
-            raise StumbledError(f"cbor: {what}")
-        if major == 4 and count > _MAXIMUM_ELEMENTS:
-            raise StumbledError(_too_many("elements", _MAXIMUM_ELEMENTS, "array"))
-        if major == 5 and count > _MAXIMUM_PAIRS:
-            raise StumbledError(_too_many("key-value pairs", _MAXIMUM_PAIRS, "map"))
-        for _ in range(count * (major - 3)):
-            self.item(depth)
-
     def _broken(self) -> bool:
         """Is here the end of an item of indefinite length? Then pass it."""
         if self.at >= len(self._body):
@@ -201,6 +219,18 @@ class Checker:
             return False
         self.at += 1
         return True
+
+
+def _parts(major: int, count: int) -> int:
+    """How many parts a container of so many elements or pairs has."""
+    if count > INT64_MAXIMUM:
+        what = f"{MAJOR_NAMES[major]} length {count} is too large, it would cause integer overflow"
+        raise StumbledError(f"cbor: {what}")
+    if major == 4 and count > _MAXIMUM_ELEMENTS:
+        raise StumbledError(_too_many("elements", _MAXIMUM_ELEMENTS, "array"))
+    if major == 5 and count > _MAXIMUM_PAIRS:
+        raise StumbledError(_too_many("key-value pairs", _MAXIMUM_PAIRS, "map"))
+    return count * (major - 3)
 
 
 def _too_many(what: str, maximum: int, container: str) -> str:

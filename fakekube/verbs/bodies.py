@@ -256,8 +256,8 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
-    if parsed.cbor is not None and parsed.value and found is not None and cbor.holds_bytes(found):  # which no text may stand for
-        explained = cbor.explain(parsed.cbor, found)[0]
+    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not cbor.is_usual(parsed.cbor)):
+        explained = cbor.explain(parsed.cbor, found)[0]  # no text may stand for bytes, no number for a name
         if explained:
             raise Problem(explained, kind)
     if (kind.kind, kind.group) != (expected.kind, expected.group):
@@ -276,7 +276,7 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) ->
     """A custom resource: read by its schema; it must say what it is. Raises Problem."""
     value = parsed.value
     is_cbor = parsed.cbor is not None
-    said = {name: value[name] for name in _TYPE_META if isinstance(value.get(name), str)} if is_cbor and value else value
+    said = _said_in_cbor(value) if is_cbor else value
     if not is_cbor:
         _claimed(parsed, GVK("", "", ""), body)
     kind = _kind_of(said, GVK("", "", ""), body, any_case=False, is_cbor=is_cbor)
@@ -285,6 +285,8 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) ->
             raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
         read = body if parsed.source is not None else json.dumps(value)
         raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
+    if is_cbor and not kind.version:
+        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body, is_cbor=True)}'", kind)
     try:
         if parsed.duplicates:
             json.untyped(parsed.first)
@@ -296,6 +298,12 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) ->
     if is_cbor:  # nobody looks for what is unknown
         return kind, obj, []
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
+
+
+def _said_in_cbor(value: Object | None) -> Object:
+    """What an object without a Go type says of its kind and version: nothing if it is none, or cannot be read."""
+    said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
+    return said if said.get("apiVersion", "").count("/") < 2 else {}
 
 
 #: API group → Go package of its internal types, where that is not the first word of the group's name.

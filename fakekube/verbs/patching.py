@@ -142,7 +142,7 @@ def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change
 
 def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change:
     try:
-        value = cbor.loads(body)
+        value = cbor.load_map(body)
     except DecodeError as error:
         raise status.bad_request(f"error decoding YAML: {error}") from None
     return _apply(scope, value, (), options)
