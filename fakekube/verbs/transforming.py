@@ -80,7 +80,8 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing, metadata: O
 
 def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
     """What makes metadata only of an object: of a custom resource as it is shown, of others as they are stored."""
-    return partial.reader(api_version, (scope.resource.group, scope.resource.plural))
+    resource = scope.resource
+    return partial.reader(api_version, (resource.group, resource.plural), custom=resource.custom)
 
 
 def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:

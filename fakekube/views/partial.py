@@ -29,28 +29,33 @@ _FIELDS_IN_ANNOTATIONS: Final = {
 }
 
 
-def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", "")) -> Object:
+def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Object:
     """The metadata of an object, in the order of ObjectMeta.
 
     Args:
         obj: any object in its storage version, with or without kind and apiVersion.
         api_version: meta.k8s.io/v1 or meta.k8s.io/v1beta1.
         resource: group and plural of what it is.
+        custom: it is a custom resource, whose keys are sorted; others are in their order already.
     """
     metadata: dict[str, Any] = obj.get("metadata") or {}
     field, annotations = _FIELDS_IN_ANNOTATIONS.get(resource), metadata.get("annotations")
-    if annotations and field in annotations:
+    hides_field = bool(annotations) and field in annotations
+    if hides_field:
         metadata = {**metadata, "annotations": {name: annotations[name] for name in annotations if name != field}}
-    metadata = printing.normalise(type_of(f"{_META}ObjectMeta"), metadata)
+    if custom or hides_field:
+        metadata = printing.normalise(type_of(f"{_META}ObjectMeta"), metadata)
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
-def reader(api_version: str, resource: tuple[str, str] = ("", "")) -> Callable[[Document], Document]:
+def reader(
+    api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
+) -> Callable[[Document], Document]:
     """A function that makes the same of stored objects, of each once."""
     key = ("partial", api_version)
 
     def make(obj: Object) -> Document:
-        return Document(partial(obj, api_version, resource))
+        return Document(partial(obj, api_version, resource, custom=custom))
 
     return lambda document: document.encoded(key, make)
 

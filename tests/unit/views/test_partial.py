@@ -8,7 +8,7 @@ V1 = "meta.k8s.io/v1"
 
 def test_metadata_only() -> None:
     obj = {"spec": {}, "metadata": {"labels": {"a": "b"}, "name": "x", "creationTimestamp": None}}
-    made = partial.partial(obj, V1)
+    made = partial.partial(obj, V1, custom=True)
     assert made == {"kind": "PartialObjectMetadata", "apiVersion": V1, "metadata": {"name": "x", "labels": {"a": "b"}}}
     assert list(made["metadata"]) == ["name", "labels"]
     assert partial.partial({}, "meta.k8s.io/v1beta1")["apiVersion"] == "meta.k8s.io/v1beta1"
@@ -24,3 +24,16 @@ def test_it_has_a_protobuf_form() -> None:
     assert partial.kind(V1).type is not None
     assert partial.kind(V1) is partial.kind(V1)
     assert partial.list_kind(V1).kind == "PartialObjectMetadataList"
+
+
+def test_what_is_stored_in_its_order_is_shared() -> None:
+    metadata = {"name": "x", "annotations": {"a": "b"}}
+    assert partial.partial({"metadata": metadata}, V1, ("apps", "deployments"))["metadata"] is metadata
+
+
+def test_annotations_that_are_fields() -> None:
+    field = "deprecated.deployment.rollback.to"
+    made = partial.partial({"metadata": {"name": "x", "annotations": {field: "1"}}}, V1, ("apps", "deployments"))
+    assert made["metadata"] == {"name": "x"}
+    kept = partial.partial({"metadata": {"annotations": {field: "1", "a": "b"}}}, V1, ("apps", "deployments"))
+    assert kept["metadata"] == {"annotations": {"a": "b"}}
