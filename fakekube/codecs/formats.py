@@ -118,21 +118,13 @@ class JSON:
 
 
 class _Written:
-    """A format whose layout depends on the place: every answer is written afresh."""
+    """A format whose layout depends on the place: objects are written afresh."""
 
     def part(self, document: Document, kind: Kind) -> Object:
         return document.object
 
-    def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
-        return [document.object for document in documents]
-
     def object(self, part: Object, kind: Kind) -> bytes:
         return self.dumps(kind.whole(part))
-
-    def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
-        listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        listing["items"] = items
-        return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
 
     def dumps(self, obj: Object) -> bytes:
         raise NotImplementedError
@@ -140,6 +132,14 @@ class _Written:
 
 class PrettyJSON(_Written):
     """Indented JSON. Watches are never indented."""
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> list[Object]:
+        return [document.object for document in documents]
+
+    def list(self, items: list[Object], kind: Kind, metadata: Object) -> bytes:
+        listing: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        listing["items"] = items
+        return self.dumps(dict(sorted(listing.items())) if kind.custom else listing)
 
     def dumps(self, obj: Object) -> bytes:
         return json.dumps_pretty(obj)
@@ -150,6 +150,13 @@ class PrettyJSON(_Written):
 
 class YAML(_Written):
     """YAML, all keys sorted. It cannot be watched (negotiation refuses it)."""
+
+    def items(self, documents: Iterable[Document], kind: Kind) -> Items:
+        return Items(encodings_of(documents, ("yaml", kind.name), yaml.item))
+
+    def list(self, items: Items, kind: Kind, metadata: Object) -> bytes | Pieces:
+        opening = yaml.dumps({"apiVersion": kind.api_version}) + (b"items:\n" if items.count else b"items: []\n")
+        return enclosed(opening, items, yaml.dumps({"kind": kind.kind, "metadata": metadata}))
 
     def dumps(self, obj: Object) -> bytes:
         return yaml.dumps(obj)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["STRICT_ERROR", "dumps", "loads", "strict_error"]
+__all__ = ["STRICT_ERROR", "dumps", "item", "loads", "strict_error"]
 
 #: How the error of a strict reader begins; its complaints follow, a line each.
 STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
@@ -69,3 +69,14 @@ def dumps(value: Any) -> bytes:
     from fakekube.codecs.yaml_emitter import emit
 
     return emit(value).encode()
+
+
+def item(value: dict[str, Any]) -> bytes:
+    """An object as it stands in the items of a list.
+
+    Raises:
+        EncodeError: as `dumps`.
+    """
+    from fakekube.codecs.yaml_emitter import emit_item
+
+    return emit_item(value).encode()

@@ -1,5 +1,8 @@
 """Writes YAML as go-yaml v2 lays it out: block style, compact sequences, long lines folded at 80 columns.
 
+A block begins where its parent put it (behind a dash, or on a new line), and ends without a line break: each of its
+lines is begun by who writes it. Where the text of a scalar has ended its line already, a mark says so (`_ENDED`).
+
 The style of a scalar follows from what is in it: plain where nobody could take it for something else,
 literal where it has lines, else in the least quotes that hold it. Keys are sorted as go-yaml sorts them
 (letters after the rest, runs of digits by their value).
@@ -19,12 +22,14 @@ from fakekube.codecs import json, yaml_scalars
 from fakekube.codecs.errors import EncodeError
 from fakekube.schema.strings import bytes_of, readable
 
-__all__ = ["emit"]
+__all__ = ["emit", "emit_item"]
 
 _WIDTH: Final = 80
 _INDENT: Final = 2
 _SIMPLE_KEY: Final = 128
 """A key of more bytes, or of several lines, is written after a question mark."""
+_ENDED: Final = "\0"
+"""The line is at its end, and the break that follows is not to be written. No text has such a character."""
 
 
 def emit(value: Any) -> str:
@@ -33,10 +38,87 @@ def emit(value: Any) -> str:
     Raises:
         EncodeError: it is no number.
     """
-    emitter = _Emitter()
-    emitter.node(value, in_mapping=False)
-    emitter.end()
-    return emitter.text()
+    parts: list[str] = []
+    if isinstance(value, dict) and value:
+        _mapping(value, 0, "", parts)
+    elif isinstance(value, list) and value:
+        _sequence(value, 0, "", parts)
+    else:
+        parts.append(_scalar(value, 0, _INDENT))
+    return _ended(parts)
+
+
+def emit_item(value: dict[str, Any]) -> str:
+    """An object as it stands in a list that is a member of a document, with its dash and a newline at the end.
+
+    Raises:
+        EncodeError: as `emit`.
+    """
+    parts: list[str] = []
+    _sequence([value], 0, "", parts)
+    return _ended(parts)
+
+
+def _ended(parts: list[str]) -> str:
+    parts.append("\n")
+    return "".join(parts).replace(_ENDED + "\n", "")
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _mapping(value: dict[str, Any], indent: int, first: str, parts: list[str]) -> None:
+    """A mapping with members; `first` stands before the first key, a new line before the others."""
+    line = _line(indent)
+    for key, shown in _keys(tuple(value)):
+        parts.append(first)
+        first = line
+        member = value[key]
+        if shown:
+            parts.append(shown)
+            _member(member, indent, len(shown), parts)
+        else:
+            parts += ("?", _following(key, indent + 1, indent + _INDENT), line, ":")
+            _item(member, indent, parts)
+
+
+def _member(value: Any, indent: int, width: int, parts: list[str]) -> None:
+    """The value of a key of so many characters."""
+    if isinstance(value, str):
+        parts.append(_FIXED.get(value) or _following(value, indent + width, indent + _INDENT))
+    elif isinstance(value, dict) and value:
+        _mapping(value, indent + _INDENT, _line(indent + _INDENT), parts)
+    elif isinstance(value, list) and value:
+        _sequence(value, indent, _line(indent), parts)
+    else:
+        parts.append(_following(value, indent + width, indent + _INDENT))
+
+
+def _sequence(value: list[Any], indent: int, first: str, parts: list[str]) -> None:
+    """A list with items; `first` stands before the first dash, a new line before the others."""
+    line = _line(indent)
+    for item in value:
+        parts += (first, "-")
+        first = line
+        _item(item, indent, parts)
+
+
+def _item(value: Any, indent: int, parts: list[str]) -> None:
+    """What follows a dash, or the colon after a question mark: blocks begin on the same line."""
+    if isinstance(value, dict) and value:
+        _mapping(value, indent + _INDENT, " ", parts)
+    elif isinstance(value, list) and value:
+        _sequence(value, indent + _INDENT, " ", parts)
+    else:
+        parts.append(_following(value, indent + 1, indent + _INDENT))
+
+
+@lru_cache(maxsize=256)
+def _line(indent: int) -> str:
+    return "\n" + " " * indent
+
+
+# ---------------------------------------------------------------- scalars
 
 
 class _Style(Enum):
@@ -46,184 +128,89 @@ class _Style(Enum):
     LITERAL = 3
 
 
-class _Emitter:
-    """Where on the page the next character goes, and what stands before it."""
+_FIXED: Final[dict[str, str]] = {}
+"""What follows the keys of texts that are short and look the same everywhere."""
+_FIXED_LENGTH: Final = 64
+_FIXED_KEPT: Final = 4096
 
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._column = 0
-        self._indent = -1
-        self._after_space = True
-        """Whitespace, or the beginning of a line, is before the next character."""
-        self._in_indent = True
-        """Nothing but indentation and dashes is on this line yet."""
 
-    def text(self) -> str:
-        return "".join(self._parts)
+def _following(value: Any, column: int, indent: int) -> str:
+    """A scalar or something empty, and a space before it. The space is at the column; further lines are indented."""
+    shown = " " + _scalar(value, column + 1, indent)
+    if isinstance(value, str) and len(value) <= _FIXED_LENGTH and _LAID_OUT(value) is None:
+        if len(_FIXED) >= _FIXED_KEPT:
+            _FIXED.clear()
+        _FIXED[value] = shown
+    return shown
 
-    def end(self) -> None:
-        self._new_line()
 
-    def node(self, value: Any, *, in_mapping: bool) -> None:
-        """Any value; `in_mapping`: it is the value of a key."""
-        if isinstance(value, dict) and value:
-            self._mapping(value)
-        elif isinstance(value, list) and value:
-            self._sequence(value, in_mapping)
-        elif isinstance(value, dict | list):
-            self._indicator("{}" if isinstance(value, dict) else "[]")
-        else:
-            self._scalar(value, is_key=False)
-
-    def _mapping(self, value: dict[str, Any]) -> None:
-        before = self._indent
-        self._indent = 0 if before < 0 else before + _INDENT
-        for key in _sorted_keys(value):
-            self._new_line()
-            if _is_simple(key):
-                self._scalar(key, is_key=True)
-                self._write(":")
-                self._after_space = self._in_indent = False
-            else:
-                self._indicator("?", keeps_indent=True)
-                self._scalar(key, is_key=False)
-                self._new_line()
-                self._indicator(":", keeps_indent=True)
-            self.node(value[key], in_mapping=True)
-        self._indent = before
-
-    def _sequence(self, value: list[Any], in_mapping: bool) -> None:
-        before = self._indent
-        if before < 0:
-            self._indent = 0
-        elif not in_mapping or self._in_indent:
-            self._indent = before + _INDENT
-        for item in value:
-            self._new_line()
-            self._indicator("-", keeps_indent=True)
-            self.node(item, in_mapping=False)
-        self._indent = before
-
-    def _indicator(self, text: str, *, keeps_indent: bool = False) -> None:
-        if not self._after_space:
-            self._write(" ")
-        self._write(text)
-        self._after_space = False
-        self._in_indent = self._in_indent and keeps_indent
-
-    def _write(self, text: str) -> None:
-        self._parts.append(text)
-        self._column += len(text)
-
-    def _break(self, character: str = "\n") -> None:
-        self._parts.append(character)
-        self._column = 0
-
-    def _new_line(self) -> None:
-        """Go to the indentation, on a new line unless nothing but indentation is on this one."""
-        indent = max(self._indent, 0)
-        if not self._in_indent or self._column > indent or (self._column == indent and not self._after_space):
-            self._break()
-        if self._column < indent:
-            self._write(" " * (indent - self._column))
-        self._after_space = self._in_indent = True
-
-    # ------------------------------------------------------------ scalars
-
-    def _scalar(self, value: Any, *, is_key: bool) -> None:
-        text = readable(value) if isinstance(value, str) else _scalar_text(value)
-        style = _style(text, is_key) if isinstance(value, str) else _Style.PLAIN
-        before = self._indent
-        self._indent = _INDENT if before < 0 else before + _INDENT
-        _WRITERS[style](self, text, not is_key)
-        self._indent = before
-
-    def _plain(self, text: str, folds: bool) -> None:
-        if not self._after_space:
-            self._write(" ")
-        self._flow(text, folds, 0, len(text))
-        self._after_space = self._in_indent = False
-
-    def _single(self, text: str, folds: bool) -> None:
-        self._indicator("'")
+def _scalar(value: Any, column: int, indent: int) -> str:
+    if not isinstance(value, str):
+        return _scalar_text(value)
+    text = readable(value)
+    style = _style(text, False)
+    if style is _Style.PLAIN:
+        return _flow(text, column, indent, 0, len(text))
+    if style is _Style.SINGLE:
         doubled = text.replace("'", "''")
-        self._flow(doubled, folds, 1, len(doubled) - 1)
-        self._indicator_at_end("'")
-
-    def _indicator_at_end(self, text: str) -> None:
-        self._write(text)
-        self._after_space = self._in_indent = False
-
-    def _flow(self, text: str, folds: bool, first: int, last: int) -> None:
-        """Text in which long lines are broken at single spaces between the positions `first` and `last`."""
-        if _BREAK(text) is None and (not folds or self._column + len(text) <= _WIDTH):
-            self._write(text)
-            return
-        in_spaces = after_break = False
-        for at, character in enumerate(text):
-            if character == " ":
-                single = not in_spaces and text[at + 1 : at + 2] != " "
-                if folds and single and self._column > _WIDTH and first <= at < last:
-                    self._in_indent = False
-                    self._new_line()
-                else:
-                    self._write(character)
-                in_spaces = True
-            elif character in _BREAKS:
-                if not after_break and character == "\n":
-                    self._break()
-                self._break(character)
-                self._in_indent = after_break = True
-            else:
-                if after_break:
-                    self._new_line()
-                self._write(character)
-                self._in_indent = in_spaces = after_break = False
-
-    def _double(self, text: str, folds: bool) -> None:
-        self._indicator('"')
-        in_spaces = False
-        last = len(text) - 1
-        for at, character in enumerate(text):
-            if character == " ":
-                if folds and not in_spaces and self._column > _WIDTH and 0 < at < last:
-                    self._in_indent = False
-                    self._new_line()
-                    if text[at + 1] == " ":
-                        self._write("\\")
-                else:
-                    self._write(character)
-                in_spaces = True
-            else:
-                self._write(_escaped(character))
-                in_spaces = False
-        self._indicator_at_end('"')
-
-    def _literal(self, text: str, _folds: bool) -> None:
-        hint = str(_INDENT) if text[0] == " " or text[0] in _BREAKS else ""
-        chomping = "-" if text[-1] not in _BREAKS else "+" if len(text) == 1 or text[-2] in _BREAKS else ""
-        self._indicator(f"|{hint}{chomping}")
-        self._break()
-        self._after_space = self._in_indent = True
-        for line, line_break in _LINES(text):
-            if line:
-                self._new_line()
-                self._write(line)
-                self._after_space = self._in_indent = False
-            if line_break:
-                self._break(line_break)
-                self._after_space = self._in_indent = True
+        return f"'{_flow(doubled, column + 1, indent, 1, len(doubled) - 1)}'"
+    if style is _Style.DOUBLE:
+        return f'"{_double(text, column + 1, indent)}"'
+    return _literal(text, indent)
 
 
-_WRITERS: Final = {
-    _Style.PLAIN: _Emitter._plain,
-    _Style.SINGLE: _Emitter._single,
-    _Style.DOUBLE: _Emitter._double,
-    _Style.LITERAL: _Emitter._literal,
-}
+def _flow(text: str, column: int, indent: int, first: int, last: int) -> str:
+    """Text in which long lines are broken at single spaces between the positions `first` and `last`."""
+    if column + len(text) <= _WIDTH and _BREAK(text) is None:
+        return text
+    parts: list[str] = []
+    start = 0
+    for found in _TURNS(text):
+        at, end = found.span()
+        if text[at] != " ":
+            parts.append(text[start:end] + " " * (indent if end < len(text) else 0))
+        elif column + at - start > _WIDTH and first <= at < last:
+            parts.append(text[start:at] + _line(indent))
+        else:
+            continue
+        start, column = end, indent
+    parts.append(text[start:])
+    return "".join(parts)
+
+
+def _double(text: str, column: int, indent: int) -> str:
+    """The same of text with escapes; the first of several spaces is one to break at, too."""
+    parts: list[str] = []
+    start = 0
+    for found in _SPACES(text):
+        at = found.start()
+        part = _escaped(text[start:at])
+        column += len(part)
+        parts.append(part)
+        start = at
+        if column > _WIDTH and 0 < at < len(text) - 1:
+            start, column = at + 1, indent
+            parts.append(_line(indent))
+            if text[start] == " ":
+                parts.append("\\")
+                column += 1
+    parts.append(_escaped(text[start:]))
+    return "".join(parts)
+
+
+def _literal(text: str, indent: int) -> str:
+    hint = str(_INDENT) if text[0] == " " or text[0] in _BREAKS else ""
+    chomping = "-" if text[-1] not in _BREAKS else "+" if len(text) == 1 or text[-2] in _BREAKS else ""
+    margin = " " * indent
+    lines = [f"{margin}{line}{line_break}" if line else line_break for line, line_break in _LINES(text)]
+    return f"|{hint}{chomping}\n{''.join(lines)}{_ENDED if text[-1] in _BREAKS else ''}"
+
 
 _BREAKS: Final = "\r\n\x85\u2028\u2029"
 _BREAK: Final = re.compile(f"[{_BREAKS}]").search
+_LAID_OUT: Final = re.compile(f"[ {_BREAKS}]").search
+_TURNS: Final = re.compile(f"(?<! ) (?! )|[{_BREAKS}]+").finditer
+_SPACES: Final = re.compile("(?<! ) ").finditer
 _LINES: Final = re.compile(f"([^{_BREAKS}]*)([{_BREAKS}]|$)").findall
 _SPECIAL: Final = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]").search
 _INDICATORS: Final = re.compile(
@@ -252,13 +239,11 @@ def _style(text: str, is_key: bool) -> _Style:
     return _Style.SINGLE
 
 
-def _is_simple(key: str) -> bool:
-    return len(bytes_of(key)) <= _SIMPLE_KEY and _BREAK(key) is None
-
-
 def _scalar_text(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
     if value is True:
         return "true"
     if value is False:
@@ -286,21 +271,41 @@ _ESCAPES: Final = {
 }  # fmt: skip
 
 
-def _escaped(character: str) -> str:
+def _escaped(text: str) -> str:
+    return _TO_ESCAPE(_escape, text)
+
+
+#: What has an escape, or is special.
+_TO_ESCAPE: Final = re.compile("[^ !#-\\[\\]-~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]").sub
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found.group()
     known = _ESCAPES.get(character)
     if known is not None:
         return known
-    if _SPECIAL(character) is None:
-        return character
     code = ord(character)
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 # ---------------------------------------------------------------- the order of keys
 
-def _sorted_keys(mapping: dict[str, Any]) -> list[str]:
-    keys = list(mapping)
-    return sorted(keys) if all(_PLAIN_KEY(key) for key in keys) else sorted(keys, key=_KEY_ORDER)
+@lru_cache(maxsize=1024)
+def _keys(keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Keys in their order, each with its text and a colon; none if it is written after a question mark."""
+    simple = all(_PLAIN_KEY(key) for key in keys)
+    return [(key, _key(key)) for key in sorted(keys, key=None if simple else _KEY_ORDER)]
+
+
+def _key(key: str) -> str:
+    if len(bytes_of(key)) > _SIMPLE_KEY or _BREAK(key) is not None:
+        return ""
+    text = readable(key)
+    style = _style(text, True)
+    if style is _Style.PLAIN:
+        return f"{text}:"
+    quoted = f'"{_escaped(text)}"' if style is _Style.DOUBLE else "'" + text.replace("'", "''") + "'"
+    return f"{quoted}:"
 
 
 #: Among keys of nothing but ASCII letters, the order is that of their characters.

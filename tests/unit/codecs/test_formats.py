@@ -6,6 +6,8 @@ import json as python_json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakekube.codecs import cbor, protobuf, yaml
 from fakekube.codecs.document import Document
@@ -13,6 +15,7 @@ from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.formats import Format, Kind, format_of
 from fakekube.codecs.negotiation import CBOR, JSON, PROTOBUF, YAML, MediaType
 from fakekube.schema.builtin import kind_type
+from tests.unit.schema.values import json_values
 
 POD = Kind("v1", "Pod", kind_type("", "v1", "Pod"))
 PODS = Kind("v1", "PodList")
@@ -77,6 +80,13 @@ def test_yaml() -> None:
     assert whole == b"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: <\n  name: p\n"
     assert listing.startswith(b"apiVersion: v1\nitems:\n- metadata:\n    labels:\n")
     assert event.startswith(b"---\nobject:\n  apiVersion: v1\n")
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), json_values, max_size=4), max_size=3))
+def test_a_list_in_yaml_is_laid_out_as_a_whole(objects: list[dict[str, Any]]) -> None:
+    metadata = {"resourceVersion": "7"}
+    listing = YAMLS.list(YAMLS.items(map(Document, objects), POD), PODS, metadata)
+    assert listing == yaml.dumps({"kind": PODS.kind, "apiVersion": PODS.api_version, "metadata": metadata, "items": objects})
 
 
 @pytest.mark.parametrize(
