@@ -39,8 +39,8 @@ def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""),
         custom: it is a custom resource, whose keys are sorted; others are in their order already.
     """
     metadata: dict[str, Any] = obj.get("metadata") or {}
-    field, annotations = _FIELDS_IN_ANNOTATIONS.get(resource), metadata.get("annotations")
-    hides_field = bool(annotations) and field in annotations
+    field, annotations = _FIELDS_IN_ANNOTATIONS.get(resource), metadata.get("annotations") or {}
+    hides_field = field in annotations
     if hides_field:
         metadata = {**metadata, "annotations": {name: annotations[name] for name in annotations if name != field}}
     if custom or hides_field:
