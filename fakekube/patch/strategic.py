@@ -40,6 +40,7 @@ from fakekube.patch.strategic_order import (
 )
 from fakekube.patch.strategic_schema import Lookup, look_up_list, look_up_object
 from fakekube.schema.model import Type
+from fakekube.schema.trees import copied
 from fakekube.schema.unstructured import from_unstructured
 from fakekube.schema.walk import DecodeError
 
@@ -67,27 +68,30 @@ def decode(patch: Any) -> _Object:
 def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
     """The object that the patch makes of `document`, as its type reads it: a tree of its own.
 
-    :param type: of the kind, in the version of the document.
+    :param type: of the kind, in the version of the document, which is as the type reads it.
     :param patch: from `decode`; not changed.
     :param unknown: gets the messages about fields that the type does not have.
     :raises StatusError: 400, 422 or 500, as the real server answers bad directives and values.
     """
-    rest = _own(patch)
+    rest = copied(patch)
+    merged = _merge_objects(document, rest, type)
+    untouched = {name: item for name, item in merged.items() if item is document.get(name) and isinstance(item, dict)}
+    changed = {name: item for name, item in merged.items() if name not in untouched}
     try:
-        fitted: _Object = from_unstructured(type, _merge_objects(document, rest, type), unknown)
+        fitted: _Object = from_unstructured(type, changed, unknown)
     except DecodeError as error:
         raise _misfit(rest, str(error)) from None
-    return fitted
+    return {**fitted, **copied(untouched)}
 
 
 def merge(type: Type, document: _Object, patch: _Object) -> _Object:
     """The merge alone: it shares with the document what the patch does not touch. Raises StatusError."""
-    return _merge_objects(document, _own(patch), type)
+    return _merge_objects(document, copied(patch), type)
 
 
 def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
     """422 for a patch that Strict validation refuses, for this reason."""
-    rest = _own(patch)
+    rest = copied(patch)
     _merge_objects(document, rest, type)
     return _misfit(rest, problem)
 
@@ -95,12 +99,6 @@ def refused(type: Type, document: _Object, patch: _Object, problem: str) -> Stat
 def _misfit(rest: _Object, problem: str) -> StatusError:
     """The message shows what the merge has left of the patch."""
     return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
-
-
-def _own(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _own(item) for key, item in value.items()}
-    return [_own(item) for item in value] if isinstance(value, list) else value
 
 
 # ---------------------------------------------------------------- objects
@@ -150,7 +148,7 @@ def _merge_member(merged: _Object, key: str, value: Any, type: Type) -> None:
         merged.pop(key, None)
         return
     current = merged.get(key)
-    if key not in merged or go_type(current) != go_type(value):
+    if key not in merged or (current.__class__ is not value.__class__ and go_type(current) != go_type(value)):
         if not deletes:
             _drop_nulls(value)
             _set(merged, key, value)
@@ -248,7 +246,9 @@ def _merge_lists(original: list[Any], patch: list[Any], lookup: Lookup, deletes:
         raise uninterpreted(f"cannot merge lists without merge key for {lookup.kind}")
     else:
         original, patch = _special_items(original, patch, lookup.merge_key)
-        merged = _merge_items(original, patch, lookup)
+        merged, is_ordered = _merge_items(original, patch, lookup)
+        if is_ordered:
+            return merged
     wanted, others = partition(merged, patch, lookup.merge_key)
     return in_order(wanted, others, patch, original, lookup.merge_key)
 
@@ -274,21 +274,27 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
     return (changes, []) if replaces else (original, changes)
 
 
-def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> list[Any]:
-    """Items of the patch are merged into the first with the same key, or appended."""
+def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple[list[Any], bool]:
+    """Items of the patch are merged into the first with the same key, or appended; and is that their order already?
+
+    It is if the original has all of them, each once, in the order of the patch.
+    """
     merged = list(original)
     positions: dict[Any, int] = {}
     for position, item in enumerate(merged):
         positions.setdefault(found_identity(item, lookup.merge_key), position)
+    is_ordered, last = len(positions) == len(merged) and None not in positions, -1
     for item in patch:
         key = identity(item, lookup.merge_key)
         known = positions.get(key)
         if known is None:
+            is_ordered = False
             positions[key] = len(merged)
             merged.append(item)
         else:
+            is_ordered, last = is_ordered and known > last, known
             merged[known] = _merge_objects(merged[known], item, lookup.type)
-    return merged
+    return merged, is_ordered
 
 
 # ---------------------------------------------------------------- errors

@@ -22,7 +22,8 @@ from fakekube.errors import field, status
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.resources.strategy import Object
-from fakekube.verbs import bodies, managers, systemfields, versions
+from fakekube.schema.trees import copied
+from fakekube.verbs import bodies, managers, systemfields
 from fakekube.verbs.options import WriteOptions
 from fakekube.verbs.scope import Scope
 
@@ -228,8 +229,8 @@ def _own(obj: Object) -> Object:
     metadata = obj.get("metadata") or {}
     books = metadata.get("managedFields")
     if books is None:
-        return dict(versions.copied(obj))
-    own: Object = versions.copied({**obj, "metadata": {**metadata, "managedFields": None}})
+        return dict(copied(obj))
+    own: Object = copied({**obj, "metadata": {**metadata, "managedFields": None}})
     own["metadata"]["managedFields"] = books
     return own
 

@@ -16,6 +16,7 @@ from fakekube.errors import status
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Projection, Subresource
 from fakekube.schema import printing
+from fakekube.schema.trees import copied
 from fakekube.verbs import admitting, answers, managers, versions, writing
 from fakekube.verbs.request import Response
 from fakekube.verbs.scope import Scope
@@ -70,7 +71,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
         if errors:
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
-        written: Object = versions.copied(projection.write(old, changed))
+        written: Object = copied(projection.write(old, changed))
         meta, scale = written["metadata"], changed["metadata"]
         if scale.get("resourceVersion") or not scope.resource.custom:
             meta["resourceVersion"] = scale.get("resourceVersion", "")

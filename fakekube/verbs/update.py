@@ -8,6 +8,7 @@ from __future__ import annotations
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.document import Document
 from fakekube.resources.strategy import Object
+from fakekube.schema.trees import copied
 from fakekube.verbs import (
     admitting,
     answers,
@@ -40,7 +41,7 @@ def handle(scope: Scope) -> Response:
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projecting.update(
-            scope, representation, lambda shown: managers.updated(scope, shown, versions.copied(body), chosen.field_manager)
+            scope, representation, lambda shown: managers.updated(scope, shown, copied(body), chosen.field_manager)
         )
 
     attempts: list[Object] = [body]

@@ -6,15 +6,11 @@ conversion is the identity and costs nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
-
 from fakekube.codecs.document import Document
 from fakekube.resources.registry import Resource
 from fakekube.resources.strategy import Object
 
-__all__ = ["all_shown", "copied", "fresh", "from_storage", "shown", "to_storage"]
+__all__ = ["all_shown", "fresh", "from_storage", "shown", "to_storage"]
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
@@ -44,19 +40,3 @@ def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
 def fresh(resource: Resource, document: Document) -> Document:
     """The stored document, to be shown as if it never had been: who reads one object asks the webhook anew."""
     return Document(document.object) if resource.converts_by_call else document
-
-
-def copied(value: Any) -> Any:
-    """A tree of its own: where the write path gets, and may change, what others hold, too."""
-    try:
-        return orjson.loads(orjson.dumps(value))  # much faster than to walk
-    except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes that are no text
-        return _copied(value)
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value

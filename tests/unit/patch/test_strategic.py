@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from fakekube.errors import StatusError
 from fakekube.patch import merge_patch, strategic
+from fakekube.patch.strategic_order import in_order, partition
+from fakekube.patch.strategic_schema import Lookup
+from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Field
 from tests.unit.patch.shapes import (
     BOOLEAN,
@@ -75,6 +78,9 @@ DOCUMENT: dict[str, Any] = {
         "replicas": 1,
     },
 }
+
+
+POD_SPEC = type_of("k8s.io/api/core/v1.PodSpec")
 
 
 def patched(patch: Any) -> Any:
@@ -310,3 +316,15 @@ def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[s
     patch = {**patch, "spec": {key: value for key, value in patch["spec"].items() if key not in ("any", "parts")}}
     once = strategic.merge(THING, document, patch)
     assert strategic.merge(THING, once, patch) == once
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=5), st.lists(st.sampled_from("abcdef"), max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_the_order_of_items_is_only_looked_for_where_it_may_change(original: list[str], patch: list[str]) -> None:
+    """A patch of items that are there, in their order, leaves them in it: as the whole way would."""
+    lookup = Lookup(POD_SPEC.fields["containers"].type.items, "merge", "name")  # type: ignore[arg-type]
+    items, changes = ([{"name": name} for name in names] for names in (original, patch))
+    merged, is_ordered = strategic._merge_items(items, changes, lookup)
+    if is_ordered:
+        assert in_order(*partition(merged, changes, "name"), changes, items, "name") == merged
+    assert is_ordered or len(set(original)) < len(original) or patch != [name for name in original if name in patch]

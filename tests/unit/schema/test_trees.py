@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakekube.schema.trees import copied
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.just("\udc80"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+def parts(value: Any) -> list[Any]:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    below = [part for member in members for part in parts(member)]
+    return [value, *below] if isinstance(value, (dict, list)) else below
+
+
+@given(VALUES)
+@settings(max_examples=80, deadline=None)
+def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
+    copy = copied(value)
+    assert repr(copy) == repr(value)
+    assert not {id(part) for part in parts(copy)} & {id(part) for part in parts(value)}
