@@ -186,7 +186,7 @@ class Map(Atom):
         added: Tree = {}
         for name, element, atom, _ in self._plan(after).steps:
             item, known = after[name], before.get(name, _ABSENT)
-            if known is item:
+            if known is item or (atom.exact and known == item):
                 continue
             if known is _ABSENT:
                 added[element] = atom.presence(item)
