@@ -22,9 +22,10 @@ from fakekube.crd.definition_validation import (
     status_errors,
     stored_version_errors,
 )
-from fakekube.crd.formats import FORMATS
 from fakekube.crd.internal_form import schemas_in
+from fakekube.crd.known_schemas import recalled
 from fakekube.crd.objects import in_order
+from fakekube.crd.value_types import unrecognized_formats
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
@@ -196,22 +197,10 @@ def _same_name(spec: Mapping[str, Any], old_spec: Mapping[str, Any], name: str) 
     return immutable_field(value, old, f"spec.names.{name}")
 
 
-# ---------------------------------------------------------------- formats
-
-#: Type → the formats it knows; of other types there are none. Strings are compared without hyphens.
-_STRINGS = frozenset({*FORMATS, "password"})
-_NUMBERS = {"integer": frozenset({"int32", "int64"}), "number": frozenset({"float", "double"})}
-
-
 def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
     """The formats in all schemas that nothing checks."""
     for version in spec.get("versions") or ():
-        for schema in schemas_in((version.get("schema") or {}).get("openAPIV3Schema")):
-            if "format" in schema and not _is_recognized(schema["format"], schema.get("type", "")):
-                yield schema["format"]
-
-
-def _is_recognized(format_: str, kind: str) -> bool:
-    if kind in ("", "string"):
-        return format_.replace("-", "") in _STRINGS or not format_
-    return format_ in _NUMBERS.get(kind, ()) or not format_
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is not None:
+            known = recalled(schema)
+            yield from known.unrecognized_formats if known is not None else unrecognized_formats(schema)

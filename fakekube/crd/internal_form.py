@@ -182,12 +182,14 @@ def set_fields(schema: Schema) -> Iterator[tuple[str, str]]:
         yield go, name
 
 
-#: Keywords that hold a schema or several, or something else; and those that hold schemas by name.
-_NESTED, _LAST = ("items", "allOf", "anyOf", "oneOf", "not"), ("additionalProperties", "additionalItems")
-_NAMED = ("properties", "patternProperties", "definitions", "dependencies")
-
-
-_HOLDERS = frozenset({*_NESTED, *_NAMED, *_LAST})
+#: Keywords that hold a schema or several, or something else, in the order in which they are looked at; those that hold
+#: schemas by name.
+_HOLDING = (
+    "items", "allOf", "anyOf", "oneOf", "not", "properties", "patternProperties", "definitions", "dependencies",
+    "additionalProperties", "additionalItems",
+)
+_NAMED = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
+_HOLDERS = frozenset(_HOLDING)
 
 
 def schemas_in(schema: S | None) -> list[S]:
@@ -198,19 +200,20 @@ def schemas_in(schema: S | None) -> list[S]:
         here = waiting.pop()
         found.append(here)
         if not _HOLDERS.isdisjoint(here):
-            waiting += reversed([*_below(here)])
+            waiting += reversed(_below(here))
     return found
 
 
-def _below(schema: Schema) -> Iterator[Any]:
-    parts = [schema[name] for name in _NESTED if name in schema]
-    for name in _NAMED:
-        named = schema.get(name)
-        if named:
-            parts += [named[key] for key in sorted(named)]
-    parts += [schema[name] for name in _LAST if name in schema]
-    for part in parts:
-        if isinstance(part, dict):
-            yield part
-        elif isinstance(part, list):
-            yield from (item for item in part if isinstance(item, dict))
+def _below(schema: Schema) -> list[Any]:
+    parts: list[Any] = []
+    for name in _HOLDING:
+        held = schema.get(name)
+        if not held:
+            continue
+        if name in _NAMED:
+            parts += [held[key] for key in sorted(held)]
+        elif isinstance(held, list):
+            parts += held
+        else:
+            parts.append(held)
+    return [part for part in parts if isinstance(part, dict)]

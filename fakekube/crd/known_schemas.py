@@ -19,10 +19,10 @@ from fakekube.cel import Rules, compile_rules
 from fakekube.codecs import json
 from fakekube.crd.fitting import Fits, fits
 from fakekube.crd.structural import schema_type
-from fakekube.crd.value_types import supported_formats
+from fakekube.crd.value_types import supported_formats, unrecognized_formats
 from fakekube.schema.model import Type
 
-__all__ = ["KnownSchema", "is_known", "known"]
+__all__ = ["KnownSchema", "known", "recalled"]
 
 Schema = Mapping[str, Any]
 
@@ -45,6 +45,11 @@ class KnownSchema:
     def keywords(self) -> Schema:
         """The schema by which values are judged."""
         return supported_formats(self.schema)
+
+    @cached_property
+    def unrecognized_formats(self) -> list[str]:
+        """The formats in it that nothing checks."""
+        return unrecognized_formats(self.schema)
 
     @cached_property
     def fits(self) -> Fits:
@@ -88,9 +93,9 @@ class _Memory:
 _memory = _Memory()
 
 
-def is_known(schema: Schema) -> bool:
-    """Has a schema that prints like this one been served in this process, so that nothing can be wrong with it?"""
-    return _memory.get(_text(schema)) is not None
+def recalled(schema: Schema) -> KnownSchema | None:
+    """What is known of a schema if one that prints alike has been served in this process: then nothing is wrong with it."""
+    return _memory.get(_text(schema))
 
 
 def known(schema: Schema) -> KnownSchema:

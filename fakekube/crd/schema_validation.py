@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from fakekube.crd.default_validation import default_errors
 from fakekube.crd.internal_form import Schema, internal_schema, set_fields
 from fakekube.crd.keyword_validation import keyword_errors
-from fakekube.crd.known_schemas import is_known
+from fakekube.crd.known_schemas import recalled
 from fakekube.crd.rule_compilation import compilation_errors
 from fakekube.crd.soundness import soundness
 from fakekube.crd.structural_validation import structural_errors, structural_problem
@@ -30,7 +30,7 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     errors = list(_root_errors(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if is_known(schema):
+    if recalled(schema) is not None:
         return errors
     sound = soundness(schema)
     if sound is not None:

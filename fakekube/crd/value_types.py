@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.crd.formats import FORMATS
+from fakekube.crd.internal_form import schemas_in
 from fakekube.crd.objects import sorted_tree
 from fakekube.errors import FieldError, field
 from fakekube.errors.field import go_quote
 
-__all__ = ["format_errors", "is_near_integer", "supported_formats", "type_errors", "types_of"]
+__all__ = ["format_errors", "is_near_integer", "supported_formats", "type_errors", "types_of", "unrecognized_formats"]
 
 Schema = Mapping[str, Any]
 
@@ -68,6 +69,12 @@ def _is_supported(format_: str, types: tuple[str, ...]) -> bool:
     if type_ in ("", "string"):
         return format_.replace("-", "") in FORMATS or format_ == "password"
     return format_ in _FORMATS_OF_NUMBERS.get(type_, ())
+
+
+def unrecognized_formats(schema: Schema) -> list[str]:
+    """The formats anywhere in a schema that nothing checks."""
+    parts = (part for part in schemas_in(schema) if part.get("format"))
+    return [part["format"] for part in parts if not _is_supported(part["format"], (part["type"],) if part.get("type") else ())]
 
 
 def is_near_integer(value: float) -> bool:

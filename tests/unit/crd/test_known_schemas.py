@@ -9,7 +9,7 @@ import pytest
 
 from fakekube import ApiError, Cluster
 from fakekube.crd import known_schemas
-from fakekube.crd.known_schemas import is_known, known
+from fakekube.crd.known_schemas import known, recalled
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
@@ -30,9 +30,9 @@ def definition(openapi: dict[str, Any]) -> dict[str, Any]:
 def test_the_same_schema_is_known_once() -> None:
     one = schema()
     other = {**one, "properties": dict(one["properties"])}
-    assert not is_known(one)
+    assert recalled(one) is None
     assert known(one) is known(other)
-    assert is_known(other)
+    assert recalled(other) is known(one)
     assert known(one) is not known({**one, "nullable": True})
     assert known({**one, "maximum": 1}) is not known({**one, "maximum": True})
 
@@ -44,7 +44,7 @@ def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(known_schemas, "_MOST", int(known_schemas._memory._size * 2.5))
     for each in (other, one, third):
         known(each)
-    assert [is_known(each) for each in (one, other, third)] == [True, False, True]
+    assert [recalled(each) is not None for each in (one, other, third)] == [True, False, True]
 
 
 def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:
