@@ -148,7 +148,8 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
             raise Problem(_unregistered(kind))
         return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
-        raise status.bad_request(problem.message) from None
+        is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then nobody knows its fields
+        raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
 
 
 _TYPE_META = ("kind", "apiVersion")
