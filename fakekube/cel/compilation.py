@@ -27,7 +27,11 @@ PER_CALL_LIMIT: Final = 1_000_000
 
 
 class CompilationError(Exception):
-    """What the compiler says of an expression."""
+    """What the compiler says of an expression; what it names, if that is known nevertheless."""
+
+    def __init__(self, text: str, uses: frozenset[str] = frozenset()) -> None:
+        super().__init__(text)
+        self.uses = uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ def _compiled(source: str, variables: Mapping[str, Type], wanted: Type, prefix: 
     try:
         return Compiled(checked, program(checked))
     except EvaluationError as error:
-        raise CompilationError(f"{prefix or 'program '}instantiation failed: {error}") from None
+        said = f"{prefix or 'program '}instantiation failed: {error}"
+        raise CompilationError(said, frozenset(checked.uses)) from None
 
 
 # ------------------------------------------------------------ when a definition is written
@@ -96,7 +101,7 @@ def judge(rule: Mapping[str, Any], declared: Declaration) -> Verdict:
     try:
         compiled = compile_rule(rule, declared)
     except CompilationError as error:
-        return Verdict(str(error))
+        return Verdict(str(error), uses_old_self="oldSelf" in error.uses)
     cost = estimate(compiled.checked, declared).high
     if not rule.get("messageExpression"):
         return Verdict(uses_old_self=compiled.uses_old_self, rule_cost=cost)

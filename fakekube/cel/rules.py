@@ -244,16 +244,15 @@ class Rules:
         kind = self.schema.get("type", "")
         if walk.budget <= 0:
             walk.stop(field.invalid(path, kind, f"validation {_BUDGET_SPENT}"))
-        try:
-            plain, optional = self._variables(value, old)
-        except EvaluationError as error:
-            told = [_evaluation_problem(str(error), rule) for rule in self.rules]
-            walk.errors.extend(field.invalid(path, kind, text) for text in told)
-            return
+        plain, optional, unreadable = self._variables(value, old)
         for rule in self.rules:
             if rule.problem:
                 walk.errors.append(field.invalid(path, kind, rule.problem))
-            elif rule.compiled is not None and not (rule.is_transition and old is None and not rule.optional_old):
+            elif rule.compiled is None or (rule.is_transition and old is None and not rule.optional_old):
+                continue
+            elif unreadable and rule.compiled.checked.uses:
+                walk.errors.append(field.invalid(path, kind, _evaluation_problem(unreadable, rule)))
+            else:
                 found = self._result(walk, path, rule, rule.compiled, optional if rule.optional_old else plain)
                 if found is False:
                     self._fail(walk, _Here(path, value, ratchet), rule, plain)
@@ -292,13 +291,16 @@ class Rules:
         if ends:
             raise _Spent
 
-    def _variables(self, value: Any, old: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The variables, with `oldSelf` as it is, and as an optional value."""
-        seen = self.read(value)
+    def _variables(self, value: Any, old: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """The variables, with `oldSelf` as it is, and as an optional value; and why they cannot be read, if so."""
+        try:
+            seen = self.read(value)
+            before = self.read(old) if old is not None else None
+        except EvaluationError as error:
+            return {}, {}, str(error)
         if old is None:
-            return {"self": seen}, {"self": seen, "oldSelf": Optional()}
-        before = self.read(old)
-        return {"self": seen, "oldSelf": before}, {"self": seen, "oldSelf": Optional(before)}
+            return {"self": seen}, {"self": seen, "oldSelf": Optional()}, ""
+        return {"self": seen, "oldSelf": before}, {"self": seen, "oldSelf": Optional(before)}, ""
 
 
 def _joined(path: str, below: str) -> str:

@@ -20,6 +20,7 @@ from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.libraries.standard import read_timestamp
 from fakekube.cel.names import escape, unescape
 from fakekube.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
+from fakekube.errors.field import go_type
 from fakekube.schema.durations import parse_spelled_duration
 from fakekube.schema.timestamps import local_time_problem
 
@@ -115,7 +116,7 @@ def _scalar(kind: str) -> Reader:
 
     def read(value: Any) -> Any:
         if value.__class__ not in classes:
-            raise EvaluationError(f"invalid data, expected {name}")
+            raise EvaluationError(f"invalid data, expected {name}, got {go_type(value)}")
         return float(value) if kind == "number" else value
 
     return read
@@ -161,7 +162,7 @@ def _string_reader(schema: Schema) -> Reader:
 
     def read(value: Any) -> Any:
         if value.__class__ is not str:
-            raise EvaluationError("invalid data, expected string")
+            raise EvaluationError(f"invalid data, expected string, got {go_type(value)}")
         return special(value) if special else value
 
     return read

@@ -18,8 +18,9 @@ from typing import Any, Final
 from fakekube.schema.strings import byte_of, json_text
 
 __all__ = [
-    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "immutable", "internal",
-    "invalid", "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
+    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "go_type", "immutable",
+    "internal", "invalid", "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many",
+    "type_invalid",
 ]
 
 
@@ -105,6 +106,16 @@ def go_float(value: float) -> str:
     first, *rest = map(str, digits)
     fraction = f".{''.join(rest)}" if rest else ""
     return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
+
+
+_GO_TYPES: Final[dict[type, str]] = {
+    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64", float: "float64",
+}
+
+
+def go_type(value: Any) -> str:
+    """The Go type of a JSON value, as %T prints it."""
+    return _GO_TYPES.get(type(value), "<nil>")
 
 
 def _json(value: Any) -> str:

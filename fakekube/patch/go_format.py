@@ -8,23 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.errors.field import go_float, go_quote
+from fakekube.errors.field import go_float, go_quote, go_type
 
 __all__ = ["go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
-
-_TYPES: dict[type, str] = {
-    dict: "map[string]interface {}",
-    list: "[]interface {}",
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-}
-
-
-def go_type(value: Any) -> str:
-    """The Go type of a value, as %T prints it."""
-    return _TYPES.get(type(value), "<nil>")
 
 
 def go_type_or_nil(value: Any) -> str:

@@ -258,6 +258,42 @@ def test_formats_are_checked(define) -> None:
         assert f'{place}: Invalid value: "{wrong}": {place} in body must be of type {name}: "{wrong}"' in widgets.dry({f"f{n}": wrong}).at("message")
 
 
+#: Texts that only a careless reader tells apart from those that are of a format.
+ODD_FORMATS = {
+    "cidr": ("010.0.0.0/08", "10.0.0.0/255.0.0.0"), "ipv4": ("::ffff:1.2.3.4", "1.2.3.4."), "ipv6": ("::ffff:1.2.3.4", "fe80::1%eth0"),
+    "mac": ("001122334455", "00:11:22:33:44:55:66"), "email": ("A. <a@b> (c)", "a..b@c"), "ssn": ("111 22 3333", "111223333"),
+    "date-time": ("2024-01-01t00:00:00,1+99:99", "2024-01-01T24:00:00Z"), "date": ("0000-02-29", "2023-02-29"),
+    "duration": ("1 week", "99999999999999999999h"), "creditcard": ("5139288802098206", "2223003122003222"),
+}
+
+
+def test_formats_are_read_as_go_reads_them(define) -> None:
+    widgets = define(of_spec({f"f{n}": {**STRING, "format": name} for n, name in enumerate(ODD_FORMATS)}))
+    right, wrong = ({f"f{n}": pair[which] for n, pair in enumerate(ODD_FORMATS.values())} for which in (0, 1))
+    assert widgets.dry(right).status == 201
+    assert sorted(place for _, place in faults(widgets.dry(wrong))) == sorted(f"spec.{name}" for name in wrong)
+
+
+def test_large_numbers_among_the_allowed(define) -> None:
+    widgets = define(of_spec({"a": {"type": "number", "enum": [-(2**63), 1.0]}}))
+    assert [widgets.dry({"a": value}).status for value in (10**20, 1, 1.0)] == [201] * 3
+    assert widgets.dry({"a": "x"}).at("details", "causes", 1, "message").endswith('supported values: "-9223372036854775808", "1"')
+
+
+def test_rules_see_what_they_name(define) -> None:
+    ruled = {**INTEGER, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}
+    refused = define(of_spec({"a": ruled})).dry({"a": 3.0})
+    assert [cause["message"] for cause in refused.at("details", "causes")] == [
+        'Invalid value: "integer": invalid data, expected int, got float64 evaluating rule: self > 1',
+    ]
+
+
+def test_a_type_beside_int_or_string(define) -> None:
+    widgets = define(of_spec({"a": {"x-kubernetes-int-or-string": True, **STRING}}))
+    assert "managedFields" not in widgets.dry({"a": 1}).at("metadata")
+    assert "managedFields" in widgets.dry({"a": "1"}).at("metadata")
+
+
 def test_unknown_formats_are_nothing(define) -> None:
     assert define(of_spec({"x": {**STRING, "format": "nosuch"}})).dry({"x": "anything"}).status == 201
 
