@@ -83,16 +83,16 @@ def _of_kind(schema: Schema, kind: type) -> Fits | None:
 
 
 def _of_text(schema: Schema) -> Fits:
-    from fakekube.schema.regular_expressions import compiled
+    from fakekube.schema.regular_expressions import matcher
 
     shortest, longest = schema.get("minLength") or 0, schema.get("maxLength")
-    matches: Callable[[str], Any] = compiled(schema["pattern"]).search if schema.get("pattern") else _yes
+    matches = matcher(schema["pattern"]) if schema.get("pattern") else _yes
     is_of_format: Callable[[str], bool] = FORMATS.get(schema.get("format", "").replace("-", ""), _yes)
 
     def check(value: str) -> bool:
         if len(value) < shortest or (longest is not None and len(value) > longest):
             return False
-        return (matches is _yes or matches(value) is not None) and is_of_format(value)
+        return matches(value) and is_of_format(value)
 
     return check
 

@@ -15,6 +15,7 @@ from fakekube.crd import conditions, objects, scale
 from fakekube.crd.authorities import converts_at_all
 from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.known_schemas import KnownSchema, known
+from fakekube.crd.settled import is_settled
 from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
 from fakekube.resources.precedence import preference
 from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
@@ -129,6 +130,8 @@ def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj:
 
     Raises StatusError 500 if it cannot be converted.
     """
+    if obj.get("apiVersion") == version.gvk.api_version and is_settled(version.type, obj):
+        return obj
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
     shown, _ = objects.prune(stored.type, obj)
     objects.drop_nulls(stored.type, shown)

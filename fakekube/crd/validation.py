@@ -122,9 +122,9 @@ def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
 
 
 def _search(pattern: str, value: str) -> bool:
-    from fakekube.schema.regular_expressions import compiled
+    from fakekube.schema.regular_expressions import matcher
 
-    return compiled(pattern).search(value) is not None
+    return matcher(pattern)(value)
 
 
 def _array_errors(schema: Schema, value: list[Any], path: str, before: Any) -> Iterator[FieldError]:

@@ -9,12 +9,15 @@ Specified by: Go's regexp/syntax (parse.go).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 import re2
 
-__all__ = ["PatternError", "compiled"]
+from fakekube.schema.strings import bytes_of
+
+__all__ = ["PatternError", "compiled", "matcher"]
 
 #: How RE2 begins to complain → how Go does.
 _COMPLAINTS: Final = {
@@ -50,6 +53,16 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         text = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
     raise PatternError(f"error parsing regexp: {_in_words_of_go(text, pattern)}")
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Is there somewhere in a text what a pattern describes? Quicker than a search, which tells where.
+
+    Raises:
+        PatternError: it is none.
+    """
+    search = compiled(pattern).search
+    return lambda text: search(bytes_of(text)) is not None
 
 
 def _problem(pattern: str) -> str:
