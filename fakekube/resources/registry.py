@@ -184,6 +184,11 @@ class Registry:
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._by_path.values())
 
+    @property
+    def state(self) -> object:
+        """Another one after every change."""
+        return self._by_path
+
     def any_version(self, group: str, plural: str) -> Resource | None:
         """One of the served versions of a resource: enough where only its storage matters."""
         found = self._by_resource.get((group, plural))

@@ -33,14 +33,18 @@ class Documents:
     def __init__(self, registry: Registry, group_order: Sequence[str]) -> None:
         self._registry = registry
         self._group_order = group_order
-        self._snapshot = Snapshot((), group_order)
+        self._current: tuple[object, Snapshot] = (None, Snapshot((), group_order))
+        """The state of the registry, and what was made of it."""
 
     def current(self) -> Snapshot:
         """The documents of what is served now; the same object as long as nothing changes."""
-        served = tuple(resource for resource in self._registry if not resource.unservable)
-        if served != self._snapshot.served:
-            self._snapshot = Snapshot(served, self._group_order)
-        return self._snapshot
+        state, (known, snapshot) = self._registry.state, self._current
+        if state is not known:
+            served = tuple(resource for resource in self._registry if not resource.unservable)
+            if served != snapshot.served:
+                snapshot = Snapshot(served, self._group_order)
+            self._current = (state, snapshot)
+        return snapshot
 
 
 class Snapshot:
