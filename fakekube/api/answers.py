@@ -17,6 +17,7 @@ from fakekube.codecs.negotiation import MediaType
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
 from fakekube.schema.builtin import type_of
+from fakekube.schema.strings import bytes_of
 from fakekube.verbs.request import Query, Request, Response
 
 __all__ = [
@@ -64,7 +65,7 @@ def http_error(code: int, text: str) -> Response:
 
 def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Response:
     """An answer in text."""
-    return Response(code, [("Content-Type", _TEXT), *headers], text.encode())
+    return Response(code, [("Content-Type", _TEXT), *headers], bytes_of(text))
 
 
 def indented_json(value: Any, code: int = 200) -> Response:

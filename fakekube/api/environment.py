@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from fakekube.schema.strings import text_of
+
 __all__ = ["Environment", "Headers", "body_reader", "path_of", "request_uri"]
 
 Environment = dict[str, Any]
@@ -34,11 +36,11 @@ class Headers(Mapping[str, str]):
         self._environment = environment
 
     def __getitem__(self, name: str) -> str:
-        value: str = self._environment[self._key(name)]
-        return value
+        return _text(self._environment[self._key(name)])
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self._environment.get(self._keys.get(name) or self._key(name), default)
+        value = self._environment.get(self._keys.get(name) or self._key(name))
+        return default if value is None else _text(value)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._key(name) in self._environment
@@ -71,7 +73,12 @@ class Headers(Mapping[str, str]):
 def path_of(environment: Environment) -> str:
     """The decoded path."""
     path: str = environment.get("PATH_INFO", "") or "/"
-    return path if path.isascii() else path.encode("latin-1").decode("utf-8", "replace")
+    return _text(path)
+
+
+def _text(native: str) -> str:
+    """The text of what WSGI gives as a character for each byte."""
+    return native if native.isascii() else text_of(native.encode("latin-1"))
 
 
 def request_uri(environment: Environment) -> str:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from fakekube.api import health
 from fakekube.api.version import git_version
+from fakekube.schema.strings import bytes_of
 from fakekube.verbs.request import RequestInfo, Response
 
 __all__ = ["Labels", "Metrics", "labels_of"]
@@ -193,7 +194,7 @@ class Metrics:
 
 def _response(families: Iterable[str]) -> Response:
     headers = [("Content-Type", _CONTENT_TYPE), ("Process-Start-Time-Unix", str(int(_PROCESS_START)))]
-    return Response(200, headers, "".join(families).encode())
+    return Response(200, headers, bytes_of("".join(families)))
 
 
 def _family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> str:

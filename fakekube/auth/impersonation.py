@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from fakekube.auth import identities
 from fakekube.auth.authorization import Attributes, Authorizer, attributes_of, forbidden
@@ -23,6 +23,7 @@ from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
+from fakekube.schema.strings import text_of
 from fakekube.verbs.request import RequestInfo, User
 
 __all__ = ["impersonated"]
@@ -36,6 +37,7 @@ _AUTHENTICATION: Final = "authentication.k8s.io"
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _ASSOCIATED_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
 _ALL: Final = "*"
+_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 #: With so many values at once, the right to all of them is asked for first.
 _MANY: Final = 4
 
@@ -111,12 +113,9 @@ def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
 
 def _unescaped(key: str) -> str:
     """Percent signs decoded; a key that does not decode is taken as it is."""
-    if "%" not in key:
+    if "%" not in key or _BAD_ESCAPE.search(key):
         return key
-    try:
-        return unquote(key, errors="strict")
-    except UnicodeDecodeError:
-        return key
+    return text_of(unquote_to_bytes(key))
 
 
 def _go_syntax(wanted: _Wanted) -> str:

@@ -16,6 +16,8 @@ from typing import Final
 
 import orjson
 
+from fakekube.schema.strings import bytes_of
+
 __all__ = ["TimeError", "local_time_problem", "parse_micro_time", "parse_nanosecond_time", "parse_time", "print_time", "quoted"]
 
 _RFC3339: Final = "2006-01-02T15:04:05Z07:00"
@@ -206,7 +208,7 @@ def quoted(text: str) -> str:
     """As the time package quotes: what is not printable ASCII byte by byte."""
     if text.isascii() and text.isprintable():
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return '"' + "".join(map(_escaped, text.encode("utf-8", "surrogatepass"))) + '"'
+    return '"' + "".join(map(_escaped, bytes_of(text))) + '"'
 
 
 def _escaped(byte: int) -> str:

@@ -20,6 +20,7 @@ from fakekube.resources.strategy import Object, Strategy
 from fakekube.resources.subresources import Subresource
 from fakekube.schema import printing
 from fakekube.schema.model import Type
+from fakekube.schema.strings import readable
 from fakekube.verbs import versions
 from fakekube.verbs.options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.verbs.scope import Scope
@@ -94,7 +95,7 @@ def manager_name(scope: Scope, manager: str) -> str:
 @lru_cache(maxsize=256)
 def _name_of_agent(user_agent: str) -> str:
     name, length = "", 0
-    for character in user_agent.partition("/")[0]:
+    for character in readable(user_agent.partition("/")[0]):
         if not character.isprintable():
             continue
         length += len(character.encode())

@@ -19,6 +19,7 @@ from fakekube.errors import field as fields
 from fakekube.errors.field import go_quote
 from fakekube.resources.registry import Resource
 from fakekube.schema.integers import parse_int, parse_uint
+from fakekube.schema.strings import bytes_of, readable
 from fakekube.selectors import FieldSelector, LabelSelector
 from fakekube.verbs.request import Query
 
@@ -232,9 +233,9 @@ def _write_options(query: Query, kind: str, errors: Sequence[FieldError] = ()) -
 
 def _field_manager_errors(manager: str) -> list[FieldError]:
     errors = []
-    if len(manager.encode()) > FIELD_MANAGER_MAX_LENGTH:
+    if len(bytes_of(manager)) > FIELD_MANAGER_MAX_LENGTH:
         errors.append(fields.too_long("fieldManager", FIELD_MANAGER_MAX_LENGTH))
-    for position, character in enumerate(manager):
+    for position, character in enumerate(readable(manager)):
         if not character.isprintable():
             problem = f"invalid character U+{ord(character):04X} (at position {position})"
             errors.append(fields.invalid("fieldManager", manager, problem))

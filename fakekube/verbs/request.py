@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from fakekube.codecs.pieces import Pieces
 from fakekube.errors import status
+from fakekube.schema.strings import text_of
 from fakekube.streams import Stream
 
 __all__ = ["BODY_LIMIT", "Query", "Request", "RequestInfo", "Response", "User"]
@@ -95,12 +96,12 @@ def _unescape(text: str) -> str:
     """As url.QueryUnescape; raises ValueError with its message for a bad escape."""
     if "+" in text:
         text = text.replace("+", " ")
-    if "%" not in text and text.isascii():
-        return text
+    if "%" not in text:
+        return text if text.isascii() else text_of(text.encode("latin-1"))
     for part in text.split("%")[1:]:
         if len(part) < 2 or part[0] not in _HEX or part[1] not in _HEX:
             raise ValueError(f'invalid URL escape "%{part[:2]}"')
-    return unquote_to_bytes(text).decode("utf-8", "replace")
+    return text_of(unquote_to_bytes(text.encode("latin-1")))
 
 
 @dataclass(slots=True)
@@ -161,7 +162,10 @@ class Request:
         """
         body = self._body
         if body is None:
-            body = self._body = self.read(limit + 1)
+            try:
+                body = self._body = self.read(limit + 1)
+            except OSError as error:  # it is not framed as it should be, or the client went away
+                raise status.generic(500, "", str(error)) from None
         if len(body) > limit:
             raise status.request_entity_too_large(f"limit is {limit}")
         return body

@@ -27,12 +27,14 @@ def test_repeated_headers_are_joined_and_taken_apart() -> None:
     headers = Headers({"HTTP_IMPERSONATE_GROUP": "a, b,c", "HTTP_X": ""})
     assert headers.all("impersonate-group") == ["a", "b", "c"]
     assert headers.all("x") == [""]
+    assert [Headers({"HTTP_X": value})["x"] for value in ("\xc3\xa4", "\xff")] == ["ä", "\udcff"]
     assert headers.all("nope") == []
 
 
 @pytest.mark.parametrize(
     ("info", "path"),
-    [("/a b", "/a b"), ("", "/"), ("/\xc3\xa4", "/ä"), ("/\xff", "/\ufffd"), ("/a//b", "/a//b")],
+    [("/a b", "/a b"), ("", "/"), ("/\xc3\xa4", "/ä"), ("/\xff", "/\udcff"), ("/a//b", "/a//b")],
+    ids=["ascii", "empty", "utf-8", "no utf-8", "slashes"],
 )
 def test_paths(info: str, path: str) -> None:
     assert path_of({"PATH_INFO": info}) == path

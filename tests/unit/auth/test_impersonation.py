@@ -170,7 +170,8 @@ def test_many_groups_are_asked_for_at_once() -> None:
         _as(rules, user="bob", group="a,b,c")
 
 
-def test_names_are_not_decoded_when_they_cannot_be() -> None:
-    environment: dict[str, Any] = {"HTTP_IMPERSONATE_USER": "bob", "HTTP_IMPERSONATE_EXTRA_A%FF": "1"}
+@pytest.mark.parametrize(("written", "name"), [("A%ZZ", "a%zz"), ("A%FF", "a\udcff")], ids=["no escape", "no utf-8"])
+def test_names_are_decoded_when_they_can_be(written: str, name: str) -> None:
+    environment: dict[str, Any] = {"HTTP_IMPERSONATE_USER": "bob", f"HTTP_IMPERSONATE_EXTRA_{written}": "1"}
     user = impersonated(Headers(environment), INFO, CALLER, _Rules(everything=True))
-    assert list(user.extra) == ["a%ff"]
+    assert list(user.extra) == [name]
