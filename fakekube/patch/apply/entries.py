@@ -22,7 +22,7 @@ from fakekube.schema.timestamps import print_time
 
 __all__ = [
     "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "are_same", "decode",
-    "encode", "format_time", "is_reset",
+    "encode", "format_time", "is_reset", "shared",
 ]
 
 APPLY: Final = "Apply"
@@ -218,20 +218,28 @@ def are_same(entries: list[Any], others: list[Any]) -> bool:
     return all(a is b or json_text(a) == json_text(b) for a, b in pairs)
 
 
+def shared(fields: FieldSet) -> FieldSet:
+    """The set that stands for its equals."""
+    return _shared(fields.tree, fields).fields
+
+
 def _written(fields: FieldSet, sorted_fields: bool) -> Tree:
     """The tree to be written; one that was written before stands for its equals."""
-    shared = _by_identity.get(id(fields.tree))
-    if shared is not None and not sorted_fields:
-        return shared.written
-    written = _sorted_tree(fields.tree) if sorted_fields else fields.tree
+    return _shared(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
+
+
+def _shared(written: Tree, fields: FieldSet) -> _Shared:
+    found = _by_identity.get(id(written))
+    if found is not None:
+        return found
     text = json_text(written)
-    shared = _by_text.get(text)
-    if shared is None:
+    found = _by_text.get(text)
+    if found is None:
         if len(_by_text) >= _MAX_SHARED:
             _by_text.clear()
             _by_identity.clear()
-        shared = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
-    return shared.written
+        found = _by_text[text] = _by_identity[id(written)] = _Shared(written, fields)
+    return found
 
 
 def format_time(now: datetime) -> str:

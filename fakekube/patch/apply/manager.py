@@ -22,6 +22,7 @@ from fakekube.errors import StatusError
 from fakekube.errors.status import bad_request
 from fakekube.patch.apply import entries, last_applied
 from fakekube.patch.apply.atoms import Atom, TypingError
+from fakekube.patch.apply.changes import Change, Changes
 from fakekube.patch.apply.elements import field, printed_path
 from fakekube.patch.apply.empty import empty_object
 from fakekube.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
@@ -111,6 +112,7 @@ class FieldManager:
         self._atoms: dict[int, Atom] = {id(type): self._atom}
         self._empty = {} if custom else empty_object(type)
         self._updater = Updater(self._converted, filters or {})
+        self._changes = Changes(self._api_version)
 
     # ------------------------------------------------------------ update
 
@@ -165,17 +167,28 @@ class FieldManager:
         if self._custom:
             current.check(duplicates=True)
             old.check(duplicates=True)
-        owners = self._updater.update(old, current, managed.owners, _CURRENT)
-        times = dict(managed.times)
-        change = owners.pop(_CURRENT, None)
-        fields = change.fields - _NEVER_OWNED if change is not None else FieldSet()
-        if fields:
-            who = Manager.of(manager, UPDATE, self._api_version, self._subresource)
-            if who in owners:
-                fields |= owners[who].fields
-            owners[who] = Owned(fields, self._api_version)
-            times[who] = entries.format_time(now)
-        return Managed(owners, times)
+        comparison = self._updater.compared(old, current)
+        signature = self._changes.signature(comparison, managed.owners, manager)
+        change = self._changes.find(signature)
+        if change is None:
+            owners = self._updater.update(old, current, managed.owners, _CURRENT, comparison)
+            change = self._settled(owners, manager)
+            self._changes.keep(signature, managed.owners, change)
+        times = managed.times
+        if change.maker is not None:
+            times = {**times, change.maker: entries.format_time(now)}
+        return Managed(change.owners, times)
+
+    def _settled(self, owners: dict[Manager, Owned], manager: str) -> Change:
+        """What the current operation has come to own belongs to the manager."""
+        current = owners.pop(_CURRENT, None)
+        fields = current.fields - _NEVER_OWNED if current is not None else FieldSet()
+        maker = Manager.of(manager, UPDATE, self._api_version, self._subresource) if fields else None
+        if maker is not None:
+            if maker in owners:
+                fields |= owners[maker].fields
+            owners[maker] = Owned(fields, self._api_version)
+        return Change({owner: owned.with_fields(entries.shared(owned.fields)) for owner, owned in owners.items()}, maker)
 
     # ------------------------------------------------------------ apply
 

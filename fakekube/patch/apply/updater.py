@@ -118,10 +118,13 @@ class Updater:
         self._settled: dict[tuple[str, int], Tree] = {}
         """By version and identity, trees that need no reconciling; kept here, they keep their identity."""
 
-    def update(self, live: Typed, new: Typed, owners: Owners, manager: Manager) -> dict[Manager, Owned]:
-        """The owners after `manager` has changed the object from `live` to `new`."""
+    def update(
+        self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison | None = None
+    ) -> dict[Manager, Owned]:
+        """The owners after `manager` has changed the object from `live` to `new`; `comparison` is theirs, if it is known."""
         owners = self._reconciled(live, owners)
-        comparison = self._compared(live, new)
+        if comparison is None:
+            comparison = self.compared(live, new)
         result = self._transferred(live, new, owners, manager, comparison, force=True)
         fields = comparison.changed
         known = result.pop(manager, None)
@@ -151,7 +154,7 @@ class Updater:
             new = live
         if new is live or owners.keys() == {manager}:  # nobody loses anything
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
-        return new, self._transferred(live, new, owners, manager, self._compared(live, new), force=force)
+        return new, self._transferred(live, new, owners, manager, self.compared(live, new), force=force)
 
     def _transferred(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool
@@ -183,7 +186,8 @@ class Updater:
         keep = self._filters.get(version)
         return fields if keep is None else keep(fields)
 
-    def _compared(self, live: Typed, new: Typed) -> Comparison:
+    def compared(self, live: Typed, new: Typed) -> Comparison:
+        """What changes between two objects of one version, but for what nobody may own."""
         return live.compare(new).filtered(self._filters.get(new.api_version))
 
     def _compared_in(self, version: str, live: Typed, new: Typed) -> Comparison | None:
@@ -193,7 +197,7 @@ class Updater:
             after = self._converted(new, version, "failed to convert new object")
         except UnknownVersion:
             return None
-        return self._compared(before, after)
+        return self.compared(before, after)
 
     def _at(self, version: str, typed: Typed) -> Typed:
         return typed if typed.api_version == version else self._convert(typed, version)
