@@ -8,7 +8,7 @@ What a selector does to an event: matching before and after is MODIFIED, only af
 DELETED shows the last state with the revision of the change.
 
 Bookmarks: one after the initial state (annotation k8s.io/initial-events-end) if it was asked for, then periodically and
-shortly before the end of the stream, if there is any progress to tell since the stream began.
+shortly before the end of the stream, if the resource has changed since the stream began.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
@@ -215,8 +215,8 @@ class WatchStream:
             return []
         self._bookmark_at = self._next_bookmark(now)
         assert self._cursor is not None
-        position = self._cursor.position
-        return [self._encoder.bookmark(position)] if position > self._began_at else []
+        reached = min(self._cursor.position, self._bucket.newest)  # what others write is not told here
+        return [self._encoder.bookmark(reached)] if reached > self._began_at else []
 
     def _next_bookmark(self, now: float) -> float | None:
         """Every period, and once shortly before the end."""

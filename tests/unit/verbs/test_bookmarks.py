@@ -1,4 +1,4 @@
-"""The revision that the bookmark after the initial events tells."""
+"""Which revisions bookmarks tell, and when there is one."""
 
 from __future__ import annotations
 
@@ -26,3 +26,24 @@ def test_the_cache_knows_its_own_changes_and_the_store_all(resource_version: str
     told = int(events[-1]["object"]["metadata"]["resourceVersion"])
     assert told == (changed if is_the_last_change else elsewhere)
     cluster.stop()
+
+
+def test_a_bookmark_tells_changes_of_its_own_resource_only() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.clock.hold()
+
+        def create(kind: str, name: str) -> int:
+            obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}}
+            return int(cluster.create(obj)["metadata"]["resourceVersion"])
+
+        query = {"resourceVersion": str(create("ConfigMap", "one")), "allowWatchBookmarks": "true", "labelSelector": "none"}
+        stream = cluster._client.watch("/api/v1/namespaces/default/configmaps", query)
+        create("Secret", "one")
+        cluster.clock.advance(minutes=1)
+        assert stream.take() == []
+        changed = create("ConfigMap", "two")
+        create("Secret", "two")
+        stream.take()
+        cluster.clock.advance(minutes=1)
+        (bookmark,) = map(orjson.loads, stream.take())
+        assert (bookmark["type"], bookmark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(changed))
