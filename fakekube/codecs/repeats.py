@@ -15,7 +15,7 @@ __all__ = ["repeating"]
 
 #: The length of the JSON of the largest items that are kept, and how many are.
 _SMALL: Final = 2048
-_MANY: Final = 64
+_MANY: Final = 256
 
 
 def repeating(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

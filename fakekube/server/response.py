@@ -13,7 +13,6 @@ from .http1 import Request
 
 __all__ = ["Head", "encode_head"]
 
-_MANAGED = frozenset({"connection", "content-length", "content-type", "date", "transfer-encoding"})
 _BODILESS = frozenset({"204", "304"})
 
 
