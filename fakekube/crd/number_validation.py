@@ -12,8 +12,9 @@ from typing import Any
 from fakekube.crd.value_types import is_near_integer, types_of
 from fakekube.errors import FieldError, field
 from fakekube.patch.go_format import plain
+from fakekube.schema.integers import go_integer
 
-__all__ = ["go_integer", "integer_limits", "number_errors"]
+__all__ = ["integer_limits", "number_errors"]
 
 Schema = Mapping[str, Any]
 
@@ -21,9 +22,6 @@ _INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
 #: Of 32 bits.
 _LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
-
-#: What a float is as an integer, if it is too large for one.
-_INDEFINITE = -(2**63)
 
 _BOUNDS = (("maximum", "exclusiveMaximum", "less"), ("minimum", "exclusiveMinimum", "greater"))
 
@@ -109,9 +107,3 @@ def _bound_errors(value: float, bound: float, path: str, word: str, exclusive: b
     if beyond or (exclusive and value == limit):
         suffix = "" if exclusive else " or equal to"
         yield field.invalid(path, value, f"{path} in body should be {word} than{suffix} {plain(limit)}")
-
-
-def go_integer(value: float) -> int:
-    """A float as an integer of 64 bits, as Go converts it on most machines."""
-    found = int(value)
-    return found if -(2**63) <= found < 2**63 else _INDEFINITE

@@ -18,8 +18,9 @@ from fakekube.errors import field
 from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Shape, Type
+from fakekube.schema.strings import json_text
 
-__all__ = ["MetadataError", "default", "drop_nulls", "in_order", "metadata_of", "prune", "read", "sorted_tree"]
+__all__ = ["MetadataError", "default", "drop_nulls", "in_order", "is_same", "metadata_of", "prune", "read", "sorted_tree"]
 
 Object = dict[str, Any]
 
@@ -236,6 +237,15 @@ def _default_at(type_: Type, container: Any, key: Any) -> bool:
 #: Values of other types are kept as they are, without a look (a call costs more than the look).
 _CONTAINERS = frozenset({dict, list})
 _CHANGEABLE = frozenset({dict, list, float})
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Are two values equal, numbers of one type included? To Python, 1, 1.0 and True are equal."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one != other:
+        return False
+    return type(one) not in _CONTAINERS or json_text(one, sort_keys=True) == json_text(other, sort_keys=True)
 
 
 def in_order(value: Any) -> Any:

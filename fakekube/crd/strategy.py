@@ -89,7 +89,7 @@ class CustomResourceStrategy(Strategy):
         obj["metadata"]["generation"] = 1
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if any(obj.get(name) != old.get(name) for name in {**obj, **old} if name != "metadata"):
+        if not all(objects.is_same(obj.get(name), old.get(name)) for name in {**obj, **old} if name != "metadata"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:

@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from fakekube.codecs import json
 from fakekube.crd.best_match import best_match
-from fakekube.crd.number_validation import go_integer, number_errors
-from fakekube.crd.objects import in_order
+from fakekube.crd.number_validation import number_errors
+from fakekube.crd.objects import in_order, is_same
 from fakekube.crd.structural import holds
 from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
+from fakekube.schema.integers import go_integer
 from fakekube.schema.model import ListType, Shape, Type
 
 __all__ = ["becomes", "list_errors", "value_errors"]
@@ -46,7 +47,7 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 
 
 def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldError]:
-    if before is not NONE_BEFORE and _same_tree(value, before):
+    if before is not NONE_BEFORE and is_same(value, before):
         return []
     if value is None:  # of which only the type and the enumeration are asked
         return [*(() if schema.get("nullable") else type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
@@ -66,14 +67,6 @@ def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldErr
 
 
 _COMBINING = frozenset({"anyOf", "oneOf", "allOf", "not"})
-
-
-def _same_tree(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if type(one) is not type(other) or one != other:
-        return False
-    return type(one) not in (dict, list) or json.dumps(one) == json.dumps(other)  # 1, 1.0 and True are equal in Python
 
 
 def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
@@ -166,7 +159,7 @@ def becomes(value: Any, item: Any) -> bool:
     if value is None or item is None:
         return False
     if type(value) is type(item):
-        return _same_tree(value, item)
+        return is_same(value, item)
     if isinstance(value, bool) or isinstance(item, bool):
         return False
     if isinstance(item, int) and isinstance(value, float):

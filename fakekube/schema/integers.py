@@ -12,7 +12,7 @@ from typing import Final
 
 from fakekube.errors.field import go_quote
 
-__all__ = ["INT64", "UINT64", "parse_int", "parse_uint"]
+__all__ = ["INT64", "UINT64", "go_integer", "parse_int", "parse_uint"]
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 UINT64: Final = range(1 << 64)
@@ -38,6 +38,12 @@ def parse_int(text: str, function: str = "ParseInt") -> int:
 def parse_uint(text: str) -> int:
     """A number of 64 bits without a sign. Raises ValueError in Go's words."""
     return _magnitude(text, text, "ParseUint")
+
+
+def go_integer(value: float) -> int:
+    """A number as an integer of 64 bits, as Go converts floats on most machines: one that is too large has no place."""
+    found = int(value)
+    return found if found in INT64 else INT64.start
 
 
 def _magnitude(text: str, digits: str, function: str) -> int:

@@ -75,7 +75,7 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
         return _decoded(scope, parsed, field_validation, body)
     except Problem as problem:
-        raise status.bad_request(_explained(problem, scope.kind, body)) from None
+        raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
 
 
 def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
@@ -85,8 +85,8 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
     else:
         kind = _claimed(parsed, scope.kind, body)
         kind = _SAME_AS.get(kind, kind)
-        if scope.resource.custom and kind != scope.kind:  # a scheme that knows nothing but the scale
-            raise status.bad_request(f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"')
+        if scope.resource.custom and kind != scope.kind:
+            raise Problem(_unregistered(kind), kind)
         obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
@@ -132,7 +132,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
         return
     if field_validation == "Strict":
         problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
-        raise status.bad_request(_explained(problem, kind if scope.is_custom else scope.kind, b""))
+        raise status.bad_request(_explained(scope, problem, kind if scope.is_custom else scope.kind, b""))
     for finding in strict:
         lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
         scope.request.warnings.extend(line.strip() for line in lines)
@@ -327,7 +327,9 @@ def _unregistered(kind: GVK) -> str:
     return f'no kind {what} is registered for version {version} in scheme "{_SCHEME}"'
 
 
-def _explained(problem: Problem, expected: GVK, body: bytes) -> str:
+def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
+    if scope.resource.custom and not scope.is_custom:  # a scheme that can read the scale, and not tell what is wrong with it
+        return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
     if problem.kind is not None:
         kind = problem.kind
         return f'{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}'

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.schema.integers import go_integer
 from fakekube.schema.timestamps import TimeError, parse_time
 from fakekube.views import jsonpath
 from fakekube.views.printers.texts import UNKNOWN, Ages, Object, name, since
@@ -52,9 +53,15 @@ _KEPT: Final = 256
 
 
 def _convertor(columns: Sequence[Column]) -> TableConvertor:
-    writers = [_cell(column) for column in columns]
+    """Of the columns before the first whose path cannot be read."""
+    writers = []
+    for column in columns:
+        try:
+            writers.append(_cell(column["type"], jsonpath.parse(column["jsonPath"])))
+        except jsonpath.PathError:
+            break
     return TableConvertor(
-        [_NAME, *map(_definition, columns)],
+        [_NAME, *map(_definition, columns[: len(writers)])],
         lambda obj, ages: [name(obj), *(write(obj, ages) for write in writers)],
     )
 
@@ -67,13 +74,7 @@ def _definition(column: Column) -> Column:
     }  # fmt: skip
 
 
-def _cell(column: Column) -> Callable[[Object, Ages], Any]:
-    try:
-        path = jsonpath.parse(column["jsonPath"])
-    except jsonpath.PathError:
-        return lambda _obj, _ages: None
-    kind = column["type"]
-
+def _cell(kind: str, path: jsonpath.Path) -> Callable[[Object, Ages], Any]:
     def write(obj: Object, ages: Ages) -> Any:
         found = path.find(obj)
         if not found:
@@ -86,7 +87,7 @@ def _cell(column: Column) -> Callable[[Object, Ages], Any]:
 
 
 def _integer(value: Any, _: Ages) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return go_integer(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _number(value: Any, _: Ages) -> float | None:

@@ -288,6 +288,34 @@ def test_rules_see_what_they_name(define) -> None:
     ]
 
 
+def test_another_type_is_another_value(define) -> None:
+    widgets = define()
+    widgets.create(spec={"a": [1]})
+    generations = [widgets.merge({"spec": {"a": [value]}}).at("metadata", "generation") for value in (1, True, 1, 2)]
+    assert generations == [1, 2, 3, 4]
+
+
+def test_a_scale_that_cannot_be_read(api, define) -> None:
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    widgets = define(ANY, version(ANY, subresources={"scale": scale}))
+    widgets.create(spec={"replicas": 1})
+    unread = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one"}, "spec": {"replicas": "x"}}
+    for body, query in (("{", None), (unread, None), ({**unread, "spec": {}, "x": 1}, {"fieldValidation": "Strict"})):
+        refused = api.put(widgets.path("one", "scale"), body, query)
+        said = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+        assert (refused.status, refused.at("message")) == (400, said)
+
+
+def test_columns_end_where_a_path_cannot_be_read(api, define) -> None:
+    paths = {"large": ".spec.n", "wrong": ".spec.a[x]", "behind": ".spec.n"}
+    columns = [{"name": name, "type": "integer", "jsonPath": path} for name, path in paths.items()]
+    widgets = define(ANY, version(ANY, additionalPrinterColumns=columns))
+    widgets.create(spec={"n": 1e21})
+    shown = api.get(widgets.path(), headers={"Accept": TABLE})
+    assert [column["name"] for column in shown.at("columnDefinitions")] == ["Name", "large"]
+    assert shown.at("rows", 0, "cells") == ["one", -(2**63)]
+
+
 def test_a_type_beside_int_or_string(define) -> None:
     widgets = define(of_spec({"a": {"x-kubernetes-int-or-string": True, **STRING}}))
     assert "managedFields" not in widgets.dry({"a": 1}).at("metadata")

@@ -14,7 +14,7 @@ def column(type_: str, path: str, **more: Any) -> dict[str, Any]:
 
 OBJECT: dict[str, Any] = {
     "metadata": {"name": "x", "creationTimestamp": ago(hours=5)},
-    "spec": {"s": "text", "i": 5, "f": 1.5, "b": True, "d": ago(days=3), "n": None, "o": {"k": 1}, "l": [1, 2], "null": "null"},
+    "spec": {"s": "text", "i": 5, "f": 1.5, "b": True, "d": ago(days=3), "n": None, "o": {"k": 1}, "l": [1, 2], "null": "null", "large": 1e21},
 }
 
 
@@ -27,7 +27,7 @@ OBJECT: dict[str, Any] = {
         ("number", ".spec.f", 1.5), ("number", ".spec.i", 5.0), ("number", ".spec.s", None),
         ("boolean", ".spec.b", True), ("boolean", ".spec.i", None),
         ("date", ".spec.d", "3d"), ("date", ".spec.s", "<invalid>"), ("date", ".spec.null", "<unknown>"), ("date", ".spec.i", None),
-        ("other", ".spec.s", None), ("string", ".spec.l[", None),
+        ("other", ".spec.s", None), ("integer", ".spec.large", -(2**63)),
     ],
 )  # fmt: skip
 def test_cells(type_: str, path: str, cell: Any) -> None:
@@ -42,6 +42,11 @@ def test_columns() -> None:
         {"name": "C", "type": "integer", "format": "int32", "description": "d", "priority": 1},
         {"name": "C", "type": "string", "format": "", "description": described, "priority": 0},
     ]
+
+
+def test_columns_end_before_a_path_that_cannot_be_read() -> None:
+    made = custom.convertor([column("string", ".spec.s"), column("string", ".spec.l["), column("string", ".spec.s")])
+    assert (len(made.columns), made.cells(OBJECT, AGES)) == (2, ["x", "text"])
 
 
 def test_without_columns_there_is_the_age() -> None:
