@@ -75,13 +75,11 @@ def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | No
     """
     rest = copied(patch)
     merged = _merge_objects(document, rest, type)
-    untouched = {name: item for name, item in merged.items() if item is document.get(name) and isinstance(item, dict)}
-    changed = {name: item for name, item in merged.items() if name not in untouched}
     try:
-        fitted: _Object = from_unstructured(type, changed, unknown)
+        fitted: _Object = from_unstructured(type, merged, unknown, settled=document)
     except DecodeError as error:
         raise _misfit(rest, str(error)) from None
-    return {**fitted, **copied(untouched)}
+    return fitted
 
 
 def merge(type: Type, document: _Object, patch: _Object) -> _Object:

@@ -11,13 +11,14 @@ Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWith
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fakekube.schema import base64
 from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
 from fakekube.schema.model import Shape, Type
+from fakekube.schema.trees import copied
 from fakekube.schema.walk import DecodeError, Irregularity
 from fakekube.schema.zero import always_printed, zero
 
@@ -29,19 +30,30 @@ _BEYOND_INT64: Final = 1 << 63
 _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 
-def from_unstructured(type_: Type, value: dict[str, Any], unknown: list[str] | None = None) -> Any:
-    """A tree as `decode` makes it.
+def from_unstructured(
+    type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, settled: Mapping[str, Any] | None = None
+) -> Any:
+    """A tree of its own, as `decode` makes it.
 
     Args:
         type_: what it should be.
         value: plain JSON data; not changed, but values of any form in it become part of the result.
         unknown: gets the messages about unknown fields (`unknown field "spec.x"`), sorted.
+        settled: an object that is as its type reads it; structs that `value` shares with it are copied unread.
 
     Raises:
         DecodeError: in the real server's words.
     """
     if _holds_any_form(type_):
-        value = _sorted(value)
+        return _read(type_, _sorted(value), unknown)
+    if settled is None:
+        return _read(type_, value, unknown)
+    shared = {name: item for name, item in value.items() if type(item) is dict and item is settled.get(name)}
+    tree = _read(type_, {name: item for name, item in value.items() if name not in shared}, unknown)
+    return {**tree, **copied(shared)}
+
+
+def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
     try:
         return decoder(type_)(value, None)
     except (Irregularity, DecodeError):

@@ -252,7 +252,7 @@ class FieldManager:
         if new is old and live is not self._empty:
             return live, Managed(owners, times)
         times[who] = entries.format_time(now)
-        return self._fitted(new.value, applied), Managed(owners, times)
+        return self._fitted(new.value, applied, live), Managed(owners, times)
 
     def _configuration(self, applied: Object) -> Typed:
         """What is applied, checked."""
@@ -290,14 +290,14 @@ class FieldManager:
                 raise conflict_error(left) from None
         return self._updater.apply(live, applied, managed.owners, who, force=True)
 
-    def _fitted(self, new: Object, applied: Object) -> Object:
+    def _fitted(self, new: Object, applied: Object, live: Object) -> Object:
         """The merged object as its type reads it."""
         if self._scale_of_custom:
             raise self._not_convertible(f"failed to convert new object ({self._described(applied)})")
         if self._custom:
             return new
         try:
-            fitted: Object = from_unstructured(self._type, new)
+            fitted: Object = from_unstructured(self._type, new, settled=None if live is self._empty else live)
         except DecodeError as error:
             raise uninterpreted(
                 f"failed to convert new object ({self._described(applied)}) to proper version: "

@@ -69,13 +69,6 @@ def _entries(value: Any) -> dict[str, Any]:
     return value if value.__class__ is dict else _EMPTY
 
 
-def _node(owns_itself: bool, below: Tree | None) -> Tree | None:
-    """The node of an entry that owns itself or does not, with what is below it, if anything."""
-    if not owns_itself:
-        return below
-    return {SELF: LEAF, **below} if below else LEAF
-
-
 class Map(Atom):
     """See the module."""
 
@@ -152,11 +145,13 @@ class Map(Atom):
             item = value[name]
             if item.__class__ not in CONTAINERS and item is not None:
                 continue
-            node = _node(owns_itself or item is None or item == _EMPTY, atom.field_set(item))
-            if node is None:
+            below = atom.field_set(item)
+            if owns_itself or item is None or item == _EMPTY:
+                below = {SELF: LEAF, **below} if below else LEAF
+            if below is None:
                 del tree[element]
             else:
-                tree[element] = node
+                tree[element] = below
         return tree or None
 
     def presence(self, value: Any) -> Tree:
