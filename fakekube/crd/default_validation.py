@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fakekube.cel import compile_rules
 from fakekube.crd.embedded import embedded_errors
-from fakekube.crd.internal_form import Schema
+from fakekube.crd.internal_form import Schema, has_rules
 from fakekube.crd.objects import MetadataError, metadata_of, prune
 from fakekube.crd.structural import schema_type
 from fakekube.crd.validation import value_errors
@@ -81,9 +80,12 @@ def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool
     for error in wrong:
         place = f"{path}.{error.path.removeprefix('.')}" if error.path else path
         yield replace(error, path=place)
-    rules = None if wrong else compile_rules(schema, root=bool(schema.get(_EMBEDDED)))
-    if rules is not None:
-        yield from rules.validate_default(value, path)
+    if not wrong and has_rules(schema):
+        from fakekube.cel import compile_rules  # which takes a while, and most definitions do without
+
+        rules = compile_rules(schema, root=bool(schema.get(_EMBEDDED)))
+        if rules is not None:
+            yield from rules.validate_default(value, path)
 
 
 def _without_int_or_string(schema: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Schema", "Spec", "internal_schema", "internal_spec", "internal_versions", "schemas_in", "set_fields"]
+__all__ = ["Schema", "Spec", "has_rules", "internal_schema", "internal_spec", "internal_versions", "schemas_in", "set_fields"]
 
 Schema = Mapping[str, Any]
 Spec = Mapping[str, Any]
@@ -202,6 +202,11 @@ def schemas_in(schema: S | None) -> list[S]:
         if not _HOLDERS.isdisjoint(here):
             waiting += reversed(_below(here))
     return found
+
+
+def has_rules(schema: Schema) -> bool:
+    """Are there x-kubernetes-validations anywhere in a schema?"""
+    return any("x-kubernetes-validations" in part for part in schemas_in(schema))
 
 
 def _below(schema: Schema) -> list[Any]:

@@ -13,14 +13,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.cel import Rules, compile_rules
 from fakekube.codecs import json
 from fakekube.crd.fitting import Fits, fits
+from fakekube.crd.internal_form import has_rules
 from fakekube.crd.structural import schema_type
 from fakekube.crd.value_types import supported_formats, unrecognized_formats
 from fakekube.schema.model import Type
+
+if TYPE_CHECKING:
+    from fakekube.cel import Rules
 
 __all__ = ["KnownSchema", "known", "recalled"]
 
@@ -59,6 +62,10 @@ class KnownSchema:
     @cached_property
     def rules(self) -> Rules | None:
         """Its x-kubernetes-validations; None if there are none."""
+        if not has_rules(self.schema):
+            return None
+        from fakekube.cel import compile_rules  # which takes a while, and most definitions do without
+
         return compile_rules(self.schema)
 
 

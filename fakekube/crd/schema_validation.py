@@ -10,13 +10,12 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fakekube.crd.default_validation import default_errors
-from fakekube.crd.internal_form import Schema, internal_schema, set_fields
+from fakekube.crd.internal_form import Schema, has_rules, internal_schema, set_fields
 from fakekube.crd.keyword_validation import keyword_errors
 from fakekube.crd.known_schemas import recalled
-from fakekube.crd.rule_compilation import compilation_errors
 from fakekube.crd.soundness import soundness
 from fakekube.crd.structural_validation import structural_errors, structural_problem
 from fakekube.errors import FieldError
@@ -34,16 +33,22 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
         return errors
     sound = soundness(schema)
     if sound is not None:
-        return errors + (compilation_errors(schema, path, ()) if sound.ruled else [])
+        return errors + (_compilation_errors(schema, path, ()) if sound.ruled else [])
     problem = structural_problem(schema)
     unsound = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
     misused = keyword_errors(schema, path, root=True)
     errors += [*unsound, *misused]
-    if not problem and not unsound:
-        errors += compilation_errors(schema, path, misused)
+    if not problem and not unsound and has_rules(schema):
+        errors += _compilation_errors(schema, path, misused)
     if problem and not errors:
         errors.append(invalid(path, "", problem))
     return errors
+
+
+def _compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
+    from fakekube.crd.rule_compilation import compilation_errors  # with CEL, which takes a while
+
+    return compilation_errors(schema, path, others)
 
 
 _AT_ROOT = (

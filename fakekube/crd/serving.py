@@ -81,7 +81,7 @@ class Definitions(Upkeep):
     def _resources_of(self, obj: Object) -> list[Resource]:
         if not conditions.is_served(obj):
             return []
-        # With the first definition: it brings CEL along, which takes a while, and most clusters do without.
+        # With the first definition: it takes a while, and most clusters do without.
         from fakekube.crd.resource import resources_of
 
         return resources_of(obj, self._call)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from typing import Any
 
@@ -65,3 +67,15 @@ def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
             cluster.create(definition(wrong))
         assert caught.value.code == 422
         cluster.stop()
+
+
+def test_definitions_without_rules_do_without_expressions() -> None:
+    code = (
+        "import sys; from fakekube import Cluster; from tests.unit.crd.test_known_schemas import definition, schema\n"
+        "cluster = Cluster(profile='apiserver')\n"
+        "cluster.create(definition(schema(properties={'a': {'type': 'integer', 'default': 1}})))\n"
+        "cluster.create({'apiVersion': 'example.com/v1', 'kind': 'Widget', 'metadata': {'name': 'w'}, 'spec': {}})\n"
+        "print(sorted(m for m in sys.modules if m.startswith('fakekube.cel')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
