@@ -52,7 +52,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
     """One error of the same value for each detail (what the checks of `names` return)."""
-    return [invalid(path, value, detail) for detail in details]
+    return [invalid(path, value, detail) for detail in details] if details else []
 
 
 def non_negative(value: int, path: str) -> list[FieldError]:
@@ -102,7 +102,9 @@ def required_one_of(
     value: str, path: str, supported: Collection[str], *, ordered: bool = False
 ) -> list[FieldError]:
     """An enumeration that must be set."""
-    return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
+    if not value:
+        return [required(path)]
+    return [] if value in supported else one_of(value, path, supported, ordered=ordered)
 
 
 def port(value: int, path: str) -> list[FieldError]:

@@ -21,6 +21,7 @@ from fakekube.resources.internal import diff
 from fakekube.resources.metadata import validate_annotations, validate_labels
 from fakekube.resources.resource_lists import (
     ResourceList,
+    is_fractional,
     is_native,
     positive_quantity,
     quantity,
@@ -117,7 +118,7 @@ def claim_spec_warnings(spec: Object, path: str) -> list[str]:
         f"{path}.resources.{side}[storage]: fractional byte value {go_quote(amount)} is invalid, must be an integer"
         for side in ("requests", "limits")
         for name, amount in (resources.get(side) or {}).items()
-        if name == "storage" and quantity(amount).milli_value() % 1000
+        if name == "storage" and is_fractional(amount)
     ]
 
 

@@ -23,7 +23,9 @@ from fakekube.schema.quantity import Quantity, QuantityError, parse
 __all__ = [
     "ResourceList",
     "container_resource_name",
+    "exceeds",
     "is_extended",
+    "is_fractional",
     "is_huge_page",
     "is_overcommitable",
     "non_negative_quantity",
@@ -61,6 +63,18 @@ STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
 
 #: The text of an amount → the amount; amounts are read over and over.
 quantity: Callable[[str], Quantity] = lru_cache(maxsize=4096)(parse)
+
+
+@lru_cache(maxsize=4096)
+def is_fractional(amount: str) -> bool:
+    """Is the amount, counted in thousandths, no whole number?"""
+    return quantity(amount).milli_value() % 1000 != 0
+
+
+@lru_cache(maxsize=4096)
+def exceeds(amount: str, limit: str) -> bool:
+    """Is the amount larger than the limit?"""
+    return quantity(limit) < quantity(amount)
 
 
 def is_huge_page(name: str) -> bool:
@@ -146,7 +160,7 @@ def positive_quantity(amount: str, path: str) -> list[FieldError]:
 def quantity_value(name: str, amount: str, path: str) -> list[FieldError]:
     """The amount of a resource: not negative, and whole where the resource is counted."""
     errors = non_negative_quantity(amount, path)
-    if is_integer(name) and quantity(amount).milli_value() % 1000:
+    if is_integer(name) and is_fractional(amount):
         errors.append(invalid(path, amount, "must be an integer"))
     return errors
 
@@ -196,7 +210,7 @@ def _request_within_limit(name: str, amount: str, limit: str | None, path: str) 
         return []
     if not is_overcommitable(name) and quantity(amount) != quantity(limit):
         return [invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")]
-    if quantity(amount) > quantity(limit):
+    if exceeds(amount, limit):
         text = f"must be less than or equal to {name} limit of {limit}"
         return [invalid(f"{path}.requests", amount, text)]
     return []

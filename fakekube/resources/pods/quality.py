@@ -30,8 +30,8 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
 
 
 def _positive(part: Mapping[str, Any], side: str) -> dict[str, Quantity]:
-    found = {name: quantity(amount) for name, amount in (part.get(side) or {}).items() if name in COMPUTE}
-    return {name: amount for name, amount in found.items() if amount.sign > 0}
+    amounts = part.get(side) or {}
+    return {name: found for name in amounts if name in COMPUTE and (found := quantity(amounts[name])).sign > 0}
 
 
 def _is_limited(part: Mapping[str, Any]) -> bool:

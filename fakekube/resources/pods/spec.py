@@ -71,14 +71,12 @@ def validate_pod_spec(
 
 
 def _containers(spec: dict[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
-    regular, first, debugging = (
-        spec.get(field) or () for field in ("containers", "initContainers", "ephemeralContainers")
-    )
+    regular, first, debugging = spec.get("containers") or (), spec.get("initContainers"), spec.get("ephemeralContainers")
     errors = containers.containers(regular, f"{path}.containers", pod)
     if first:
         errors += containers.init_containers(first, regular, f"{path}.initContainers", pod)
     if debugging:
-        others = [*regular, *first]
+        others = [*regular, *(first or ())]
         errors += containers.ephemeral_containers(debugging, others, f"{path}.ephemeralContainers", pod)
     return errors
 

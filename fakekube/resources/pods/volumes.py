@@ -335,6 +335,8 @@ def volumes(
     """
     errors: list[FieldError] = []
     usable: dict[str, Part] = {}
+    if not items:
+        return usable, errors
     created = _created_claims(items, pod_name)
     for index, item in enumerate(items):
         name = item.get("name", "")

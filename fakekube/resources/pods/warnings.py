@@ -15,7 +15,7 @@ from fakekube.resources import addresses, node_labels
 from fakekube.resources.pods.annotations import APPARMOR, SECCOMP, SECCOMP_OF_CONTAINER, profile_of_annotation
 from fakekube.resources.pods.tolerance import PREFERRED, REQUIRED
 from fakekube.resources.pods.walking import containers_with_paths
-from fakekube.resources.resource_lists import quantity
+from fakekube.resources.resource_lists import is_fractional
 
 Part = Mapping[str, Any]
 Spec = dict[str, Any]
@@ -157,7 +157,7 @@ def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[st
     return [
         f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
         for name in names
-        if name in resources and quantity(resources[name]).milli_value() % 1000
+        if name in resources and is_fractional(resources[name])
     ]
 
 
