@@ -243,3 +243,22 @@ def test_the_first_deletion_only_marks(api: Any, path: str) -> None:
     assert condition(api.get(path), "Terminating")["reason"] == "InstanceDeletionCompleted"
     assert api.patch(path, [{"op": "remove", "path": "/metadata/finalizers"}], JSON_PATCH).status == 200
     until(lambda: api.get(path).status == 404)
+
+
+def test_a_watch_sees_each_condition_come(api: Any) -> None:
+    start = api.get(CRDS, {"limit": "1"}).at("metadata", "resourceVersion")
+    body = definition(api)
+    name = body["metadata"]["name"]
+    assert api.post(CRDS, body).status == 201
+    events = api.watch(CRDS, {"fieldSelector": f"metadata.name={name}", "resourceVersion": start}, count=3)
+    api.delete(f"{CRDS}/{name}")
+    states = [
+        [(each["type"], each["status"], each["reason"]) for each in event["object"]["status"].get("conditions") or ()]
+        for event in events
+    ]
+    named = ("NamesAccepted", "True", "NoConflicts")
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "MODIFIED"]
+    assert states == [
+        [], [named, ("Established", "False", "Installing")], [named, ("Established", "True", "InitialNamesAccepted")],
+    ]
+    assert [len(event["object"]["metadata"]["managedFields"]) for event in events] == [1, 2, 2]
