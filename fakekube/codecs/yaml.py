@@ -22,9 +22,11 @@ STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 
 #: Escapes that JSON knows and YAML does not: of surrogates, and of the slash.
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
-#: How a number in compact JSON ends that is none of Go's integers, or may be none; what looks like one in a string does
-#: no harm.
-_ODD_NUMBER: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]+|[0-9]{17,})[,}\]]")
+#: How a number in compact JSON ends that is none of Go's integers, or may be none, and how it begins before that. In a
+#: string (`since 3.0, that is`) the two seldom stand together, and do no harm.
+_ODD_END: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]+|[0-9]{17,})[,}\]]")
+_BEGINNING: Final = re.compile(rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?\Z")
+_LONGEST: Final = 32
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:
@@ -44,7 +46,7 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
             if text.count(b":") == body.count(b":"):
-                return yaml_reader.as_json(value) if _ODD_NUMBER.search(text) else orjson.loads(text), []
+                return yaml_reader.as_json(value) if _holds_odd_number(text) else orjson.loads(text), []
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
             pass  # no JSON, then
     return yaml_reader.read(body)
@@ -53,6 +55,11 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
 def _has_other_escapes(body: bytes) -> bool:
     """May there be one? A backslash may also be the second half of an escaped one: `\\\\/`."""
     return b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)
+
+
+def _holds_odd_number(text: bytes) -> bool:
+    ends = (found.start() + 1 for found in _ODD_END.finditer(text))
+    return any(_BEGINNING.search(text[max(end - _LONGEST, 0) : end]) for end in ends)
 
 
 def strict_error(problems: Sequence[str]) -> str:
