@@ -119,11 +119,11 @@ class Application:
             check_timeout(info, exchange.query)
             user = self._access.authenticator.user_of(environ)
         except StatusError as error:
-            return self._error(exchange, error)
+            return _refused(exchange, error)
         try:
             user = self._admitted(exchange, info, user)
         except StatusError as error:
-            response = self._error(exchange, error)
+            response = _refused(exchange, error)
             response.headers.append(answers.NO_SNIFFING)
             return response
         headers, read = exchange.request_headers, body_reader(environ)
@@ -131,7 +131,7 @@ class Application:
         try:
             response = self._route(request)
         except StatusError as error:
-            response = self._error(exchange, error)
+            response = answers.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
@@ -145,20 +145,22 @@ class Application:
         self._access.require(info, user)
         return user
 
-    def _error(self, exchange: _Exchange, error: StatusError) -> Response:
-        return answers.error_response(error, exchange.request_headers, exchange.query, cbor=self._cbor)
-
     def _route(self, request: Request) -> Response:
         """Raises StatusError."""
         if not request.info.is_resource_request:
             return self._site.respond(request)
         try:
             admitted = self._router.admit(request)
-        except StatusError as error:  # the router knows no CBOR
+        except StatusError as error:
             return answers.error_response(error, request.headers, request.query)
         if not admitted:
             return answers.page_not_found()
         return verbs.handle(request, self._backend)
+
+
+def _refused(exchange: _Exchange, error: StatusError) -> Response:
+    """The answer of a filter. Filters know no CBOR, and the router neither."""
+    return answers.error_response(error, exchange.request_headers, exchange.query)
 
 
 class _Exchange:

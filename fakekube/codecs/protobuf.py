@@ -102,13 +102,14 @@ _UNKNOWN: Final = Table(
 )
 
 
-def loads(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
+def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False) -> dict[str, Any]:
     """Read a document.
 
     Args:
         body: the document with its envelope.
         api_version: what the object is if it does not say.
         kind: the same of its kind.
+        any_version: an object of this kind is read as one of `api_version`, whatever version it claims.
 
     Returns:
         The object with apiVersion and kind in front. Nothing more if that kind is not known.
@@ -132,6 +133,9 @@ def loads(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
     head = {"apiVersion": said or api_version, "kind": unknown.get("Kind") or kind}
     group, _, version = head["apiVersion"].rpartition("/")
     type_ = kind_type(group, version, head["kind"])
+    if type_ is None and any_version and head["kind"] == kind:
+        group, _, version = api_version.rpartition("/")
+        type_ = kind_type(group, version, kind)
     if type_ is None:
         return head
     try:

@@ -88,6 +88,10 @@ class KindRow:
     """Constant defaults of this kind only, by path (`.spec.enableServiceLinks`)."""
 
 
+#: Kinds that are registered once, for every group version (AddUnversionedTypes of the meta group).
+_UNVERSIONED = frozenset({"Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"})
+
+
 class Facts:
     """The facts of one minor."""
 
@@ -117,6 +121,8 @@ class Facts:
     def kind(self, group: str, version: str, kind: str) -> KindRow | None:
         """What is known of a kind; None if the real server's scheme does not know it."""
         row = self._kinds.get(f"{group}/{version}" if group else version, {}).get(kind)
+        if row is None and kind in _UNVERSIONED:
+            row = self._kinds["v1"].get(kind)
         if row is None:
             return None
         if isinstance(row, str):

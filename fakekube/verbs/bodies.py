@@ -174,7 +174,8 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
             return Parsed(value, problems=problems)
         if form == "cbor":
             return Parsed(cbor.loads(body, untyped=custom), cbor=body)
-        return Parsed(protobuf.loads(body, expected.api_version, expected.kind))
+        any_version = expected == _DELETE_OPTIONS
+        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version))
     except ContentError as error:
         kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
         if form != "cbor" or custom:
@@ -263,7 +264,8 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
             raise Problem(explained, kind)
     if (kind.kind, kind.group) != (expected.kind, expected.group):
         internal = f"{internal_package(expected.group)}.{expected.kind}"
-        problem = f"converting ({kind.version}.{kind.kind}) to ({internal}): unknown conversion"
+        claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
+        problem = f"converting ({claimed}) to ({internal}): unknown conversion"
         raise Problem(problem, kind)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)

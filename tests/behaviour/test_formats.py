@@ -155,6 +155,19 @@ def test_options_for_a_deletion_that_are_none(api) -> None:
     assert reply.at("message").startswith('no kind "X" is registered for version "meta.k8s.io/v1" in scheme')
 
 
+@pytest.mark.parametrize("api_version", ["v1", "meta.k8s.io/v1", "apps/v1", "nope/v9"])
+def test_options_for_a_deletion_of_any_version(api, config: str, api_version: str) -> None:
+    options = document(api_version, "DeleteOptions", field(2, field(1, b"other")))
+    assert api.delete(config, options, content_type=PROTOBUF).status == 409
+
+
+@pytest.mark.parametrize("api_version", ["v1", "apps/v1", "nope/v9"])
+def test_kinds_without_a_version_are_known_in_every_version(api, api_version: str) -> None:
+    reply = api.post(api.path("configmaps"), {"apiVersion": api_version, "kind": "Status"})
+    problem = "cannot be handled as a ConfigMap: converting (v1.Status) to (core.ConfigMap): unknown conversion"
+    assert reply.at("message") == f'Status in version "{api_version.rpartition("/")[2]}" {problem}'
+
+
 @pytest.mark.parametrize(
     ("number", "shown"),
     [("18446744073709551615", "18446744073709551615"), ("-9223372036854775809", "-9223372036854776000"), ("1e22", "1e+22")],

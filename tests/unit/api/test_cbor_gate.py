@@ -1,0 +1,45 @@
+"""With the feature gate CBORServingAndStorage: which of the servers in the real one know CBOR, and which never learnt it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fakekube import Cluster
+from tests.behaviour.conftest import Api, Reply
+
+CBOR = {"Accept": "application/cbor"}
+MARK = b"\xd9\xd9\xf7"
+
+
+@pytest.fixture(scope="module")
+def gated() -> Iterator[Api]:
+    with Cluster(profile="apiserver", feature_gates={"CBORServingAndStorage": True}) as cluster:
+        yield Api(cluster.url)
+
+
+def is_cbor(reply: Reply) -> bool:
+    assert (reply.headers["content-type"] == "application/cbor") is reply.body.startswith(MARK)
+    return reply.body.startswith(MARK)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/nope"],
+)
+def test_resources_and_what_is_said_of_them(gated: Api, path: str) -> None:
+    assert is_cbor(gated.get(path, headers=CBOR))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api", "/apis", "/apis/apps", "/api/v1/nopes", "/api/v1/namespaces?timeout=x", "/apis/apiregistration.k8s.io", "/version"],
+)
+def test_filters_routers_and_groups_know_none(gated: Api, path: str) -> None:
+    assert not is_cbor(gated.get(path, headers=CBOR))
+
+
+def test_pages_name_it_last(gated: Api) -> None:
+    refusal = gated.get("/statusz", headers={"Accept": "application/json"}).at("message")
+    assert refusal.endswith("accepted: application/json, application/yaml, text/plain, application/cbor")
