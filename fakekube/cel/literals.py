@@ -22,8 +22,13 @@ Types = Mapping[Node, Type]
 
 
 def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
-    """What is wrong with the literals of a checked expression. `calls` has the calls that were found to be some."""
+    """What is wrong with the literals of a checked expression, all of whose nodes have types.
+
+    `calls` has the calls that were found to be some.
+    """
     found = list[Issue]()
+    if not any(map(_is_looked_at, types)):
+        return found
     exempt: set[Node] | None = None
     for node, times in _occurrences(tree):
         if isinstance(node, Call):
@@ -40,6 +45,12 @@ def _content_issues(node: ListLiteral | MapLiteral, types: Types) -> Iterator[Is
     else:
         yield from _mixed([key for key, _ in node.entries], frozenset(), types)
         yield from _mixed([value for _, value in node.entries], node.optional, types)
+
+
+def _is_looked_at(node: Node) -> bool:
+    if isinstance(node, Call):
+        return node.function in _ATTEMPTS or node.function == "format"
+    return isinstance(node, ListLiteral | MapLiteral)
 
 
 #: More are not told anyway.

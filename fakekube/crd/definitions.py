@@ -171,7 +171,8 @@ def _settle(schema: dict[str, Any] | None) -> None:
     """
     for part in schemas_in(schema):
         for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
-            part[name] = untyped(in_order(part[name]))
+            if not isinstance(part[name], str):  # which many are
+                part[name] = untyped(in_order(part[name]))
         if "items" in part and part["items"] is None:
             del part["items"]
 
