@@ -252,7 +252,7 @@ def _clause(part: str) -> Clause | None:
     return Clause(kind, subtype.strip(" "), quality, tuple(parameters.items()))
 
 
-_NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)", re.I)
+_NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)", re.I)
 
 
 def _quality(text: str) -> float:

@@ -15,6 +15,9 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.codecs import json
+from fakekube.codecs.errors import DecodeError, EncodeError
+
 __all__ = ["STRICT_ERROR", "dumps", "item", "loads", "strict_error"]
 
 #: How the error of a strict reader begins; its complaints follow, a line each.
@@ -24,9 +27,13 @@ STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
 #: How a number in compact JSON ends that is none of Go's integers, or may be none, and how it begins before that. In a
 #: string (`since 3.0, that is`) the two seldom stand together, and do no harm.
-_ODD_END: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]+|[0-9]{17,})[,}\]]")
+_ODD_END: Final = re.compile(rb"[0-9][.eE][-+]?[0-9]++[,}\]]|(?<![0-9])[0-9]{18,}+[,}\]]")
 _BEGINNING: Final = re.compile(rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?\Z")
 _LONGEST: Final = 32
+
+
+#: In JSON: a control character as it is, or a key that is longer than YAML allows.
+_READ_DIFFERENTLY: Final = re.compile(rb'[\x7f]|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]|"(?:[^"\\]|\\.){1022,}+":').search
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:
@@ -71,11 +78,11 @@ def dumps(value: Any) -> bytes:
     """One document, with a newline at the end.
 
     Raises:
-        EncodeError: not a number.
+        EncodeError: not a number, or a text that YAML has no form for.
     """
     from fakekube.codecs.yaml_emitter import emit
 
-    return emit(value).encode()
+    return emit(_as_read(value)).encode()
 
 
 def item(value: dict[str, Any]) -> bytes:
@@ -86,4 +93,19 @@ def item(value: dict[str, Any]) -> bytes:
     """
     from fakekube.codecs.yaml_emitter import emit_item
 
-    return emit_item(value).encode()
+    return emit_item(_as_read(value)).encode()
+
+
+def _as_read(value: Any) -> Any:
+    """What is written is what go-yaml reads in the value's JSON: it takes no control characters (JSON escapes but some
+    of them) and no long keys, and a line may break where U+0085 stands.
+    """
+    from fakekube.codecs import yaml_reader
+
+    text = json.dumps(value)
+    if not _READ_DIFFERENTLY(text):
+        return value
+    try:
+        return yaml_reader.read(text)[0]
+    except DecodeError as error:
+        raise EncodeError(str(error)) from None

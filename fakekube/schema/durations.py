@@ -20,10 +20,10 @@ _NANOSECONDS: Final = {
 }  # fmt: skip
 _LIMIT: Final = 1 << 63
 _LIMIT_DIGITS: Final = 19
-_NUMBER: Final = re.compile(r"0*([0-9]*)(?:\.([0-9]*))?")
+_NUMBER: Final = re.compile(r"0*+([0-9]*)(?:\.([0-9]*))?")
 _UNIT: Final = re.compile(r"[^0-9.]*")
 
-_NUMBER_AND_WORD: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)")
+_NUMBER_AND_WORD: Final = re.compile(r"(?<![0-9])([0-9]++)[\t\n\f\r ]*([A-Za-zµ]+)")
 #: Words, with what a word may begin with in the end, and how many nanoseconds they are.
 _SPELLED: Final = (
     (frozenset({"ns"}), "nano", 1), (frozenset({"us", "µs"}), "micro", 10**3), (frozenset({"ms"}), "milli", 10**6),

@@ -38,7 +38,7 @@ _MAX_POWER: Final = 3_000
 _NANO: Final = -9
 _MILLI: Final = -3
 
-_SYNTAX = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_SYNTAX = re.compile(r"([+-]?)(0*+)([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT = re.compile(r"[-+]?[0-9]{1,30}")
 _DECIMAL_EXPONENTS: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,

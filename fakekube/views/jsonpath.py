@@ -204,7 +204,7 @@ def _nowhere(_: Values) -> Values:
 
 # ---------------------------------------------------------------- reading
 
-_FIELD: Final = re.compile(r"(?:\\.?|[^ \t\r\n.,\[\]$@{}\\])*", re.DOTALL)
+_FIELD: Final = re.compile(r"(?:\\.?|[^ \t\r\n.,\[\]$@{}\\])*+", re.DOTALL)
 _IDENTIFIER: Final = re.compile(r"[^ \t\r\n.,\[\]$@{}]*")
 _NUMBER: Final = re.compile(r"[+-]?[0-9.]*")
 _SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")

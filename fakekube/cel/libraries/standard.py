@@ -85,8 +85,8 @@ def _string_to_uint(text: str) -> UInt:
 
 
 _SEPARATED = re.compile(r"(?<=[0-9])_(?=[0-9])")
-_HEX_FLOAT = re.compile(r"[-+]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
+_HEX_FLOAT = re.compile(r"[-+]?0[xX][0-9a-fA-F]*+\.?[0-9a-fA-F]*+[pP][-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
 
 
 def _string_to_double(text: str) -> float:

@@ -1,0 +1,44 @@
+"""Texts of a million characters are read in one pass: what went over them again and again would not come to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fakekube.cel.checker import check
+from fakekube.cel.errors import EvaluationError
+from fakekube.cel.evaluation import program
+from fakekube.cel.parser import parse
+from fakekube.cel.types import STRING
+from fakekube.codecs import negotiation, yaml
+from fakekube.schema import durations, quantity
+
+MANY = 1_000_000
+
+
+@pytest.mark.parametrize(("read", "text"), [
+    (quantity.parse, "1" * MANY + "!"),
+    (quantity.parse, "0" * MANY + "!"),
+    (quantity.parse, "1." + "1" * MANY + "!"),
+    (durations.parse_duration, "0" * MANY + "!"),
+    (durations.parse_spelled_duration, "1" * MANY + "!"),
+], ids=["digits", "zeros", "fraction", "duration", "spelled"])
+def test_what_is_refused(read: Callable[[str], object], text: str) -> None:
+    with pytest.raises(ValueError, match=r"(?s).{10}"):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["1" * MANY + "!", "0x" + "1" * MANY + "!", "." * MANY])
+def test_numbers_in_expressions(text: str) -> None:
+    value, _ = program(check("double(x)", parse("double(x)"), {"x": STRING})).evaluate({"x": text})
+    assert isinstance(value, EvaluationError)
+
+
+def test_weights_of_media_types() -> None:
+    assert negotiation.clauses("a/b;q=" + "1" * MANY + "!")
+
+
+@pytest.mark.parametrize("text", ["1" * MANY, "1." * (MANY // 2), "e+" * (MANY // 2)])
+def test_digits_in_documents(text: str) -> None:
+    assert yaml.loads(f'{{"a":"{text}"}}'.encode()) == ({"a": text}, [])
