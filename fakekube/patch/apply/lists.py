@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 from fakekube.patch.apply import elements
@@ -214,9 +215,7 @@ class ItemList(Atom):
         if not before or live is applied:
             return applied
         merged = self._merged_items(before, items)
-        if len(merged) == len(before) and all(a is b for a, b in zip(merged, before, strict=True)):
-            return live
-        return merged
+        return live if len(merged) == len(before) and all(map(is_, merged, before)) else merged
 
     def _merged_items(self, live: list[Any], applied: list[Any]) -> list[Any]:
         """The applied items in their order, each with its live counterpart; other live items keep their
@@ -283,8 +282,7 @@ class ItemList(Atom):
                 kept.append(item)
             elif not is_member(node):
                 kept.append(self._item.remove(item, node))
-        same = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
-        return value if same else kept or None
+        return value if len(kept) == len(value) and all(map(is_, kept, value)) else kept or None
 
     def extract(self, value: Any, items: Tree) -> Any:
         if not value or not isinstance(value, list):

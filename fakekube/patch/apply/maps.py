@@ -104,9 +104,9 @@ class Map(Atom):
     def _by_element(self) -> Mapping[str, Atom]:
         return dict(self._entry.values())
 
-    def _plan(self, value: dict[str, Any]) -> _Plan:
+    def _plan(self, value: Any) -> _Plan:
         """How to go through a value; remembered for each layout, since objects look alike."""
-        layout = tuple(value)
+        layout = tuple(value) if value.__class__ is dict else ()
         return self._plans.get(layout) or self._new_plan(layout)
 
     def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
@@ -139,7 +139,7 @@ class Map(Atom):
     def field_set(self, value: Any) -> Tree | None:
         if self._atomic:
             return LEAF
-        plan = self._plan(_entries(value))
+        plan = self._plan(value)
         tree = dict(plan.leaves)
         for name, element, atom, owns_itself in plan.parts:
             item = value[name]
