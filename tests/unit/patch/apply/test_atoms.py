@@ -65,7 +65,7 @@ def _without_order(value: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(specs, specs)
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_merging_gives_what_is_applied_and_takes_nothing(live: dict[str, Any], applied: dict[str, Any]) -> None:
     before = copy.deepcopy((live, applied))
     merged = ATOM.merge(live, applied)
