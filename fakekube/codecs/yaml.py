@@ -33,7 +33,7 @@ _LONGEST: Final = 32
 
 
 #: In JSON: a control character as it is, or a key that is longer than YAML allows.
-_READ_DIFFERENTLY: Final = re.compile(rb'[\x7f]|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]|"(?:[^"\\]|\\.){1022,}+":').search
+_READ_DIFFERENTLY: Final = re.compile(rb'[\x7f]|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]|[{,]"(?:[^"\\]|\\.){1022,}+":').search
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:

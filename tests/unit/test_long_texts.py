@@ -42,3 +42,8 @@ def test_weights_of_media_types() -> None:
 @pytest.mark.parametrize("text", ["1" * MANY, "1." * (MANY // 2), "e+" * (MANY // 2)])
 def test_digits_in_documents(text: str) -> None:
     assert yaml.loads(f'{{"a":"{text}"}}'.encode()) == ({"a": text}, [])
+
+
+@pytest.mark.parametrize("text", ['"' * MANY, "\\" * MANY, ', "' * (MANY // 3), "a: " * (MANY // 3)])
+def test_documents_that_are_written(text: str) -> None:
+    assert yaml.loads(yaml.dumps({"a": text})) == ({"a": text}, [])
