@@ -134,6 +134,8 @@ def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
             return new
         reason, text = ("Installing", "the initial names have been accepted")
         if message:
+            if condition(new, "Established"):
+                return new
             reason, text = "NotAccepted", "not all names are accepted"
         return with_condition(new, type_="Established", status="False", reason=reason, message=text, now=now)
 

@@ -29,6 +29,8 @@ from fakekube.schema.model import Type
 __all__ = ["resources_of"]
 
 _VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
+#: What a definition that is being deleted does not offer any more.
+_LIVING_VERBS = frozenset({"patch", "create", "update"})
 _SUBRESOURCE_VERBS = frozenset({"get", "patch", "update"})
 _SCALE = GVK("autoscaling", "v1", "Scale")
 
@@ -44,12 +46,19 @@ def resources_of(definition: Object, call: Call) -> list[Resource]:
     return [_resource(definition, entry, made, storage, convert) for entry in versions if entry.get("served")]
 
 
+def _names(definition: Object) -> Mapping[str, Any]:
+    """The names that are accepted, whatever names a definition would like to have now."""
+    accepted: Mapping[str, Any] = (definition.get("status") or {}).get("acceptedNames") or {}
+    wanted: Mapping[str, Any] = definition["spec"]["names"]
+    return accepted if accepted.get("plural") and accepted.get("kind") else wanted
+
+
 def _version(definition: Object, entry: Entry) -> Version:
     spec, subresources = definition["spec"], entry.get("subresources") or {}
     said = (entry.get("schema") or {}).get("openAPIV3Schema")
     schema = known(said) if said is not None else KnownSchema({})
     return Version(
-        GVK(spec["group"], entry["name"], spec["names"]["kind"]), schema, free=bool(spec.get("preserveUnknownFields")),
+        GVK(spec["group"], entry["name"], _names(definition)["kind"]), schema, free=bool(spec.get("preserveUnknownFields")),
         has_status=subresources.get("status") is not None, scale=subresources.get("scale"),
         ending=conditions.is_ending(definition),
     )
@@ -58,7 +67,7 @@ def _version(definition: Object, entry: Entry) -> Version:
 def _resource(
     definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert
 ) -> Resource:
-    spec, names = definition["spec"], definition["spec"]["names"]
+    spec, names = definition["spec"], _names(definition)
     version, group, plural = made[entry["name"]], spec["group"], names["plural"]
     strategy = CustomResourceStrategy(version)
     selectable = [field["jsonPath"].removeprefix(".") for field in entry.get("selectableFields") or ()]
@@ -73,6 +82,7 @@ def _resource(
         storage_version_hash=_storage_version_hash(made[storage].gvk),
         deprecation=_deprecation(version.gvk, entry, spec["versions"]), storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
+        hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
         from_storage=partial(_shown, version, made, convert), keep=partial(_kept, made[storage], convert), convert=convert,
         unservable="" if converts_at_all(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,

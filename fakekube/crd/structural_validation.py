@@ -79,8 +79,14 @@ def structural_errors(schema: Schema, path: str) -> list[FieldError]:
     return sorted(errors, key=lambda error: error.message)
 
 
+def _items(schema: Schema) -> Schema | None:
+    """The schema of the items; an empty list of schemas is none."""
+    items = schema.get("items")
+    return items if isinstance(items, dict) else None
+
+
 def _node_errors(schema: Schema, level: _Level, path: str) -> Iterator[FieldError]:
-    items, properties, values = schema.get("items"), schema.get("properties") or {}, schema.get("additionalProperties")
+    items, properties, values = _items(schema), schema.get("properties") or {}, schema.get("additionalProperties")
     if items is not None:
         yield from _node_errors(items, _Level.ITEM, f"{path}.items")
     elif schema.get("type") == "array":
@@ -211,8 +217,9 @@ _FORBIDDEN_IF_SAID = {
 
 def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:
     yield from _logic_errors(schema, path, skip_any_of=skip_any_of)
-    if schema.get("items") is not None:
-        yield from _nested_errors(schema["items"], f"{path}.items")
+    items = _items(schema)
+    if items is not None:
+        yield from _nested_errors(items, f"{path}.items")
     properties = schema.get("properties") or {}
     for name, part in properties.items():
         yield from _nested_errors(part, f"{path}.properties[{name}]")
@@ -245,8 +252,9 @@ def _incomplete(logic: Schema, schema: Schema | None, path: str, logic_path: str
         yield required(path, f"because it is defined in {logic_path}")
         return
     yield from _logic_incomplete(logic, schema, path, logic_path)
-    if logic.get("items") is not None:
-        yield from _incomplete(logic["items"], schema.get("items"), f"{path}.items", f"{logic_path}.items")
+    items = _items(logic)
+    if items is not None:
+        yield from _incomplete(items, _items(schema), f"{path}.items", f"{logic_path}.items")
     properties = schema.get("properties") or {}
     for name, part in (logic.get("properties") or {}).items():
         below = f"properties[{name}]"

@@ -90,6 +90,8 @@ class Resource:
     """Of a custom resource: an object in the version of that name, where it is not read from or written to the storage."""
     converts_by_call: bool = False
     """A webhook converts to and from the other versions: it takes time and may fail, and its answer may change."""
+    hidden_verbs: frozenset[str] = frozenset()
+    """Of `verbs`, those that discovery does not tell."""
     unservable: str = ""
     """Why every request is answered with an internal error; such a resource is not in discovery either."""
 

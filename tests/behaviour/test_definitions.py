@@ -262,3 +262,57 @@ def test_a_watch_sees_each_condition_come(api: Any) -> None:
         [], [named, ("Established", "False", "Installing")], [named, ("Established", "True", "InitialNamesAccepted")],
     ]
     assert [len(event["object"]["metadata"]["managedFields"]) for event in events] == [1, 2, 2]
+
+
+def test_discovery_tells_the_accepted_names(api: Any, path: str) -> None:
+    group = path.removeprefix(f"{CRDS}/widgets.")
+    other = definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["g"]})
+    other["metadata"]["name"] = f"gadgets.{group}"
+    assert api.post(CRDS, other).status == 201
+    place = f"{CRDS}/gadgets.{group}"
+    try:
+        until(lambda: condition(api.get(place), "Established").get("status") == "True")
+        api.patch(path, {"spec": {"names": {"shortNames": ["g"], "categories": ["c"]}}}, MERGE)
+        until(lambda: condition(api.get(path), "NamesAccepted").get("reason") == "ShortNamesConflict")
+        listed: list[Any] = []
+
+        def is_listed() -> bool:
+            listed[:] = [each for each in api.get(f"/apis/{group}/v1").at("resources", default=[]) if each["name"] == "widgets"]
+            return bool(listed and listed[0].get("categories"))
+
+        until(is_listed)
+        assert "shortNames" not in listed[0]
+    finally:
+        api.delete(place)
+
+
+def test_a_condition_that_somebody_wrote_is_left_as_it_is(api: Any) -> None:
+    first, second = definition(api), definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["widgets"]})
+    second["metadata"]["name"] = second["metadata"]["name"].replace("widgets", "gadgets")
+    places = [f"{CRDS}/{body['metadata']['name']}" for body in (first, second)]
+    try:
+        assert api.post(CRDS, first).status == 201
+        until(lambda: condition(api.get(places[0]), "Established").get("status") == "True")
+        assert api.post(CRDS, second).status == 201
+        until(lambda: condition(api.get(places[1]), "NamesAccepted").get("status") == "False")
+        written = {"conditions": [{"type": "Established", "status": "False"}]}
+        assert api.patch(f"{places[1]}/status", {"status": written}, MERGE).status == 200
+        until(lambda: condition(api.get(places[1]), "NamesAccepted").get("status") == "False")
+        assert "reason" not in condition(api.get(places[1]), "Established")
+    finally:
+        for place in places:
+            api.delete(place)
+
+
+def test_what_dies_does_not_offer_to_be_changed(api: Any, path: str) -> None:
+    group = path.removeprefix(f"{CRDS}/widgets.")
+    objects = api.path("widgets", group=f"{group}/v1")
+    held = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    until(lambda: api.post(objects, held).status in (201, 409))
+    api.delete(path)
+    try:
+        wanted = ["delete", "deletecollection", "get", "list", "watch"]
+        until(lambda: api.get(f"/apis/{group}/v1").at("resources", 0, "verbs") == wanted)
+        assert api.patch(f"{objects}/held", {"metadata": {"labels": {"a": "b"}}}, MERGE).status == 200
+    finally:
+        api.patch(f"{objects}/held", {"metadata": {"finalizers": None}}, MERGE)

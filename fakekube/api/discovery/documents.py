@@ -132,7 +132,7 @@ class Snapshot:
 
 def _verbs(resource: Resource) -> list[str]:
     if resource.custom:
-        return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs]
+        return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs - resource.hidden_verbs]
     return sorted(resource.verbs)
 
 
