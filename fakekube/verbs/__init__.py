@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from fakekube.codecs.errors import EncodeError
 from fakekube.depth import deeply
 from fakekube.errors import StatusError, status
 from fakekube.verbs import connect, converting, create, delete, get, list, patch, update
@@ -58,4 +59,7 @@ def _handled(request: Request, backend: Backend) -> Response:
     scope = Scope(request, backend, resource, subresource, namespace, info.name)
     if subresource is not None and connect.is_connection(subresource):
         return connect.handle(scope)
-    return _HANDLERS[info.verb](scope)
+    try:
+        return _HANDLERS[info.verb](scope)
+    except EncodeError as error:  # it is done, but cannot be told
+        raise status.generic(500, "", str(error)) from None

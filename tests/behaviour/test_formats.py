@@ -261,6 +261,18 @@ def test_broken_yaml(api, body: str, problem: str) -> None:
     assert (reply.status, reply.at("message")) == (400, message)
 
 
+def test_texts_that_have_no_yaml(api) -> None:
+    """What is printed is what YAML reads in the JSON."""
+    made = api.post(api.path("configmaps"), {"metadata": {"name": "x"}, "data": {"k": "a\x85b"}})
+    assert made.status == 201
+    assert yaml.safe_load(api.get(api.path("configmaps", "x"), headers={"Accept": YAML}).body)["data"] == {"k": "a b"}
+    made = api.post(api.path("configmaps"), {"metadata": {"name": "y"}, "data": {"k": "\x7f"}}, headers={"Accept": YAML})
+    problem = {"message": "yaml: control characters are not allowed", "status": "Failure", "code": 500, "metadata": {}}
+    assert (made.status, yaml.safe_load(made.body)) == (500, {"kind": "Status", "apiVersion": "v1", **problem})
+    assert api.get(api.path("configmaps", "y")).at("data", "k") == "\x7f"
+    assert api.get(api.path("configmaps"), headers={"Accept": YAML}).status == 500
+
+
 def test_yaml_of_the_wrong_type(api) -> None:
     """A bare y is true, a bare number a number."""
     reply = api.post(api.path("configmaps"), "metadata: {name: x}\ndata: {n: y}", content_type=YAML)

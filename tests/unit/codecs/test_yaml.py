@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -191,6 +192,27 @@ WRITTEN: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("value", "expected"), WRITTEN)
 def test_what_is_written(value: Any, expected: str) -> None:
     assert yaml.dumps(value).decode() == expected + "\n"
+
+
+@pytest.mark.parametrize(("text", "read"), [("a\x85b", "a b"), ("a\x85\x85b", "a\nb"), ("\x85", " "), ("\xa0", "\xa0")])
+def test_it_writes_what_yaml_reads_in_the_json(text: str, read: str) -> None:
+    assert yaml.loads(yaml.dumps({"a": text})) == ({"a": read}, [])
+    assert yaml.loads(b"items:\n" + yaml.item({"a": text})) == ({"items": [{"a": read}]}, [])
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("\x7f", "yaml: control characters are not allowed"),
+        ("\x80", "yaml: control characters are not allowed"),
+        ("\ufffe", "yaml: control characters are not allowed"),
+        ({"a\x85b": 1}, "yaml: line 1: did not find expected ',' or '}'"),
+        ({"x" * 1100: 1}, "yaml: did not find expected ',' or '}'"),
+    ],
+)
+def test_what_yaml_does_not_read_cannot_be_written(value: Any, problem: str) -> None:
+    with pytest.raises(EncodeError, match=f"^{re.escape(problem)}$"):
+        yaml.dumps({"k": value})
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

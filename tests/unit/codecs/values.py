@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-_CHARACTERS = st.characters(exclude_categories=["Cs"])
+from tests.unit.schema.values import CHARACTERS
 
 TEXTS = st.one_of(
-    st.text(_CHARACTERS, max_size=20),
+    st.text(CHARACTERS, max_size=20),
     st.text("ab :-[]{},&*!|>'\"%@`#?~<\n\t01.\\", max_size=12),
     st.lists(st.sampled_from(["word", "it's", "#", "-", "", "é"]), min_size=15, max_size=40).map(" ".join),
     st.sampled_from(["yes", "No", "~", "null", "1e3", "0x1f", "1_000", "12:30", "2001-01-01", "<&>", ""]),
@@ -23,7 +23,7 @@ SCALARS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer()),
     TEXTS,
 )
-_KEYS = st.text(_CHARACTERS, max_size=8)
+_KEYS = st.text(CHARACTERS, max_size=8)
 
 
 def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -25,12 +25,17 @@ KINDS = [
 
 types = st.sampled_from(KINDS).map(lambda kind: builtins().kind_type(*kind))
 
+#: What JSON does not escape and YAML does not read.
+_CONTROLS = "".join(map(chr, (*range(0x7F, 0xA0), 0xFFFE, 0xFFFF)))
+#: Characters that every format can say.
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters=_CONTROLS)
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
+    | st.text(CHARACTERS, max_size=8)
     | st.sampled_from(["1Gi", "0.5", "2024-01-01T00:00:00Z", "dGVzdA==", "80%"]),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -40,7 +45,7 @@ json_values = st.recursive(
 )
 
 _LEAVES: dict[Shape, st.SearchStrategy[Any]] = {
-    Shape.STRING: st.text(max_size=5),
+    Shape.STRING: st.text(CHARACTERS, max_size=5),
     Shape.BOOLEAN: st.booleans(),
     Shape.INTEGER: st.integers(-(2**31), 2**31 - 1),
     Shape.NUMBER: st.integers(-5, 5) | st.floats(-5, 5),
