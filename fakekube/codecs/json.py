@@ -155,9 +155,12 @@ def dumps_pretty(value: Any) -> bytes:
     """The form indented by two spaces, as Go's json.MarshalIndent prints it; no newline at the end.
 
     Raises:
-        EncodeError: a number is infinite or NaN.
+        EncodeError: a number is infinite or NaN, or the text would be longer than any document is.
     """
-    return _dumps(value, orjson.OPT_INDENT_2, True)
+    try:
+        return _dumps(value, orjson.OPT_INDENT_2, True)
+    except OverflowError as error:
+        raise EncodeError(f"json: {error}") from None
 
 
 def _dumps(value: Any, option: int, floats: bool) -> bytes:

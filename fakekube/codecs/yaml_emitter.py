@@ -20,12 +20,15 @@ from typing import Any, Final
 
 from fakekube.codecs import json, yaml_scalars
 from fakekube.codecs.errors import EncodeError
+from fakekube.schema.json_writer import LONGEST
 from fakekube.schema.strings import bytes_of, readable
 
 __all__ = ["emit", "emit_item"]
 
 _WIDTH: Final = 80
 _INDENT: Final = 2
+_MANY: Final = 10_000
+"""So many parts are not too long, however deep they stand."""
 _SIMPLE_KEY: Final = 128
 """A key of more bytes, or of several lines, is written after a question mark."""
 _ENDED: Final = "\0"
@@ -36,7 +39,7 @@ def emit(value: Any) -> str:
     """One document, with a newline at the end.
 
     Raises:
-        EncodeError: it is no number.
+        EncodeError: it is no number, or the text would be longer than any document is.
     """
     parts: list[str] = []
     if isinstance(value, dict) and value:
@@ -60,6 +63,9 @@ def emit_item(value: dict[str, Any]) -> str:
 
 
 def _ended(parts: list[str]) -> str:
+    """The text of the parts, which share their indentation: it may be a thousand times longer than they are."""
+    if len(parts) > _MANY and sum(map(len, parts)) > LONGEST:
+        raise EncodeError("yaml: the document is too long")
     parts.append("\n")
     return "".join(parts).replace(_ENDED + "\n", "")
 

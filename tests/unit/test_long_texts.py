@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,9 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import STRING
-from fakekube.codecs import negotiation, yaml
+from fakekube.codecs import json, negotiation, yaml
+from fakekube.codecs.errors import EncodeError
+from fakekube.depth import deeply
 from fakekube.schema import durations, quantity
 
 MANY = 1_000_000
@@ -47,3 +50,13 @@ def test_digits_in_documents(text: str) -> None:
 @pytest.mark.parametrize("text", ['"' * MANY, "\\" * MANY, ', "' * (MANY // 3), "a: " * (MANY // 3)])
 def test_documents_that_are_written(text: str) -> None:
     assert yaml.loads(yaml.dumps({"a": text})) == ({"a": text}, [])
+
+
+def test_indentation_is_not_made_of_what_would_not_fit_into_memory() -> None:
+    value: object = [1] * 200_000
+    for _ in range(9_000):
+        value = [value]
+    for write in (json.dumps_pretty, yaml.dumps):
+        with pytest.raises(EncodeError, match="too long"):
+            deeply(partial(write, value))
+    assert len(json.dumps(value)) == 18_000 + 400_001
