@@ -23,7 +23,8 @@ SCALARS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer()),
     TEXTS,
 )
-_KEYS = st.text(CHARACTERS, max_size=8)
+#: go-yaml writes `<<` as it is, and reads a merge.
+_KEYS = st.text(CHARACTERS, max_size=8).filter(lambda key: key != "<<")
 
 
 def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
