@@ -32,8 +32,11 @@ _BEGINNING: Final = re.compile(rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?\Z")
 _LONGEST: Final = 32
 
 
-#: In JSON: a control character as it is, or a key that is longer than YAML allows.
-_READ_DIFFERENTLY: Final = re.compile(rb'[\x7f]|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]|[{,]"(?:[^"\\]|\\.){1022,}+":').search
+#: Control characters as they stand in JSON (the one in ASCII is looked for by itself), and keys that are too long.
+_DELETE: Final = b"\x7f"
+_CONTROL: Final = re.compile(rb"\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]").search
+_LONG: Final = 1000
+_LONG_KEY: Final = re.compile(rb'[{,]"(?:[^"\\]|\\.){1022,}+":').search
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:
@@ -103,7 +106,8 @@ def _as_read(value: Any) -> Any:
     from fakekube.codecs import yaml_reader
 
     text = json.dumps(value)
-    if not _READ_DIFFERENTLY(text):
+    odd = _DELETE in text or (not text.isascii() and _CONTROL(text))
+    if not odd and (max(map(len, text.split(b'"'))) < _LONG or not _LONG_KEY(text)):
         return value
     try:
         return yaml_reader.read(text)[0]
