@@ -6,6 +6,7 @@ Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from fakekube.errors.field import go_quote
@@ -40,8 +41,16 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
     expressions = selector.get("matchExpressions") or ()
     if not labels and not expressions:
         return EVERYTHING
-    equal = [requirement(key, Operator.EQUALS, (value,)) for key, value in sorted(labels.items())]
-    return LabelSelector((*equal, *map(_from_expression, expressions)))
+    of_labels = _of_labels(tuple(sorted(labels.items())))
+    if not expressions:
+        return of_labels
+    return LabelSelector((*of_labels.requirements, *map(_from_expression, expressions)))
+
+
+@lru_cache(maxsize=1024)
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
+    """The selector of labels that must be equal: most objects of one make have the same."""
+    return LabelSelector(tuple(requirement(key, Operator.EQUALS, (value,)) for key, value in labels))
 
 
 def _from_expression(expression: Mapping[str, Any]) -> LabelRequirement:
