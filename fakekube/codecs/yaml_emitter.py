@@ -186,11 +186,13 @@ def _flow(text: str, column: int, indent: int, first: int, last: int) -> str:
 
 def _double(text: str, column: int, indent: int) -> str:
     """The same of text with escapes; the first of several spaces is one to break at, too."""
+    if text.startswith(_BYTE_ORDER_MARK):
+        return _escaped(text)
     parts: list[str] = []
     start = 0
     for found in _SPACES(text):
         at = found.start()
-        part = _escaped(text[start:at])
+        part = _TO_ESCAPE(_escape, text[start:at])
         column += len(part)
         parts.append(part)
         start = at
@@ -200,7 +202,7 @@ def _double(text: str, column: int, indent: int) -> str:
             if text[start] == " ":
                 parts.append("\\")
                 column += 1
-    parts.append(_escaped(text[start:]))
+    parts.append(_TO_ESCAPE(_escape, text[start:]))
     return "".join(parts)
 
 
@@ -278,7 +280,12 @@ _ESCAPES: Final = {
 
 
 def _escaped(text: str) -> str:
-    return _TO_ESCAPE(_escape, text)
+    """go-yaml takes every character for the mark, if the first one is."""
+    return (_ANY if text.startswith(_BYTE_ORDER_MARK) else _TO_ESCAPE)(_escape, text)
+
+
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_ANY: Final = re.compile(".", re.S).sub
 
 
 #: What has an escape, or is special.

@@ -163,6 +163,8 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 _LONG_KEY = "x" * 130
 
 WRITTEN: list[tuple[Any, str]] = [
+    ("\ufeffa 'b\n", r'"\uFEFF\x61\x20\x27\x62\n"'),
+    ({"\ufeff+": "a\ufeff+"}, r'"\uFEFF\x2B": "a\uFEFF+"'),
     ("", '""'), ("y", '"y"'), ("null", '"null"'), ("~", '"~"'), ("a: b", "'a: b'"), ("a #b", "'a #b'"), (" x ", "' x '"),
     ("it's", "it's"), ('"q"', "'\"q\"'"), ("2001-01-01", '"2001-01-01"'), ("12:30:45", '"12:30:45"'), ("1e3", '"1e3"'),
     ("0x1f", '"0x1f"'), ("-", "'-'"), ("- a", "'- a'"), ("?", "'?'"), ("a?", "a?"), ("-a", "-a"), (":a", ":a"),
