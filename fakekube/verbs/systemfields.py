@@ -100,15 +100,10 @@ def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_a
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return
-    kept: list[Any] = []
-    doubled: list[str] = []
-    for owner in owners:
-        if owner in kept:
-            doubled.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
+    kept: dict[frozenset[tuple[str, Any]], Any] = {}
+    doubled = [owner.get("uid", "") for owner in owners if kept.setdefault(frozenset(owner.items()), owner) is not owner]
     if doubled:
-        metadata["ownerReferences"] = kept
+        metadata["ownerReferences"] = list(kept.values())
         when = " after mutating admission happens" if after_admission else ""
         warnings.append(_DOUBLED.format(when=when, uids=", ".join(doubled)))
 
