@@ -17,7 +17,7 @@ from fakekube.crd.authorities import trusts_soundly
 from fakekube.resources.conditions import condition, with_condition
 from fakekube.resources.strategy import Object
 
-__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "next_state"]
+__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "names_of", "next_state"]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -150,16 +150,16 @@ _REASONS = {
 
 def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
     """The names as far as they are free; the reason, and what the last conflict is ("" if there is none)."""
-    resources, kinds = _taken(obj["spec"]["group"], others)
+    taken = _taken(obj["spec"]["group"], others)
     wanted, accepted = obj["spec"]["names"], dict(_accepted(obj))
     reason, message = "NoConflicts", ""
     for name, conflict in _REASONS.items():
-        in_use = kinds if name in ("kind", "listKind") else resources
+        sort = "kind" if name in ("kind", "listKind") else "resource"
         if name == "shortNames":
             own = set(accepted.get(name) or ())
-            conflicts = [n for n in wanted.get(name) or () if n not in own and n in in_use]
+            conflicts = [n for n in wanted.get(name) or () if n not in own and (sort, n) in taken]
         else:
-            conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and n in in_use]
+            conflicts = [n for n in (wanted.get(name, ""),) if n != accepted.get(name, "") and (sort, n) in taken]
         if conflicts:
             reason, message = conflict, _aggregate(conflicts)
         elif wanted.get(name):
@@ -178,16 +178,16 @@ def _aggregate(conflicts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def _taken(group: str, others: Iterable[Object]) -> tuple[set[str], set[str]]:
-    resources: set[str] = set()
-    kinds: set[str] = set()
-    for other in others:
-        if other["spec"]["group"] != group:
-            continue
-        accepted = _accepted(other)
-        resources |= {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
-        kinds |= {accepted.get("kind", ""), accepted.get("listKind", "")}
-    return resources - {""}, kinds - {""}
+def names_of(obj: Object) -> set[tuple[str, str]]:
+    """The names that a definition has, each with what it is a name of: resources or kinds."""
+    accepted = _accepted(obj)
+    resources = {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
+    kinds = {accepted.get("kind", ""), accepted.get("listKind", "")}
+    return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
+
+
+def _taken(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
+    return {name for other in others if other["spec"]["group"] == group for name in names_of(other)}
 
 
 # ---------------------------------------------------------------- conditions

@@ -56,12 +56,18 @@ class Definitions(Upkeep):
         changed = self._known.catch_up()
         present = self._known.records
         gone = [name for name in changed if name not in present]
+        renamed = any(self._releases(name, present[name].value.object) for name in changed if name in present)
         for name in gone:
             self._serve(name, {}, [])
-        for name in [*present] if gone else changed:  # the names of what has gone are free for others
+        for name in [*present] if gone or renamed else changed:  # names that were given up are free for others
             if name in present:
                 self._look_at(name, present[name].value.object)
         return bool(changed)
+
+    def _releases(self, name: str, obj: Object) -> bool:
+        """Has a definition given up names since it was last seen?"""
+        known = self._served.get(name)
+        return known is not None and not conditions.names_of(known[0]) <= conditions.names_of(obj)
 
     def _all(self) -> Iterator[Object]:
         yield from (record.value.object for record in self._bucket.page().records)

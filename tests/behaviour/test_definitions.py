@@ -316,3 +316,18 @@ def test_what_dies_does_not_offer_to_be_changed(api: Any, path: str) -> None:
         assert api.patch(f"{objects}/held", {"metadata": {"labels": {"a": "b"}}}, MERGE).status == 200
     finally:
         api.patch(f"{objects}/held", {"metadata": {"finalizers": None}}, MERGE)
+
+
+def test_names_that_are_given_up_are_free_for_others(api: Any, path: str) -> None:
+    api.patch(path, {"spec": {"names": {"shortNames": ["g"]}}}, MERGE)
+    until(lambda: api.get(path).at("status", "acceptedNames", "shortNames") == ["g"])
+    other = definition(api, names={"plural": "gadgets", "kind": "Gadget", "shortNames": ["g"]})
+    other["metadata"]["name"] = other["metadata"]["name"].replace("widgets", "gadgets")
+    place = f"{CRDS}/{other['metadata']['name']}"
+    assert api.post(CRDS, other).status == 201
+    try:
+        until(lambda: condition(api.get(place), "NamesAccepted").get("reason") == "ShortNamesConflict")
+        api.patch(path, {"spec": {"names": {"shortNames": ["w"]}}}, MERGE)
+        until(lambda: condition(api.get(place), "Established").get("status") == "True")
+    finally:
+        api.delete(place)
