@@ -27,7 +27,7 @@ STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
 #: How a number in compact JSON ends that is none of Go's integers, or may be none, and how it begins before that. In a
 #: string (`since 3.0, that is`) the two seldom stand together, and do no harm.
-_ODD_END: Final = re.compile(rb"[0-9][.eE][-+]?[0-9]++[,}\]]|(?<![0-9])[0-9]{18,}+[,}\]]")
+_ODD_END: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]++|(?<![0-9][0-9])[0-9]{17,}+)[,}\]]")
 _BEGINNING: Final = re.compile(rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?\Z")
 _LONGEST: Final = 32
 
