@@ -20,7 +20,6 @@ from fakekube.api.version import git_version, version_info
 from fakekube.clock import Clock
 from fakekube.codecs import negotiation
 from fakekube.codecs.negotiation import MediaType, Offer, Target
-from fakekube.errors import StatusError, status
 from fakekube.verbs.request import Request, Response
 
 __all__ = ["PREFIXES", "endpoints"]
@@ -28,7 +27,6 @@ __all__ = ["PREFIXES", "endpoints"]
 _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _HTML: Final = "text/html; charset=utf-8"
-_TEXT: Final = "text/plain"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
 #: The heads of what priority and fairness tell of their levels, queues and requests.
 _DUMPS: Final = {
@@ -120,7 +118,7 @@ def _verbosity(request: Request) -> Response:
         else:
             code, text = 400, f'strconv.ParseUint: parsing "{level}": invalid syntax'
     response = answers.plain_text(f"{text}\n", code)
-    response.headers[:] = [("Content-Type", _TEXT), answers.NO_SNIFFING]
+    response.headers[:] = [("Content-Type", negotiation.TEXT), answers.NO_SNIFFING]
     return response
 
 
@@ -129,37 +127,33 @@ def _verbosity(request: Request) -> Response:
 
 @dataclass(slots=True, frozen=True)
 class _PageOffer(Offer):
-    """The structured form of a page, for those who name it."""
+    """Text, and the structured form of a page for those who name it."""
 
     kind: str = ""
 
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        types = (negotiation.JSON, negotiation.YAML, negotiation.TEXT)
+        return (*types, negotiation.CBOR) if self.cbor else types
+
     def allows(self, media_type: str, target: Target | None) -> bool:
-        if target is None or media_type == negotiation.PROTOBUF:
-            return False
+        if target is None or media_type == negotiation.TEXT:
+            return target is None and media_type == negotiation.TEXT
         return target.group == _GROUP and target.kind == self.kind and target.version in _VERSIONS
 
 
-def _wants_text(accept: str) -> bool:
-    ranges = (part.partition(";")[0].strip() for part in accept.split(","))
-    return not accept or any(media_range in ("*/*", "text/*", _TEXT) for media_range in ranges)
-
-
-def _structured(offer: _PageOffer, request: Request) -> MediaType | None:
-    """The structured form, if it is asked for; None for text. Raises StatusError 406."""
-    accept = request.headers.get("accept", "")
-    if _wants_text(accept):
-        return None
-    try:
-        return offer.output(accept, pretty=answers.wants_pretty(request.headers, request.query))
-    except StatusError:
-        accepted = [negotiation.JSON, negotiation.YAML, _TEXT, *([negotiation.CBOR] if offer.cbor else ())]
-        raise status.not_acceptable(f"only the following media types are accepted: {', '.join(accepted)}") from None
+def _chosen(offer: _PageOffer, request: Request) -> MediaType:
+    """What the client prefers of text and the structured forms. Raises StatusError 406."""
+    accept = request.headers.get("accept") or "*/*"
+    return offer.output(accept, pretty=answers.wants_pretty(request.headers, request.query))
 
 
 def _page(kind: str, content: dict[str, Any], chosen: MediaType) -> Response:
     assert chosen.target is not None
-    document = {"kind": kind, "apiVersion": chosen.target.api_version, "metadata": {"name": "apiserver"}, **content}
-    return Response(200, [("Content-Type", chosen.media_type)], answers.encoded(document, "", chosen))
+    group, version = chosen.target.group, chosen.target.version
+    document = {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {"name": "apiserver"}, **content}
+    media_type = f"{chosen.media_type};g={group};v={version};as={kind}"
+    return Response(200, [("Content-Type", media_type)], answers.encoded(document, "", chosen))
 
 
 def _text_page(name: str, lines: list[str]) -> Response:
@@ -167,10 +161,10 @@ def _text_page(name: str, lines: list[str]) -> Response:
 
 
 def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, request: Request) -> Response:
-    chosen = _structured(offer, request)
+    chosen = _chosen(offer, request)
     seconds = int((clock.now() - started).total_seconds())
     binary, go_version = git_version(version).removeprefix("v"), version_info(version)["goVersion"]
-    if chosen is None:
+    if chosen.target is None:
         hours, minutes = divmod(seconds // 60, 60)
         return _text_page(
             "statusz",
@@ -199,5 +193,5 @@ def _statusz(offer: _PageOffer, clock: Clock, started: datetime, version: str, r
 
 
 def _flagz(offer: _PageOffer, request: Request) -> Response:
-    chosen = _structured(offer, request)
-    return _text_page("flagz", []) if chosen is None else _page("Flagz", {"flags": {}}, chosen)
+    chosen = _chosen(offer, request)
+    return _text_page("flagz", []) if chosen.target is None else _page("Flagz", {"flags": {}}, chosen)

@@ -26,7 +26,7 @@ from typing import Final
 from fakekube.errors import StatusError, status
 
 __all__ = [
-    "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "YAML", "Clause", "MediaType", "Offer", "Target",
+    "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "TEXT", "YAML", "Clause", "MediaType", "Offer", "Target",
     "clauses", "error_output", "is_pretty", "patch_input", "patch_types", "route",
 ]
 
@@ -35,6 +35,7 @@ YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 CBOR: Final = "application/cbor"
 CBOR_SEQUENCE: Final = "application/cbor-seq"
+TEXT: Final = "text/plain"
 
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _APPLY_CBOR: Final = "application/apply-patch+cbor"
@@ -45,7 +46,9 @@ PATCHES: Final = (
     _APPLY_CBOR,
 )
 
-_FORMATS: Final = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf", CBOR: "cbor"}
+#: Names of formats. Text is offered by pages for operators only.
+_FORMATS: Final = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf", CBOR: "cbor", TEXT: "text"}
+_NOT_STREAMED: Final = frozenset({YAML, TEXT})
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
 _TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
@@ -190,7 +193,7 @@ def _accepted(clause: Clause, media_type: str, offer: Offer) -> MediaType | None
     """This media type with the parameters of the clause, if the endpoint offers that."""
     parameters = dict(clause.parameters)
     stream = parameters.get("stream", "")
-    if stream and (stream != "watch" or media_type == YAML):
+    if stream and (stream != "watch" or media_type in _NOT_STREAMED):
         return None
     if parameters.get("sv"):
         return None

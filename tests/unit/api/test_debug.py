@@ -40,3 +40,23 @@ def test_the_issuer(call) -> None:
     assert keys.header("Cache-Control") == "public, max-age=3600"
     (key,) = json.loads(keys.body)["keys"]
     assert key["alg"] in document["id_token_signing_alg_values_supported"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", "text/plain; charset=utf-8"),
+        ("*/*", "text/plain; charset=utf-8"),
+        ("application/json,*/*", "text/plain; charset=utf-8"),
+        (f"{STRUCTURED.format('Statusz')},*/*", STRUCTURED.format("Statusz")),
+        (f"*/*,{STRUCTURED.format('Statusz')}", STRUCTURED.format("Statusz")),
+        (f"{STRUCTURED.format('Statusz')};q=0.1,text/plain", "text/plain; charset=utf-8"),
+        ("*/*;g=config.k8s.io;v=v1beta1;as=Statusz", STRUCTURED.format("Statusz")),
+        ("*/*;as=Table;g=meta.k8s.io;v=v1", None),
+        ("text/plain;stream=watch", None),
+        ("text/html", None),
+    ],
+)
+def test_the_form_of_a_page_is_weighed(call, accept: str, chosen: str | None) -> None:
+    answer = call("GET", "/statusz", accept=accept)
+    assert (answer.status, answer.header("Content-Type")) == ((200, chosen) if chosen else (406, "application/json"))
