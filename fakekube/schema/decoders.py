@@ -223,7 +223,7 @@ def _integer(type_: Type) -> Decoder:
     return decode_integer
 
 
-#: Integers up to here print alike as such and as floats.
+#: Whole numbers up to here print alike as integers and as floats; they are kept as integers, but for -0.
 _EXACT: Final = 2**53
 
 
@@ -231,7 +231,9 @@ def _number(type_: Type) -> Decoder:
     go = type_.go
 
     def decode_number(value: Any, walk: Walk | None) -> Any:
-        if value.__class__ is float or (value.__class__ is int and -_EXACT <= value <= _EXACT):
+        if value.__class__ is float:
+            return int(value) if value and -_EXACT <= value <= _EXACT and value.is_integer() else value
+        if value.__class__ is int and -_EXACT <= value <= _EXACT:
             return value
         try:
             return float(value) if value.__class__ is int else _not_a_number(value, go, walk)
