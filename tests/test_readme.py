@@ -21,7 +21,7 @@ def test_a_snippet_runs(snippet: str, pytester: pytest.Pytester) -> None:
         pytest.importorskip("kubernetes")
     if "def test_" in snippet:
         pytester.makepyfile(snippet)
-        pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=snippet.count("def test_"))
+        pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=snippet.count("def test_"))
     else:
         exec(compile(snippet, "README.md", "exec"), {})
 
