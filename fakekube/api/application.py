@@ -73,7 +73,7 @@ class Application:
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
-        self.metrics = Metrics(partial(_stored_objects, backend), version)
+        self.metrics = Metrics(partial(_stored_objects, backend), self._flows.nominal_seats, version)
         documents = Documents(backend.registry, [group.name for group in data.minor(version).groups])
         discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
         definition_of = partial(_definition, backend)

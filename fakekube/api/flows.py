@@ -4,7 +4,7 @@ two headers.
 Nothing is queued here; the classification is only what a client can see of API priority and fairness. It is
 made once per kind of request and kept until a FlowSchema or a level changes.
 
-Specified by: k8s.io/apiserver/pkg/util/flowcontrol/rule.go, k8s.io/api/flowcontrol/v1.
+Specified by: k8s.io/apiserver/pkg/util/flowcontrol (rule.go, apf_controller.go), k8s.io/api/flowcontrol/v1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _GROUP: Final = "flowcontrol.apiserver.k8s.io"
 _SCHEMAS: Final = "flowschemas"
 _LEVELS: Final = "prioritylevelconfigurations"
 _ALL: Final = "*"
+_SEATS: Final = 600
+"""The requests that a real server serves at once, of which the levels have their shares: 400 that read, 200 that write."""
 _MAXIMUM_KEPT: Final = 4096
 
 Headers = tuple[tuple[str, str], ...]
@@ -76,6 +78,18 @@ class Flows:
             if len(schemas.known) < _MAXIMUM_KEPT:
                 schemas.known[key] = found
         return found
+
+    def nominal_seats(self) -> dict[str, int]:
+        """How many requests each priority level might serve at once, by its shares."""
+        shares = {level["metadata"]["name"]: _shares(level["spec"]) for level in self._objects.list(_GROUP, _LEVELS)}
+        total = sum(shares.values())
+        return {name: -(-_SEATS * share // total) if total else 0 for name, share in sorted(shares.items())}
+
+
+def _shares(spec: Object) -> int:
+    """Of a level that is limited, or of one that is exempt."""
+    shares: int = (spec.get("limited") or spec.get("exempt") or {}).get("nominalConcurrencyShares", 0)
+    return shares
 
 
 def _precedence(schema: Object) -> tuple[int, str]:

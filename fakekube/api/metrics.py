@@ -110,11 +110,14 @@ class Metrics:
 
     Args:
         objects: how many objects are stored, by group and resource.
+        seats: how many requests each priority level might serve at once.
         version: the emulated minor.
     """
 
-    def __init__(self, objects: Callable[[], Iterable[tuple[str, str, int]]], version: str) -> None:
-        self._objects = objects
+    def __init__(
+        self, objects: Callable[[], Iterable[tuple[str, str, int]]], seats: Callable[[], Mapping[str, int]], version: str
+    ) -> None:
+        self._objects, self._seats = objects, seats
         self._version = version
         self._lock = threading.Lock()
         self._requests: dict[tuple[Labels, int], int] = {}
@@ -154,6 +157,15 @@ class Metrics:
             requests = dict(self._requests)
             durations = {labels: list(histogram) for labels, histogram in self._durations.items()}
         objects = sorted(self._objects())
+        yield _family(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            "gauge",
+            "Requests that a priority level might serve at once.",
+            (
+                (_line("apiserver_flowcontrol_nominal_limit_seats", {"priority_level": level}), seats)
+                for level, seats in self._seats().items()
+            ),
+        )
         yield _family(
             "apiserver_request_duration_seconds",
             "histogram",

@@ -14,7 +14,7 @@ def _text(metrics: Metrics) -> str:
 
 
 def test_requests_are_counted_by_what_they_are() -> None:
-    metrics = Metrics(list, "1.36")
+    metrics = Metrics(list, dict, "1.36")
     metrics.answered(PODS, 200, 0.01)
     metrics.answered(PODS, 200, 70)
     metrics.answered(PODS, 404, 0.01)
@@ -31,7 +31,7 @@ def test_requests_are_counted_by_what_they_are() -> None:
 
 
 def test_every_metric_is_introduced_once() -> None:
-    metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)], "1.36")
+    metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)], dict, "1.36")
     metrics.answered(PODS, 200, 0.01)
     lines = _text(metrics).splitlines()
     helped = [line.split()[2] for line in lines if line.startswith("# HELP")]
@@ -46,13 +46,13 @@ def test_every_metric_is_introduced_once() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    metrics = Metrics(list, "1.36")
+    metrics = Metrics(list, dict, "1.36")
     metrics.answered(labels_of(request_info("GET", '/a"b\\\n', Query()), dry_run=False), 404, 0)
     assert 'subresource="/a\\"b\\\\\\n"' in _text(metrics)
 
 
 def test_inventive_clients_cost_no_memory_without_end() -> None:
-    metrics = Metrics(list, "1.36")
+    metrics = Metrics(list, dict, "1.36")
     for number in range(3000):
         metrics.answered(labels_of(request_info("GET", f"/{number}", Query()), dry_run=False), 404, 0)
     text = _text(metrics)
@@ -61,7 +61,7 @@ def test_inventive_clients_cost_no_memory_without_end() -> None:
 
 
 def test_reset() -> None:
-    metrics = Metrics(list, "1.36")
+    metrics = Metrics(list, dict, "1.36")
     metrics.answered(PODS, 200, 0.01)
     metrics.reset()
     assert "apiserver_request_total" not in _text(metrics)
