@@ -42,12 +42,20 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _updated_by_way_of_storage(scope, live, new, manager)
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
-    tracked = printed if printed == new else new
+    tracked = printed if _is_same(printed, new) else new
     if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     tracked["metadata"] = printed["metadata"]
     return tracked
+
+
+def _is_same(one: Object, other: Object) -> bool:
+    """False is a doubt: Python 3.12 compares what is nested no more than some hundred levels deep."""
+    try:
+        return one == other
+    except RecursionError:
+        return False
 
 
 def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
