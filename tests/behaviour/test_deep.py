@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,12 @@ class Kind:
         spec = f'{{"group":"{self._group}","scope":"Cluster","names":{names},"versions":[{version}]}}'
         self.made = api.post(GROUP, f'{{"metadata":{{"name":"things.{self._group}"}},"spec":{spec}}}')
 
+    def until_served(self) -> None:
+        assert self.made.status == 201, self.made.body[:1000]
+        end = time.monotonic() + 20
+        while self._api.get(self.things).status != 200:
+            assert time.monotonic() < end
+
     def thing(self, spec: str, name: str = "one", **more: str) -> str:
         members = "".join(f',"{key}":{value}' for key, value in more.items())
         return f'{{"apiVersion":"{self._group}/v1","kind":"Thing","metadata":{{"name":"{name}"{members}}},"spec":{spec}}}'
@@ -57,12 +64,10 @@ def define(api) -> Iterator[Callable[[str], Kind]]:
 
 
 @pytest.fixture
-def kind(api, define) -> Kind:
+def kind(define) -> Kind:
     """A kind that takes anything."""
     kind = define(ANYTHING)
-    assert kind.made.status == 201, kind.made.body
-    while api.get(kind.things).status != 200:
-        pass
+    kind.until_served()
     return kind
 
 
@@ -159,8 +164,7 @@ def test_objects_of_a_deep_schema(api, define) -> None:
     depth = DEPTH // 2
     properties = nested('{"type":"object","properties":{"a":', '{"type":"string"}', "}}", depth)
     kind = define(f'{{"type":"object","properties":{{"spec":{properties}}}}}')
-    while api.get(kind.things).status != 200:
-        pass
+    kind.until_served()
     made = api.post(kind.things, kind.thing(deep('"x"', depth)))
     assert (made.status, deep('"x"', depth).encode() in made.body) == (201, True)
     refused = api.post(kind.things, kind.thing(deep(depth=depth), "two"))

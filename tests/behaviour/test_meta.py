@@ -43,17 +43,19 @@ def test_the_index(api) -> None:
 
 def test_the_seats_of_priority_levels(api) -> None:
     """Each level has its share of the 600 requests that are served at once, rounded up."""
-    path, name = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", f"level-{time.time_ns():x}"
+    path, name = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", api.name("level")
     limited = {"nominalConcurrencyShares": 7, "limitResponse": {"type": "Reject"}}
     body = {"kind": "PriorityLevelConfiguration", "metadata": {"name": name}, "spec": {"type": "Limited", "limited": limited}}
     assert api.post(path, body).status == 201
-    levels = {level["metadata"]["name"]: level["spec"] for level in api.get(path).at("items")}
-    shares = {level: (spec.get("limited") or spec["exempt"])["nominalConcurrencyShares"] for level, spec in levels.items()}
-    end = time.monotonic() + 20
-    while f'priority_level="{name}"' not in (text := api.get("/metrics").body.decode()):
-        assert time.monotonic() < end
+    try:
+        levels = {level["metadata"]["name"]: level["spec"] for level in api.get(path).at("items")}
+        shares = {level: (spec.get("limited") or spec["exempt"])["nominalConcurrencyShares"] for level, spec in levels.items()}
+        end = time.monotonic() + 20
+        while f'priority_level="{name}"' not in (text := api.get("/metrics").body.decode()):
+            assert time.monotonic() < end
+    finally:
+        api.delete(f"{path}/{name}")
     seats = dict(re.findall(r'^apiserver_flowcontrol_nominal_limit_seats{priority_level="(.*)"} (.*)$', text, re.MULTILINE))
-    api.delete(f"{path}/{name}")
     assert seats == {level: str(math.ceil(600 * share / sum(shares.values()))) for level, share in shares.items()}
 
 

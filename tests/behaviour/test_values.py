@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.behaviour.conftest import Api
+
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DRY = {"dryRun": "All"}
-MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+APPLY = "application/apply-patch+yaml"
 KEEP = {"x-kubernetes-preserve-unknown-fields": True}
 INTEGER, NUMBER, STRING = {"type": "integer"}, {"type": "number"}, {"type": "string"}
 
@@ -54,29 +57,32 @@ def group() -> str:
     return f"v{time.time_ns():x}.example.com"
 
 
-def defined(api: Any, group: str, kind: str, fields: dict[str, Any]) -> str:
-    """The path of a collection; the definition is made by the first test that asks."""
+def defined(api: Api, group: str, kind: str, fields: dict[str, Any]) -> Iterator[str]:
+    """The path of a collection, whose definition is there for all tests of this module."""
     plural = f"{kind.lower()}s"
     schema = obj({"spec": obj(fields), "status": obj({"replicas": INTEGER})})
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
     spec = {"group": group, "scope": "Cluster", "names": {"plural": plural, "kind": kind}, "versions": [version]}
     body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"}, "spec": spec}
-    assert api.post(DEFINITIONS, body).status in (201, 409)
+    assert api.post(DEFINITIONS, body).status == 201
     place, end = f"/apis/{group}/v1/{plural}", time.monotonic() + 20
-    while api.get(place).status != 200:
-        assert time.monotonic() < end
-    return place
+    try:
+        while api.get(place).status != 200:
+            assert time.monotonic() < end
+        yield place
+    finally:
+        assert api.delete(f"{DEFINITIONS}/{plural}.{group}").status == 200
 
 
-@pytest.fixture
-def path(api: Any, group: str) -> str:
-    return defined(api, group, "Thing", FIELDS)
+@pytest.fixture(scope="module")
+def path(server_url: str, group: str) -> Iterator[str]:
+    yield from defined(Api(server_url), group, "Thing", FIELDS)
 
 
-@pytest.fixture
-def readers(api: Any, group: str) -> str:
-    return defined(api, group, "Reader", READERS)
+@pytest.fixture(scope="module")
+def readers(server_url: str, group: str) -> Iterator[str]:
+    yield from defined(Api(server_url), group, "Reader", READERS)
 
 
 def thing(path: str, spec: Any, name: str = "one") -> dict[str, Any]:
@@ -184,8 +190,3 @@ def test_apply_takes_what_something_around_preserves(api: Any, path: str) -> Non
     reply = api.patch(f"{path}/applied", body, APPLY, {"fieldManager": "tests"})
     assert (reply.status, ".spec.needs.unknown: field not declared in schema" in reply.at("message")) == (500, True)
     api.delete(f"{path}/applied")
-
-
-def test_the_definitions_go(api: Any, path: str, readers: str, group: str) -> None:
-    for plural in ("things", "readers"):
-        assert api.delete(f"{DEFINITIONS}/{plural}.{group}").status == 200

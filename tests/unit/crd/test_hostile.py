@@ -1,4 +1,4 @@
-"""What is nested too deep, too large, or meant to take for ever: an answer in words, soon, and nothing half done."""
+"""What is too large, or meant to take for ever: an answer in words, soon, and nothing half done."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SCHEMA = {"type": "object", "properties": {"spec": {
 }}}
 
 
-def definition(schema: str, plural: str = "widgets") -> str:
-    spec = {"group": "example.com", "scope": "Cluster", "names": {"plural": plural, "kind": plural.title()}, "versions": ["VERSION"]}
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.example.com"}, "spec": spec}
+def definition(schema: str) -> str:
+    spec = {"group": "example.com", "scope": "Cluster", "names": {"plural": "widgets", "kind": "Widgets"}, "versions": ["VERSION"]}
+    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}, "spec": spec}
     version = f'{{"name": "v1", "served": true, "storage": true, "schema": {{"openAPIV3Schema": {schema}}}}}'
     return json.dumps(body).replace('"VERSION"', version)
 
