@@ -29,7 +29,7 @@ from fakekube.cel.values import (
     type_of,
 )
 
-__all__ = ["OPERATORS", "checked_duration", "checked_int", "checked_timestamp", "checked_uint", "index", "negated",
+__all__ = ["OPERATORS", "checked_int", "checked_timestamp", "checked_uint", "index", "negated",
     "optional_index",
 ]
 

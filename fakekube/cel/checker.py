@@ -86,7 +86,8 @@ def check(
 ) -> Checked:
     """Check an expression whose variables have types. Raises CompileError."""
     checker = _Checker(node, variables, messages)
-    with room(is_deep(source)):
+    deep = is_deep(source)
+    with room(deep):
         checker.check(node)
         if checker.issues:
             raise CompileError(source, checker.issues)
@@ -94,7 +95,7 @@ def check(
         issues = literal_issues(checked.tree, checked.types, checked.overloads)
     if issues:
         raise CompileError(source, issues)
-    checked.deep = is_deep(source)
+    checked.deep = deep
     return checked
 
 

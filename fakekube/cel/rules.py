@@ -40,20 +40,7 @@ _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further val
 
 def compile_rules(schema: Schema, *, root: bool = True) -> Rules | None:
     """The rules of a schema (`root`: of whole resources); None if there are none."""
-    return _compile(schema, schema, declaration(schema, root), root) if _has_rules(schema) else None
-
-
-def _has_rules(schema: Any) -> bool:
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            if _VALIDATIONS in part:
-                return True
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-    return False
+    return _compile(schema, schema, declaration(schema, root), root)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,6 @@ INT: Final = Type("int")
 STRING: Final = Type("string")
 
 _SCALARS: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
-_COMPOUND: Final = frozenset({"list", "map", "optional_type"})
 #: Types with whose values null cannot be confused.
 _NEVER_NULL: Final = _SCALARS | {"list", "map", "type"}
 

@@ -20,7 +20,7 @@ from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.schema.model import Type
 
 __all__ = [
-    "SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "is_usual", "joined", "load_map", "loads", "part",
+    "SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "joined", "load_map", "loads", "part", "read",
     "salvaged",
 ]
 
@@ -65,10 +65,19 @@ def loads(body: bytes, *, untyped: bool = False) -> Any:
         ContentError: well formed, but with something in it that is not accepted; its kind, if it tells one.
         DecodeError: not well formed, or no object.
     """
+    return read(body, untyped=untyped)[0]
+
+
+def read(body: bytes, *, untyped: bool = False) -> tuple[Any, bool]:
+    """The same, and whether all is written as usual, so that the plain data tell what it is."""
     try:
-        return quick(body)
+        return quick(body), True
     except _STUMBLED:
         pass
+    return _read_carefully(body, untyped=untyped), False
+
+
+def _read_carefully(body: bytes, *, untyped: bool) -> Any:
     try:
         check(body)
         if untyped:
@@ -81,15 +90,6 @@ def loads(body: bytes, *, untyped: bool = False) -> Any:
         return Reader(body).content() if untyped else Reader(body).value()
     except StumbledError as problem:
         raise ContentError(str(problem), api_version, kind) from None
-
-
-def is_usual(body: bytes) -> bool:
-    """Is all in a document written as usual, so that its plain data tells what it is?"""
-    try:
-        quick(body)
-    except _STUMBLED:
-        return False
-    return True
 
 
 def load_map(body: bytes) -> dict[str, Any] | None:

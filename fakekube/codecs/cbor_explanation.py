@@ -43,9 +43,9 @@ def explain(body: bytes, type_: Type) -> tuple[str, str]:
     """
     whole = replace(type_, resolve=lambda: {**_TYPE_META.fields, **type_.fields})
     finding = _problem(body, whole, strict=True)
-    if finding is not None and not isinstance(finding, _UnknownFieldError):
-        return str(finding), ""
-    return str(_problem(body, whole, strict=False) or ""), str(finding or "")
+    if not isinstance(finding, _UnknownFieldError):
+        return str(finding or ""), ""
+    return str(_problem(body, whole, strict=False) or ""), str(finding)
 
 
 def _problem(body: bytes, type_: Type, *, strict: bool) -> StumbledError | None:

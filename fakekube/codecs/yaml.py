@@ -103,12 +103,12 @@ def _as_read(value: Any) -> Any:
     """What is written is what go-yaml reads in the value's JSON: it takes no control characters (JSON escapes but some
     of them) and no long keys, and a line may break where U+0085 stands.
     """
-    from fakekube.codecs import yaml_reader
-
     text = json.dumps(value)
     odd = _DELETE in text or (not text.isascii() and _CONTROL(text))
     if not odd and (max(map(len, text.split(b'"'))) < _LONG or not _LONG_KEY(text)):
         return value
+    from fakekube.codecs import yaml_reader
+
     try:
         return yaml_reader.read(text)[0]
     except DecodeError as error:

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from yaml._yaml import CParser
@@ -36,7 +35,7 @@ from yaml.scanner import ScannerError
 
 from fakekube.codecs import yaml_scalars
 from fakekube.codecs.errors import DecodeError
-from fakekube.errors.field import go_float, go_quote
+from fakekube.errors.field import go_float, go_quote, json_number
 
 if TYPE_CHECKING:
     from yaml.events import Event
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["as_json", "read"]
 
 _MAXIMUM_DEPTH: Final = 10_000
-_PRINTED_WITH_EXPONENT: Final = 1e21
 _ESCAPED_SLASH: Final = rb"\/"
 _ESCAPE: Final = re.compile(r"\\(.)", re.S)
 _TOO_DEEP: Final = f"yaml: exceeded max depth of {_MAXIMUM_DEPTH}"
@@ -63,12 +61,7 @@ def as_json(value: Any) -> Any:
         return {key: as_json(value[key]) for key in sorted(value)}
     if type(value) is list:
         return [as_json(item) for item in value]
-    return _integer(value) if type(value) is float else value
-
-
-def _integer(value: float) -> int | float:
-    """Whole numbers come out of JSON as integers, with as many digits as tell the float."""
-    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
+    return json_number(value) if type(value) is float else value
 
 
 # ---------------------------------------------------------------- from events to nodes
@@ -304,7 +297,7 @@ def _jsonable(value: Any) -> Any:
         if not math.isfinite(value):
             word = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
             raise DecodeError(f"json: unsupported value: {word}")
-        return _integer(value)
+        return json_number(value)
     return value
 
 

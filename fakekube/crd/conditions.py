@@ -17,14 +17,15 @@ from fakekube.crd.authorities import trusts_soundly
 from fakekube.resources.conditions import condition, with_condition
 from fakekube.resources.strategy import Object
 
-__all__ = ["FINALIZER", "Change", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "names_of", "next_state"]
+__all__ = [
+    "FINALIZER", "Change", "accepted_names", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "names_of",
+    "next_state",
+]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 Change = Callable[[Object], Object]
 Names = Mapping[str, Any]
-
-_NAMES = ("plural", "singular", "kind", "listKind")
 
 
 def is_true(obj: Object, type_: str) -> bool:
@@ -41,7 +42,7 @@ def is_same_serving(one: Object, other: Object) -> bool:
     return (
         one.get("spec") == other.get("spec") and one["metadata"].get("uid") == other["metadata"].get("uid")
         and is_served(one) == is_served(other) and is_ending(one) == is_ending(other)
-        and _accepted(one) == _accepted(other)
+        and accepted_names(one) == accepted_names(other)
     )
 
 
@@ -110,7 +111,8 @@ def ended(obj: Object, now: str) -> Object:
 # ---------------------------------------------------------------- names
 
 
-def _accepted(obj: Object) -> Names:
+def accepted_names(obj: Object) -> Names:
+    """The names that a definition has been given; empty if none yet."""
     accepted: Names = (obj.get("status") or {}).get("acceptedNames") or {}
     return accepted
 
@@ -118,13 +120,13 @@ def _accepted(obj: Object) -> Names:
 def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
     """Accepting the names that are free; None if nothing changes."""
     wanted: Names = obj["spec"]["names"]
-    if wanted == _accepted(obj):
+    if wanted == accepted_names(obj):
         return None
     accepted, reason, message = _acceptable(obj, others)
     status = "False" if message else "True"
     known = condition(obj, "NamesAccepted")
     said = (status, reason, message or "no conflicts found")
-    if accepted == _accepted(obj) and said == (known.get("status"), known.get("reason"), known.get("message")):
+    if accepted == accepted_names(obj) and said == (known.get("status"), known.get("reason"), known.get("message")):
         return None
 
     def change(old: Object) -> Object:
@@ -151,7 +153,7 @@ _REASONS = {
 def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
     """The names as far as they are free; the reason, and what the last conflict is ("" if there is none)."""
     taken = _taken(obj["spec"]["group"], others)
-    wanted, accepted = obj["spec"]["names"], dict(_accepted(obj))
+    wanted, accepted = obj["spec"]["names"], dict(accepted_names(obj))
     reason, message = "NoConflicts", ""
     for name, conflict in _REASONS.items():
         sort = "kind" if name in ("kind", "listKind") else "resource"
@@ -180,7 +182,7 @@ def _aggregate(conflicts: list[str]) -> str:
 
 def names_of(obj: Object) -> set[tuple[str, str]]:
     """The names that a definition has, each with what it is a name of: resources or kinds."""
-    accepted = _accepted(obj)
+    accepted = accepted_names(obj)
     resources = {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
     kinds = {accepted.get("kind", ""), accepted.get("listKind", "")}
     return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
@@ -188,6 +190,3 @@ def names_of(obj: Object) -> set[tuple[str, str]]:
 
 def _taken(group: str, others: Iterable[Object]) -> set[tuple[str, str]]:
     return {name for other in others if other["spec"]["group"] == group for name in names_of(other)}
-
-
-# ---------------------------------------------------------------- conditions

@@ -24,7 +24,6 @@ from fakekube.crd.definition_validation import (
 )
 from fakekube.crd.internal_form import schemas_in
 from fakekube.crd.known_schemas import recalled
-from fakekube.crd.objects import in_order
 from fakekube.crd.value_types import unrecognized_formats
 from fakekube.errors import FieldError
 from fakekube.errors.field import go_quote
@@ -34,6 +33,7 @@ from fakekube.resources.conditions import with_condition
 from fakekube.resources.metadata import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
 from fakekube.resources.statuses import keep_all_but
 from fakekube.resources.strategy import Object, Strategy, WriteContext
+from fakekube.schema.trees import in_order
 
 __all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 

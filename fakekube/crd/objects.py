@@ -9,7 +9,6 @@ apiserver/customresource_handler.go (schemaCoercingDecoder).
 
 from __future__ import annotations
 
-from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -20,13 +19,12 @@ from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.strings import json_text
 
-__all__ = ["MetadataError", "default", "drop_nulls", "in_order", "is_same", "metadata_of", "prune", "read", "sorted_tree"]
+__all__ = ["MetadataError", "default", "drop_nulls", "is_same", "metadata_of", "prune", "read", "sorted_tree"]
 
 Object = dict[str, Any]
 
 _OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 _TYPE_META = ("apiVersion", "kind", "metadata")
-_PRINTED_WITH_EXPONENT = 1e21
 
 
 class MetadataError(ValueError):
@@ -41,18 +39,13 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
         raise MetadataError(f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type v1.ObjectMeta")
     strict = decode.Strict()
     try:
-        found = decode.decode(type_, {name: _as_printed(item) for name, item in (value or {}).items()}, strict)
+        # It is printed before it is read as what every object has.
+        printed = {name: field.json_number(item) if type(item) is float else item for name, item in (value or {}).items()}
+        found = decode.decode(type_, printed, strict)
     except decode.DecodeError as error:
         raise MetadataError(str(error)) from None
     unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in strict.messages]
     return dict(printing.normalise(type_, found)), unknown
-
-
-def _as_printed(item: Any) -> Any:
-    """It is printed before it is read as what every object has, and whole floats are printed as integers."""
-    if type(item) is float and item.is_integer() and abs(item) < _PRINTED_WITH_EXPONENT:
-        return int(Decimal(repr(item)))
-    return item
 
 
 def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
@@ -246,13 +239,6 @@ def is_same(one: Any, other: Any) -> bool:
     if type(one) is not type(other) or one != other:
         return False
     return type(one) not in _CONTAINERS or json_text(one, sort_keys=True) == json_text(other, sort_keys=True)
-
-
-def in_order(value: Any) -> Any:
-    """A tree of its own with sorted keys, numbers as they are."""
-    if isinstance(value, dict):
-        return {name: in_order(item) for name, item in sorted(value.items(), key=_name)}
-    return [in_order(item) for item in value] if isinstance(value, list) else value
 
 
 def sorted_tree(value: Any) -> Any:

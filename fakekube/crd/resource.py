@@ -48,7 +48,7 @@ def resources_of(definition: Object, call: Call) -> list[Resource]:
 
 def _names(definition: Object) -> Mapping[str, Any]:
     """The names that are accepted, whatever names a definition would like to have now."""
-    accepted: Mapping[str, Any] = (definition.get("status") or {}).get("acceptedNames") or {}
+    accepted = conditions.accepted_names(definition)
     wanted: Mapping[str, Any] = definition["spec"]["names"]
     return accepted if accepted.get("plural") and accepted.get("kind") else wanted
 

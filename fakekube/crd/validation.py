@@ -15,12 +15,13 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.crd.best_match import best_match
 from fakekube.crd.number_validation import number_errors
-from fakekube.crd.objects import in_order, is_same
+from fakekube.crd.objects import is_same
 from fakekube.crd.structural import holds
 from fakekube.crd.value_types import format_errors, type_errors
 from fakekube.errors import FieldError, field
 from fakekube.schema.integers import go_integer
 from fakekube.schema.model import ListType, Shape, Type
+from fakekube.schema.trees import in_order
 
 __all__ = ["becomes", "list_errors", "value_errors"]
 

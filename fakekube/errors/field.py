@@ -18,9 +18,9 @@ from typing import Any, Final
 from fakekube.schema.strings import byte_of, json_text
 
 __all__ = [
-    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "go_type", "immutable",
-    "internal", "invalid", "not_found", "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many",
-    "type_invalid",
+    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "go_type",
+    "immutable", "internal", "invalid", "json_number", "not_found", "not_supported", "required", "too_few",
+    "too_long", "too_long_characters", "too_many", "type_invalid",
 ]
 
 
@@ -108,6 +108,8 @@ def go_float(value: float) -> str:
     return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
 
 
+_PRINTED_WITH_EXPONENT: Final = 1e21
+
 _GO_TYPES: Final[dict[type, str]] = {
     dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64", float: "float64",
 }
@@ -130,9 +132,12 @@ def _whole(value: Any) -> Any:
         return {name: _whole(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_whole(item) for item in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return int(Decimal(repr(value)))  # only the digits that tell it
-    return value
+    return json_number(value) if isinstance(value, float) else value
+
+
+def json_number(value: float) -> float:
+    """A float as it comes back from JSON that Go has printed: a whole one is an integer, of the digits that tell it."""
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
 
 
 @dataclass(slots=True, frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from fakekube.schema.json_writer import written
 from fakekube.schema.strings import json_text
 
 __all__ = [
@@ -52,11 +53,10 @@ def literal_text(value: Any) -> str:
 
 def as_written(value: Any) -> str:
     """JSON without spaces in which literals keep their text, but for <, > and & (json.RawMessage, marshalled)."""
-    if isinstance(value, dict):
-        members = [f"{literal_text(key)}:{as_written(item)}" for key, item in value.items()]
-        return f"{{{','.join(members)}}}"
-    if isinstance(value, list):
-        return f"[{','.join(map(as_written, value))}]"
+    return written(value, lambda scalar: _escaped(scalar).encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _escaped(value: Any) -> str:
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], literal_text(value))
 
 

@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fakekube.resources.json_objects import JSONProblem, kind_of, parsed
+from fakekube.schema.integers import INT64
 from fakekube.schema.strings import bytes_of
 from fakekube.schema.timestamps import TimeError, parse_time
 
 __all__ = ["read_avoid_pods", "read_taints", "read_tolerations"]
 
 Part = dict[str, Any]
-
-INT64 = range(-(2**63), 2**63)
 
 
 class _Field(NamedTuple):

@@ -102,9 +102,7 @@ def required_one_of(
     value: str, path: str, supported: Collection[str], *, ordered: bool = False
 ) -> list[FieldError]:
     """An enumeration that must be set."""
-    if not value:
-        return [required(path)]
-    return [] if value in supported else one_of(value, path, supported, ordered=ordered)
+    return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
 
 
 def port(value: int, path: str) -> list[FieldError]:

@@ -21,6 +21,7 @@ from fakekube.schema.dns import (
     dns_subdomain,
     fits,
     form,
+    long_name,
     regex_text,
     too_long_text,
 )
@@ -109,12 +110,6 @@ _environment_name = form(
     "MY_ENV.NAME",
     "MyEnvName1",
 )
-
-
-def long_name(name: str) -> list[str]:
-    """A subdomain, in the words of declarative validation."""
-    long = [] if fits(name, SUBDOMAIN_LENGTH) else [f"must be no more than {SUBDOMAIN_LENGTH} bytes"]
-    return long + dns_subdomain(name)[len(long) :]
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:

@@ -23,7 +23,6 @@ from fakekube.schema.quantity import Quantity, QuantityError, parse
 __all__ = [
     "ResourceList",
     "container_resource_name",
-    "exceeds",
     "is_extended",
     "is_fractional",
     "is_huge_page",

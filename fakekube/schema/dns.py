@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Final
 
 __all__ = [
-    "LABEL",
     "LABEL_LENGTH",
     "SUBDOMAIN",
     "SUBDOMAIN_LENGTH",
@@ -22,6 +21,7 @@ __all__ = [
     "dns_subdomain",
     "fits",
     "form",
+    "long_name",
     "regex_text",
     "too_long_text",
 ]
@@ -100,6 +100,12 @@ def _mask_trailing_dash(prefix: str) -> str:
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
     """RFC 1123 subdomain: the form of most names."""
     return _subdomain(_mask_trailing_dash(name) if prefix else name)
+
+
+def long_name(name: str) -> list[str]:
+    """A subdomain, in the words of declarative validation."""
+    long = [] if fits(name, SUBDOMAIN_LENGTH) else [f"must be no more than {SUBDOMAIN_LENGTH} bytes"]
+    return long + dns_subdomain(name)[len(long) :]
 
 
 _subdomain_matches = re.compile(SUBDOMAIN).fullmatch

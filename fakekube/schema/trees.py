@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["copied"]
+__all__ = ["copied", "in_order"]
 
 
 def copied(value: Any) -> Any:
@@ -23,3 +23,10 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(item) for item in value]
     return value
+
+
+def in_order(value: Any) -> Any:
+    """A tree of its own with sorted keys, numbers as they are."""
+    if isinstance(value, dict):
+        return {name: in_order(value[name]) for name in sorted(value)}
+    return [in_order(item) for item in value] if isinstance(value, list) else value

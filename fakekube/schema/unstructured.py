@@ -17,8 +17,9 @@ from typing import Any, Final
 from fakekube.schema import base64
 from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
+from fakekube.schema.integers import go_integer
 from fakekube.schema.model import Shape, Type
-from fakekube.schema.trees import copied
+from fakekube.schema.trees import copied, in_order
 from fakekube.schema.walk import DecodeError, Irregularity
 from fakekube.schema.zero import always_printed, zero
 
@@ -26,7 +27,6 @@ __all__ = ["from_unstructured"]
 
 #: What Go's reflection calls the kinds of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
-_BEYOND_INT64: Final = 1 << 63
 _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 
@@ -45,7 +45,7 @@ def from_unstructured(
         DecodeError: in the real server's words.
     """
     if _holds_any_form(type_):
-        return _read(type_, _sorted(value), unknown)
+        return _read(type_, in_order(value), unknown)
     if settled is None:
         return _read(type_, value, unknown)
     shared = {name: item for name, item in value.items() if type(item) is dict and item is settled.get(name)}
@@ -145,10 +145,7 @@ def _integer(value: Any, bits: int, go: str, kind: str) -> int:
     if type(value) is not int and type(value) is not float:
         raise DecodeError(f"unrecognized type: {kind}")
     half = 1 << (bits - 1)
-    number = int(value)
-    if not -_BEYOND_INT64 <= number < _BEYOND_INT64:  # a float without a place among the integers
-        number = -_BEYOND_INT64
-    return (number + half) % (2 * half) - half
+    return (go_integer(value) + half) % (2 * half) - half
 
 
 def _holds_any_form(type_: Type) -> bool:
@@ -171,12 +168,6 @@ def _below_type(type_: Type) -> Iterable[Type]:
                 found[id(inner)] = inner
                 pending.append(inner)
     return found.values()
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _kind(value: Any) -> str:

@@ -23,7 +23,6 @@ __all__ = ["EVERYTHING", "NOTHING", "LabelRequirement", "LabelSelector", "Operat
 Labels = Mapping[str, str]
 
 
-
 class Operator(StrEnum):
     """How the value of a label is compared, as texts write it."""
 

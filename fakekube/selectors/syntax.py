@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from fakekube.schema.dns import fits, long_name
+
 __all__ = ["label_key", "label_value"]
 
 _NAME_LENGTH = 63
-_PREFIX_LENGTH = 253
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
-_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_PREFIX = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 
 _is_name = re.compile(_NAME).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
-_is_prefix = re.compile(_PREFIX).fullmatch
 
 _ENDS = "and must start and end with an alphanumeric character"
 _NAME_TEXT = (
@@ -32,10 +30,6 @@ _NAME_TEXT = (
 _VALUE_TEXT = (
     f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
     f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
-)
-_PREFIX_TEXT = (
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
-    f"(e.g. 'example.com', regex used for validation is '{_PREFIX}')"
 )
 
 
@@ -53,7 +47,7 @@ def label_key(value: str) -> tuple[str, ...]:
         errors += [f"prefix part {problem}" for problem in _prefix_problems(prefix)]
     if not name:
         errors.append("name part must be non-empty")
-    elif _is_too_long(name, _NAME_LENGTH):
+    elif not fits(name, _NAME_LENGTH):
         errors.append(f"name part {_too_long(_NAME_LENGTH)}")
     if not _is_name(name):
         errors.append(f"name part {_NAME_TEXT}")
@@ -61,10 +55,7 @@ def label_key(value: str) -> tuple[str, ...]:
 
 
 def _prefix_problems(prefix: str) -> list[str]:
-    if not prefix:
-        return ["must be non-empty"]
-    errors = [_too_long(_PREFIX_LENGTH)] if _is_too_long(prefix, _PREFIX_LENGTH) else []
-    return errors if _is_prefix(prefix) else [*errors, _PREFIX_TEXT]
+    return long_name(prefix) if prefix else ["must be non-empty"]
 
 
 @lru_cache(maxsize=4096)
@@ -72,12 +63,8 @@ def label_value(value: str) -> tuple[str, ...]:
     """The value of a label; it may be empty."""
     if len(value) <= _NAME_LENGTH and _is_value(value):
         return ()
-    errors = (_too_long(_NAME_LENGTH),) if _is_too_long(value, _NAME_LENGTH) else ()
+    errors = (_too_long(_NAME_LENGTH),) if not fits(value, _NAME_LENGTH) else ()
     return errors if _is_value(value) else (*errors, _VALUE_TEXT)
-
-
-def _is_too_long(text: str, maximum: int) -> bool:
-    return len(text if text.isascii() else text.encode(errors="surrogatepass")) > maximum
 
 
 def _too_long(maximum: int) -> str:

@@ -55,6 +55,8 @@ class Parsed:
     """The JSON that it was read from, if it was."""
     cbor: bytes | None = None
     """The CBOR that it was read from, if it was: it is explained in words of its own."""
+    is_usual: bool = False
+    """All in the CBOR is written as usual: its plain data tell what it is."""
 
 
 @dataclass(slots=True)
@@ -173,7 +175,8 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
             value, problems = yaml.loads(body)
             return Parsed(value, problems=problems)
         if form == "cbor":
-            return Parsed(cbor.loads(body, untyped=custom), cbor=body)
+            value, is_usual = cbor.read(body, untyped=custom)
+            return Parsed(value, cbor=body, is_usual=is_usual)
         any_version = expected == _DELETE_OPTIONS
         return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version))
     except ContentError as error:
@@ -258,7 +261,7 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
-    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not cbor.is_usual(parsed.cbor)):
+    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
         explained = cbor.explain(parsed.cbor, found)[0]  # no text may stand for bytes, no number for a name
         if explained:
             raise Problem(explained, kind)

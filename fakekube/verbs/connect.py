@@ -19,8 +19,8 @@ from fakekube.errors import FieldError, StatusError, field, status
 from fakekube.resources.addresses import parse_ip
 from fakekube.resources.strategy import Object
 from fakekube.resources.subresources import Subresource
-from fakekube.schema.integers import parse_int
 from fakekube.verbs import answers, reading
+from fakekube.verbs.options import boolean, given, int64
 from fakekube.verbs.request import Query, Response
 from fakekube.verbs.scope import Scope
 
@@ -56,7 +56,7 @@ def handle(scope: Scope) -> Response:
 def _log(scope: Scope) -> Response:
     answers.negotiate(scope)  # the log itself is text, whatever comes of it
     query = scope.request.query
-    numbers = {name: _integer(query, name) for name in ("sinceSeconds", "tailLines", "limitBytes")}
+    numbers = {name: given(query, name, int64) for name in ("sinceSeconds", "tailLines", "limitBytes")}
     errors = _log_errors(query, numbers)
     if errors:
         raise status.invalid("", "PodLogOptions", scope.name, errors)
@@ -66,27 +66,13 @@ def _log(scope: Scope) -> Response:
     if not node:
         return Response(204, [], b"")
     host = _kubelet(scope, node)
-    flags = {name: "true" for name in ("follow", "previous", "timestamps") if _boolean(query, name)}
+    flags = {name: "true" for name in ("follow", "previous", "timestamps") if boolean(query.all(name))}
     options = {**flags, **{name: number for name, number in numbers.items() if number is not None}}
     since = query.get("sinceTime")
     parameters = urlencode(sorted({**options, **({"sinceTime": since} if since else {})}.items()))
     path = f"/containerLogs/{scope.namespace}/{scope.name}/{container}"
     url = f"https://{host}{path}{'?' if parameters else ''}{parameters}"
     raise status.generic(500, "", f"Get {field.go_quote(url)}: {_unreachable(host)}")
-
-
-def _integer(query: Query, name: str) -> int | None:
-    text = query.get(name)
-    if text is None:
-        return None
-    try:
-        return parse_int(text)
-    except ValueError as problem:
-        raise status.bad_request(str(problem)) from None
-
-
-def _boolean(query: Query, name: str) -> bool:
-    return query.get(name) not in (None, "0") and (query.get(name) or "").lower() != "false"
 
 
 def _log_errors(query: Query, numbers: dict[str, int | None]) -> list[FieldError]:

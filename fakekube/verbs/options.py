@@ -24,8 +24,8 @@ from fakekube.selectors import FieldSelector, LabelSelector
 from fakekube.verbs.request import Query
 
 __all__ = [
-    "DeleteOptions", "ListOptions", "WriteOptions", "create_options", "delete_options_from_body", "delete_options_from_query",
-    "list_options", "parse_resource_version", "patch_options", "update_options",
+    "DeleteOptions", "ListOptions", "WriteOptions", "boolean", "create_options", "delete_options_from_body",
+    "delete_options_from_query", "given", "int64", "list_options", "parse_resource_version", "patch_options", "update_options",
 ]
 
 META_GROUP = "meta.k8s.io"
@@ -43,12 +43,12 @@ def _text(values: Sequence[str]) -> str:
     return values[0] if values else ""
 
 
-def _boolean(values: Sequence[str]) -> bool:
+def boolean(values: Sequence[str]) -> bool:
     """Only "0" and "false" in any case are false: what a client misspells is true."""
     return bool(values) and values[0] != "0" and values[0].lower() != "false"
 
 
-def _int64(values: Sequence[str]) -> int:
+def int64(values: Sequence[str]) -> int:
     """Raises StatusError 400 as strconv.ParseInt complains."""
     try:
         return parse_int(values[0])
@@ -56,7 +56,7 @@ def _int64(values: Sequence[str]) -> int:
         raise status.bad_request(str(problem)) from None
 
 
-def _given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
+def given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V | None:
     values = query.all(name)
     return convert(values) if values else None
 
@@ -120,10 +120,10 @@ def list_options(query: Query, resource: Resource, *, name: str = "", watch: boo
 
 
 def _list_options(query: Query) -> ListOptions:
-    watch, bookmarks = _boolean(query.all("watch")), _boolean(query.all("allowWatchBookmarks"))
-    timeout_seconds = _given(query, "timeoutSeconds", _int64)
-    limit = _given(query, "limit", _int64) or 0
-    initial = _given(query, "sendInitialEvents", _boolean)
+    watch, bookmarks = boolean(query.all("watch")), boolean(query.all("allowWatchBookmarks"))
+    timeout_seconds = given(query, "timeoutSeconds", int64)
+    limit = given(query, "limit", int64) or 0
+    initial = given(query, "sendInitialEvents", boolean)
     try:
         labels = selectors.parse_labels(_text(query.all("labelSelector")))
         chosen = selectors.parse_fields(_text(query.all("fieldSelector")))
@@ -210,7 +210,7 @@ def update_options(query: Query) -> WriteOptions:
 
 def patch_options(query: Query, *, apply: bool) -> WriteOptions:
     """Of PATCH; an apply must name its manager, other patches must not force. Raises StatusError 422."""
-    force = _given(query, "force", _boolean)
+    force = given(query, "force", boolean)
     errors: list[FieldError] = []
     if apply and not query.get("fieldManager"):
         errors.append(fields.required("fieldManager", "is required for apply patch"))
@@ -277,11 +277,11 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
         return DeleteOptions()
     raw: dict[str, Any] = {}
     converters: tuple[tuple[str, Callable[[Sequence[str]], Any]], ...] = (
-        ("gracePeriodSeconds", _int64), ("orphanDependents", _boolean), ("propagationPolicy", _text), ("dryRun", list),
-        ("ignoreStoreReadErrorWithClusterBreakingPotential", _boolean),
+        ("gracePeriodSeconds", int64), ("orphanDependents", boolean), ("propagationPolicy", _text), ("dryRun", list),
+        ("ignoreStoreReadErrorWithClusterBreakingPotential", boolean),
     )
     for name, convert in converters:
-        value = _given(query, name, convert)
+        value = given(query, name, convert)
         if value is not None:
             raw[name] = value
     preconditions = {name: query.get(name) for name in ("uid", "resourceVersion") if query.get(name)}

@@ -17,6 +17,7 @@ from typing import Any, Final
 from fakekube.codecs import json
 from fakekube.codecs.yaml_scalars import float_text
 from fakekube.errors.field import go_quote
+from fakekube.schema.trees import in_order
 
 __all__ = ["Path", "PathError", "parse", "text"]
 
@@ -59,7 +60,7 @@ def parse(path: str) -> Path:
 def text(value: Any) -> str:
     """A value as it is printed in a cell of text."""
     if isinstance(value, dict | list):
-        return json.dumps(_sorted(value)).decode()
+        return json.dumps(in_order(value)).decode()
     if value is None:
         return "<no value>"
     if isinstance(value, bool):
@@ -67,12 +68,6 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**63 else float_text(value)
     return str(value)
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _walk(steps: tuple[Step, ...], values: Values) -> Values:
