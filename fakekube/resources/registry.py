@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
 
+#: Resources that two groups show, by their plural.
+_COHABITATING: Mapping[str, tuple[str, ...]] = {"events": ("", "events.k8s.io")}
+
 METADATA_LABELS = ("metadata.name", "metadata.namespace")
 """What every kind lets a field selector name."""
 
@@ -195,6 +198,12 @@ class Registry:
         """One of the served versions of a resource: enough where only its storage matters."""
         found = self._by_resource.get((group, plural))
         return found[0] if found else None
+
+    def sharing_bucket(self, resource: Resource) -> list[Resource]:
+        """All served resources that are stored in the same place: its versions, and for events those of the other group."""
+        groups = {resource.group, *_COHABITATING.get(resource.plural, ())}
+        found = [other for group in sorted(groups) for other in self._by_resource.get((group, resource.plural), ())]
+        return [other for other in found if other.bucket == resource.bucket]
 
     def versions(self, group: str, plural: str) -> list[Resource]:
         """All served versions of a resource."""

@@ -6,12 +6,13 @@ implements (`verbs/services.py`) and unit tests fake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from fakekube.resources.registry import Resource
     from fakekube.resources.strategy import Object
 
 __all__ = ["Recorded", "Services"]
@@ -62,6 +63,9 @@ class Services(Protocol):
 
     def release(self, pool: str, value: str) -> None:
         """Give a value back; nothing if nobody had it."""
+
+    def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
+        """The served resources that show the same objects and have this subresource, `resource` among them."""
 
     def enabled(self, gate: str) -> bool:
         """Is a feature gate on?"""

@@ -125,6 +125,10 @@ class ClusterServices:
         if self.reserved(pool, value):
             self._store.bucket(pool).commit(value, None, None)
 
+    def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
+        found = self._registry.sharing_bucket(resource)
+        return [other for other in found if other.subresources.get(subresource)] if subresource else found
+
     def enabled(self, gate: str) -> bool:
         return self._settings.enabled(gate)
 

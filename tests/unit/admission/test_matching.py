@@ -1,0 +1,176 @@
+"""Which requests a webhook or a policy is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from fakekube.admission.matching import Criteria, is_exempt, namespace_of
+from fakekube.admission.plugin import Attributes, Operation
+from fakekube.errors import StatusError
+from fakekube.resources import builtin
+from fakekube.resources.registry import Registry, Resource
+
+REGISTRY = Registry(builtin.resources())
+ANYTHING = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+
+
+@dataclass
+class Services:
+    """A cluster with some namespaces."""
+
+    namespaces: dict[str, dict[str, str]] = field(default_factory=lambda: {"n": {"env": "test"}, "m": {}})
+
+    def get(self, group: str, plural: str, namespace: str, name: str) -> Any:
+        labels = self.namespaces.get(name)
+        return None if labels is None else {"metadata": {"name": name, "labels": labels}}
+
+    def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
+        return REGISTRY.sharing_bucket(resource)
+
+
+@dataclass
+class Context:
+    services: Services = field(default_factory=Services)
+
+
+def request(
+    resource: str = "v1/pods", *, operation: Operation = Operation.CREATE, namespace: str = "n", name: str = "x",
+    subresource: str = "", labels: dict[str, str] | None = None, old: dict[str, str] | None = None,
+) -> Attributes:
+    group, version, plural = ["", *resource.split("/")][-3:]
+    found = REGISTRY.get(group, version, plural)
+    assert found is not None
+    context: Any = Context()
+    objects = [None if given is None else {"metadata": {"labels": given}} for given in (labels or {}, old)]
+    if operation is Operation.DELETE:
+        objects[0] = None
+    return Attributes(
+        found, subresource, namespace if found.namespaced else "", name, operation, objects[0], objects[1], context
+    )
+
+
+def hook(policy: str = "Equivalent", **rule: Any) -> Criteria:
+    return Criteria.of_webhook({"rules": [{**ANYTHING, **rule}], "matchPolicy": policy})
+
+
+@pytest.mark.parametrize(("rule", "attributes", "expected"), [
+    ({}, request(), True),
+    ({"operations": ["UPDATE"]}, request(), False),
+    ({"operations": ["UPDATE", "CREATE"]}, request(), True),
+    ({"apiGroups": ["apps"]}, request(), False),
+    ({"apiGroups": [""]}, request(), True),
+    ({"apiVersions": ["v2"]}, request(), False),
+    ({"resources": ["services"]}, request(), False),
+    ({"resources": ["*"]}, request(subresource="status"), False),
+    ({"resources": ["*/*"]}, request(subresource="status"), True),
+    ({"resources": ["*/*"]}, request(), True),
+    ({"resources": ["pods/*"]}, request(), True),
+    ({"resources": ["pods/status"]}, request(), False),
+    ({"resources": ["*/status"]}, request(subresource="status"), True),
+    ({"scope": "Namespaced"}, request(), True),
+    ({"scope": "Cluster"}, request(), False),
+    ({"scope": "Cluster"}, request("v1/nodes"), True),
+    ({"scope": "Namespaced"}, request("v1/nodes"), False),
+    ({"scope": "Cluster"}, request("v1/namespaces"), True),
+    ({"scope": "Namespaced"}, request("v1/namespaces"), False),
+])
+def test_rules(rule: dict[str, Any], attributes: Attributes, expected: bool) -> None:
+    assert (hook("Exact", **rule).match(attributes) is not None) is expected
+
+
+def test_without_rules_a_webhook_means_nothing_and_a_policy_everything() -> None:
+    assert Criteria.of_webhook({}).match(request()) is None
+    assert Criteria.of_match_resources(None).match(request()) is not None
+
+
+def test_the_kind_is_that_of_the_body() -> None:
+    match = hook(resources=["*/*"]).match(request("apps/v1/deployments", subresource="scale"))
+    assert match is not None
+    assert (match.kind.api_version, match.kind.kind, match.resource.plural) == ("autoscaling/v1", "Scale", "deployments")
+
+
+@pytest.mark.parametrize(("resource", "rule", "expected"), [
+    ("autoscaling/v1/horizontalpodautoscalers", {"apiVersions": ["v2"]}, "autoscaling/v2"),
+    ("v1/events", {"apiGroups": ["events.k8s.io"]}, "events.k8s.io/v1"),
+    ("events.k8s.io/v1/events", {"apiGroups": [""]}, "v1"),
+])
+def test_another_version_of_the_resource_is_equivalent(resource: str, rule: dict[str, Any], expected: str) -> None:
+    match = hook("Equivalent", **rule).match(request(resource))
+    assert match is not None and match.resource.api_version == expected == match.kind.api_version
+    assert hook("Exact", **rule).match(request(resource)) is None
+
+
+def test_the_version_of_the_request_comes_before_all_others() -> None:
+    rules = [{**ANYTHING, "apiVersions": ["v2"]}, {**ANYTHING, "apiVersions": ["v1"]}]
+    match = Criteria.of_webhook({"rules": rules, "matchPolicy": "Equivalent"}).match(
+        request("autoscaling/v1/horizontalpodautoscalers")
+    )
+    assert match is not None and match.resource.version == "v1"
+
+
+@pytest.mark.parametrize(("attributes", "expected"), [
+    (request(), True),
+    (request(namespace="m"), False),
+    (request("v1/nodes"), True),
+    (request("v1/namespaces", labels={"env": "test"}, name="new"), True),
+    (request("v1/namespaces", labels={}, name="n"), False),
+    (request("v1/namespaces", labels={}, name="n", operation=Operation.UPDATE, subresource="status"), True),
+    (request("v1/namespaces", name="n", operation=Operation.DELETE), True),
+])
+def test_namespace_selectors(attributes: Attributes, expected: bool) -> None:
+    criteria = Criteria.of_match_resources({"namespaceSelector": {"matchLabels": {"env": "test"}}})
+    assert (criteria.match(attributes) is not None) is expected
+
+
+def test_object_selectors_look_at_the_new_and_the_old_object() -> None:
+    criteria = Criteria.of_match_resources({"objectSelector": {"matchLabels": {"a": "b"}}})
+    assert criteria.match(request(labels={"a": "b"}))
+    assert criteria.match(request(labels={}, old={"a": "b"}))
+    assert not criteria.match(request(labels={}, old={"a": "c"}))
+    assert criteria.match(request(operation=Operation.DELETE, old={"a": "b"}))
+    assert not criteria.match(request(labels={"a": "b"}, operation=Operation.CONNECT))
+
+
+def test_an_error_of_a_selector_counts_only_where_the_rest_matches() -> None:
+    selector = {"matchLabels": {"env": "test"}}
+    here = Criteria.of_match_resources({"namespaceSelector": selector, "resourceRules": [ANYTHING]})
+    with pytest.raises(StatusError, match='namespaces "gone" not found') as caught:
+        here.match(request(namespace="gone"))
+    assert caught.value.code == 404
+    elsewhere = {"namespaceSelector": selector, "resourceRules": [{**ANYTHING, "resources": ["services"]}]}
+    assert Criteria.of_match_resources(elsewhere).match(request(namespace="gone")) is None
+    broken = {"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}
+    with pytest.raises(StatusError, match='"Is" is not a valid label selector operator') as caught:
+        Criteria.of_match_resources(broken).match(request())
+    assert caught.value.code == 500
+
+
+def test_names_and_exclusions_of_policies() -> None:
+    named = Criteria.of_match_resources({"resourceRules": [{**ANYTHING, "resourceNames": ["x"]}]})
+    assert named.match(request(name="x")) and not named.match(request(name="y"))
+    without = Criteria.of_match_resources({"excludeResourceRules": [{**ANYTHING, "resourceNames": ["x"]}]})
+    assert without.match(request(name="y")) and not without.match(request(name="x"))
+
+
+def test_an_equivalent_version_is_excluded_as_well() -> None:
+    excluded = [{**ANYTHING, "apiVersions": ["v2"]}]
+    attributes = request("autoscaling/v1/horizontalpodautoscalers")
+    assert Criteria.of_match_resources({"excludeResourceRules": excluded, "matchPolicy": "Exact"}).match(attributes)
+    assert not Criteria.of_match_resources({"excludeResourceRules": excluded, "matchPolicy": "Equivalent"}).match(attributes)
+
+
+def test_the_configuration_of_admission_is_exempt() -> None:
+    group = "admissionregistration.k8s.io/v1"
+    assert is_exempt(request(f"{group}/validatingwebhookconfigurations"))
+    assert is_exempt(request(f"{group}/mutatingadmissionpolicybindings"))
+    assert not is_exempt(request())
+
+
+def test_the_namespace_of_a_namespace_is_its_own_name() -> None:
+    assert namespace_of(request("v1/namespaces", name="n")) == "n"
+    assert namespace_of(request(namespace="m")) == "m"
+    assert namespace_of(request("v1/nodes")) == ""
