@@ -117,9 +117,11 @@ class Application:
         exchange.headers.append(_NOT_CACHED)
         try:
             check_timeout(info, exchange.query)
-            user = self._access.authenticator.user_of(environ)
+            user = self._access.authenticator.user_of(environ, exchange.warnings)
         except StatusError as error:
             return _refused(exchange, error)
+        if exchange.warnings:
+            exchange.headers += warning_headers(exchange.warnings)
         try:
             user = self._admitted(exchange, info, user)
         except StatusError as error:
@@ -166,7 +168,7 @@ def _refused(exchange: _Exchange, error: StatusError) -> Response:
 class _Exchange:
     """What is known of a request so far, and the headers that its answer will have whatever it is."""
 
-    __slots__ = ("environ", "headers", "info", "method", "path", "query", "request_headers")
+    __slots__ = ("environ", "headers", "info", "method", "path", "query", "request_headers", "warnings")
 
     def __init__(self, environ: Environment) -> None:
         self.environ = environ
@@ -174,6 +176,8 @@ class _Exchange:
         self.path = path_of(environ)
         self.query = _NO_QUERY
         self.info: RequestInfo | None = None
+        self.warnings: list[str] = []
+        """Of the filters."""
         self.request_headers = Headers(environ)
         self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
 

@@ -13,12 +13,11 @@ from fakekube.auth import reviews
 from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator
 from fakekube.auth.authorization import Attributes, Decision, UnionAuthorizer, attributes_of, forbidden
 from fakekube.auth.identities import ADMIN, MASTERS
-from fakekube.auth.impersonation import HeadersOfRequest, impersonated
+from fakekube.auth.impersonation import HeadersOfRequest, Impersonation
 from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.errors import status
 from fakekube.resources.services import Services
 from fakekube.streams import Source
 from fakekube.verbs.request import Request, RequestInfo, User
@@ -57,12 +56,14 @@ class Access:
         self.authenticator = Authenticator(services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody)
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self.authorizer = UnionAuthorizer(self.roles)
+        self._impersonation = Impersonation(self.authorizer)
 
     # ------------------------------------------------------------ requests
 
     def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> User:
         """The user as whom a request counts. Raises StatusError 400 or 403."""
-        return impersonated(headers, info, user, self.authorizer)
+        found = self._impersonation.impersonated(headers, attributes_of(info, user))
+        return user if found is None else found.user
 
     def require(self, info: RequestInfo, user: User) -> None:
         """Raises StatusError 403 if the user may not make this request."""
@@ -76,11 +77,12 @@ class Access:
     def require_creation(self, request: Request) -> None:
         """Raises StatusError 403 if the user of an update or apply that creates may not create."""
         info, user = request.info, request.user
-        decision = self.authorizer.authorize(
-            Attributes(user, "create", info.namespace, info.group, info.resource, info.subresource, info.name)
+        attributes = Attributes(
+            user, "create", info.namespace, info.group, info.resource, info.subresource, info.name
         )
+        decision = self.authorizer.authorize(attributes)
         if not decision.allowed:
-            raise status.forbidden(info.group, info.resource, info.name, decision.reason)
+            raise forbidden(attributes, decision.reason)
 
     # ------------------------------------------------------------ reviews
 
@@ -107,6 +109,10 @@ class Access:
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
         """The status of a TokenReview: authenticated, user and audiences, or the error."""
         return reviews.token_review_status(self.authenticator, token, audiences)
+
+    def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+        """The rules of roles that apply to a user in a namespace, and what could not be resolved."""
+        return self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
 
     def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
         """The status of a SelfSubjectRulesReview."""

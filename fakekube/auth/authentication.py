@@ -37,6 +37,7 @@ DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token":
 
 _INVALID_TOKEN: Final = "invalid bearer token"
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
+_EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 _EXTRA: Final = "authentication.kubernetes.io/"
 #: How far the clocks of signer and checker may be apart.
 _LEEWAY: Final = timedelta(minutes=1)
@@ -95,8 +96,8 @@ class Authenticator:
         """The audience of tokens for this server."""
         return self._signer.issuer
 
-    def user_of(self, environment: MutableMapping[str, Any]) -> User:
-        """Who makes the request of this WSGI environment.
+    def user_of(self, environment: MutableMapping[str, Any], warnings: list[str] | None = None) -> User:
+        """Who makes the request of this WSGI environment; `warnings` takes the texts of Warning headers.
 
         A good token among its WebSocket subprotocols is taken out of it: what is left is what the client speaks.
 
@@ -110,6 +111,8 @@ class Authenticator:
             user = self._by_header.get(authorization) if authorization else None
             if user is not None:
                 return user
+        if authorization and warnings is not None and _has_extra_space(authorization):
+            warnings.append(_EXTRA_SPACE)
         try:
             return self._first_good(certificate, authorization or "", environment)
         except BadCredentialsError:
@@ -232,7 +235,8 @@ def _service_account_user(
         reference = private.get(kind)
         if reference:
             extra[f"{_EXTRA}{kind}-name"] = (reference["name"],)
-            extra[f"{_EXTRA}{kind}-uid"] = (reference["uid"],)
+            if reference.get("uid"):  # the node of a pod need not exist
+                extra[f"{_EXTRA}{kind}-uid"] = (reference["uid"],)
     if token_id:
         extra[identities.CREDENTIAL_ID] = (f"JTI={token_id}",)
     name = identities.service_account_username(namespace, account["name"])
@@ -246,6 +250,11 @@ def _bearer_token(authorization: str) -> str:
     """The token of an Authorization header; "" if it holds none."""
     parts = authorization.strip().split(" ", 2)
     return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""
+
+
+def _has_extra_space(authorization: str) -> bool:
+    parts = authorization.strip().split(" ", 2)
+    return len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1]
 
 
 def _web_socket_token(environment: Mapping[str, Any]) -> str:

@@ -4,9 +4,10 @@ There are several modes. The constrained ones (for a node that a service account
 service account, any other user) ask twice: may the caller do this request while impersonating
 (`impersonate-on:MODE:VERB`), and may he be that user (`impersonate:MODE`). The legacy one asks only for the
 verb `impersonate`. The first mode that agrees wins; if none does, the caller is told what the first of them
-missed.
+missed. The mode by which a caller succeeded last is tried before the others (`Impersonation` remembers it), so
+it also decides in which words a later refusal is told.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go).
+Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go, cache.go).
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Final, Protocol
 from urllib.parse import unquote_to_bytes
 
 from fakekube.auth import identities
-from fakekube.auth.authorization import Attributes, Authorizer, attributes_of, forbidden
+from fakekube.auth.authorization import Attributes, Authorizer, forbidden
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import go_quote
 from fakekube.resources import names
 from fakekube.schema.strings import text_of
-from fakekube.verbs.request import RequestInfo, User
+from fakekube.verbs.request import User
 
-__all__ = ["impersonated"]
+__all__ = ["Impersonated", "Impersonation"]
 
 _USER: Final = "impersonate-user"
 _UID: Final = "impersonate-uid"
@@ -40,6 +41,8 @@ _ALL: Final = "*"
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 #: With so many values at once, the right to all of them is asked for first.
 _MANY: Final = 4
+#: Of so many users the latest mode is remembered.
+_REMEMBERED: Final = 10_000
 
 
 class HeadersOfRequest(Protocol):
@@ -72,24 +75,55 @@ class _Wanted:
         return not (self.uid or self.groups or self.extra)
 
 
-def impersonated(headers: HeadersOfRequest, info: RequestInfo, user: User, authorizer: Authorizer) -> User:
-    """The user as whom a request counts: `user`, or whom the headers name.
+@dataclass(slots=True, frozen=True)
+class Impersonated:
+    """The user as whom a request counts; `constraint` is the verb of the constrained mode that allowed it, or ""."""
 
-    Raises StatusError 400 if the headers name no user, 403 if `user` may not be that user.
+    user: User
+    constraint: str
+
+
+class Impersonation:
+    """Lets users of one cluster ask as others.
+
+    Args:
+        authorizer: decides who may.
     """
-    wanted = _wanted(headers)
-    if wanted is None:
-        return user
-    first: StatusError | None = None
-    for mode in _MODES:
-        if not mode.applies(wanted, user):
-            continue
-        try:
-            return _Check(mode, authorizer, user).run(wanted, info)
-        except StatusError as problem:
-            first = first or problem
-    assert first is not None  # the legacy mode always applies
-    raise first
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self._latest: dict[str, _Mode] = {}
+        """By which mode a user name succeeded last."""
+
+    def impersonated(self, headers: HeadersOfRequest, attributes: Attributes) -> Impersonated | None:
+        """The user whom the headers name; None if they name nobody. `attributes` are those of the request.
+
+        Raises StatusError 400 if the headers ask for groups without a user, 403 if the caller may not be that user.
+        """
+        wanted = _wanted(headers)
+        if wanted is None:
+            return None
+        caller = attributes.user
+        latest = self._latest.get(caller.name)
+        first: StatusError | None = None
+        for mode in _MODES if latest is None else (latest, *(mode for mode in _MODES if mode is not latest)):
+            if not mode.applies(wanted, caller):
+                continue
+            try:
+                user = _Check(mode, self._authorizer, caller).run(wanted, attributes)
+            except StatusError as problem:
+                first = first or problem
+                continue
+            if mode is not latest:
+                self._remember(caller.name, mode)
+            return Impersonated(user, mode.verb if mode.name else "")
+        assert first is not None  # the legacy mode always applies
+        raise first
+
+    def _remember(self, name: str, mode: _Mode) -> None:
+        if len(self._latest) >= _REMEMBERED:
+            self._latest.clear()
+        self._latest[name] = mode
 
 
 # ---------------------------------------------------------------- the headers
@@ -192,11 +226,11 @@ class _Check:
         if mode.name == _ASSOCIATED:
             self._caller = replace(caller, extra={_ASSOCIATED_KEYS: sorted(caller.extra)})
 
-    def run(self, wanted: _Wanted, info: RequestInfo) -> User:
+    def run(self, wanted: _Wanted, request: Attributes) -> User:
         """The impersonated user. Raises StatusError 403."""
         if self._mode.name:
-            asked = attributes_of(info, self._caller)
-            self._require(replace(asked, verb=f"impersonate-on:{self._mode.name}:{asked.verb}"))
+            verb = f"impersonate-on:{self._mode.name}:{request.verb}"
+            self._require(replace(request, user=self._caller, verb=verb))
         groups = self._allow_name(wanted)
         if wanted.uid:
             self._require(self._question("uids", wanted.uid, _AUTHENTICATION))
@@ -270,6 +304,8 @@ def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
         errors = _prefixed_path_errors("extra.key", key)
         if errors:
             return f"impersonating an invalid key in extra is not allowed: {fields.aggregate(errors)}"
+        if key != key.lower():
+            return f"impersonating a non-lowercase key in extra is not allowed: {go_quote(key)}"
         if not values:
             return "impersonating empty values in extra is not allowed"
         if "" in values:

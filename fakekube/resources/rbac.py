@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
-from fakekube.resources import names
+from fakekube.resources import escalation, names
 from fakekube.resources.checks import invalid_each, one_of
 from fakekube.resources.revalidated import Revalidated
 from fakekube.resources.selectors import label_selector
@@ -32,12 +32,24 @@ class _RBACStrategy(Revalidated):
 class RoleStrategy(_RBACStrategy):
     """Roles: rules about resources of a namespace."""
 
+    def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        if not (escalation.may_escalate(context) or (old is not None and escalation.only_garbage_collection(obj, old))):
+            escalation.check_rules(context, obj, obj.get("rules") or ())
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _rules(obj.get("rules") or (), namespaced=True)
 
 
-class ClusterRoleStrategy(_RBACStrategy):
+class ClusterRoleStrategy(RoleStrategy):
     """Cluster roles: rules about everything, or collected from other cluster roles."""
+
+    def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        if escalation.may_escalate(context) or (old is not None and escalation.only_garbage_collection(obj, old)):
+            return
+        escalation.check_rules(context, obj, obj.get("rules") or ())
+        if _selectors(obj) or (old is not None and _selectors(old)):
+            problem = "must have cluster-admin privileges to use the aggregationRule"
+            escalation.check_rules(context, obj, escalation.FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, tolerant=False)
@@ -52,6 +64,9 @@ class RoleBindingStrategy(_RBACStrategy):
 
     role_kinds: ClassVar[tuple[str, ...]] = ("Role", "ClusterRole")
     namespaced: ClassVar[bool] = True
+
+    def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        escalation.check_binding(context, obj, old)
 
     def default(self, obj: Object) -> None:
         role = obj.setdefault("roleRef", {})

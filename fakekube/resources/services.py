@@ -6,7 +6,7 @@ implements (`verbs/services.py`) and unit tests fake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -78,6 +78,9 @@ class Services(Protocol):
 
     def rules(self, user: str, groups: Any, namespace: str) -> dict[str, Any]:
         """The status of a SelfSubjectRulesReview: what a user may do in a namespace."""
+
+    def rbac_rules(self, user: str, groups: Any, namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+        """The rules of roles that apply to a user in a namespace, and in words what could not be resolved."""
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A service account token (JWT) with these claims, signed with the cluster's key."""

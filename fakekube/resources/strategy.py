@@ -52,6 +52,8 @@ class WriteContext:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Of the user."""
     subresource: str = ""
+    name: str = ""
+    """Of the object that the path names; "" for a create."""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     remove: Callable[[str, Object], None] | None = None
@@ -152,6 +154,9 @@ class Strategy:
 
     def canonicalize(self, obj: Object) -> None:
         """Bring an accepted object into the form in which it is stored."""
+
+    def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        """Raise StatusError if the user may not write just this object (`old` is None on create): asked before all else."""
 
     def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
         """Allocate what the new object needs (may change it, may raise StatusError)."""

@@ -128,7 +128,7 @@ class Scope:
             resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
             user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
             subresource=self.subresource.name if self.subresource else "",
-            dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
+            name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -30,6 +30,10 @@ class AccessControl(Protocol):
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]: ...
 
     def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]: ...
+
+    def rbac_rules(
+        self, user: str, groups: Sequence[str], namespace: str
+    ) -> tuple[list[Mapping[str, Any]], str]: ...
 
     def sign(self, claims: dict[str, Any]) -> str: ...
 
@@ -140,6 +144,9 @@ class ClusterServices:
 
     def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]:
         return self._access.rules(user, groups, namespace)
+
+    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+        return self._access.rbac_rules(user, groups, namespace)
 
     def sign(self, claims: dict[str, Any]) -> str:
         return self._access.sign(claims)

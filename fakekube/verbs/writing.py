@@ -99,6 +99,7 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
     obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
     systemfields.fill(obj["metadata"], scope.backend.clock.now())
+    scope.strategy.check_privileges(scope.context, obj, None)
     finish = scope.strategy.begin_create(scope.context, obj)
     stored = False
     try:
@@ -214,6 +215,7 @@ def update(
 def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
     old = record.value.object
     obj = build(record.value)
+    scope.strategy.check_privileges(scope.context, obj, old)
     meta = obj["metadata"]
     revision = revision_of(meta.get("resourceVersion", ""))
     if revision == 0 and not scope.strategy.unconditional_update:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fakekube.api.environment import Headers
-from fakekube.auth.authorization import Attributes, Decision
-from fakekube.auth.impersonation import impersonated
+from fakekube.auth.authorization import Attributes, Decision, attributes_of
+from fakekube.auth.impersonation import Impersonation
 from fakekube.errors import StatusError
 from fakekube.verbs.request import RequestInfo, User
 
@@ -38,7 +38,8 @@ def _headers(**headers: str) -> Headers:
 
 
 def _as(rules: _Rules, caller: User = CALLER, **headers: str) -> User:
-    return impersonated(_headers(**headers), INFO, caller, rules)
+    found = Impersonation(rules).impersonated(_headers(**headers), attributes_of(INFO, caller))
+    return caller if found is None else found.user
 
 
 def _refusal(rules: _Rules, **headers: str) -> StatusError:
@@ -173,5 +174,7 @@ def test_many_groups_are_asked_for_at_once() -> None:
 @pytest.mark.parametrize(("written", "name"), [("A%ZZ", "a%zz"), ("A%FF", "a\udcff")], ids=["no escape", "no utf-8"])
 def test_names_are_decoded_when_they_can_be(written: str, name: str) -> None:
     environment: dict[str, Any] = {"HTTP_IMPERSONATE_USER": "bob", f"HTTP_IMPERSONATE_EXTRA_{written}": "1"}
-    user = impersonated(Headers(environment), INFO, CALLER, _Rules(everything=True))
+    found = Impersonation(_Rules(everything=True)).impersonated(Headers(environment), attributes_of(INFO, CALLER))
+    assert found is not None
+    user = found.user
     assert list(user.extra) == [name]
