@@ -110,7 +110,7 @@ class Access:
         """The status of a TokenReview: authenticated, user and audiences, or the error."""
         return reviews.token_review_status(self.authenticator, token, audiences)
 
-    def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+    def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
         """The rules of roles that apply to a user in a namespace, and what could not be resolved."""
         return self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
 

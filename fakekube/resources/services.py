@@ -79,7 +79,7 @@ class Services(Protocol):
     def rules(self, user: str, groups: Any, namespace: str) -> dict[str, Any]:
         """The status of a SelfSubjectRulesReview: what a user may do in a namespace."""
 
-    def rbac_rules(self, user: str, groups: Any, namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+    def rbac_rules(self, user: str, groups: Any, namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
         """The rules of roles that apply to a user in a namespace, and in words what could not be resolved."""
 
     def sign(self, claims: dict[str, Any]) -> str:

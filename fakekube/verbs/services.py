@@ -33,7 +33,7 @@ class AccessControl(Protocol):
 
     def rbac_rules(
         self, user: str, groups: Sequence[str], namespace: str
-    ) -> tuple[list[Mapping[str, Any]], str]: ...
+    ) -> tuple[Sequence[Mapping[str, Any]], str]: ...
 
     def sign(self, claims: dict[str, Any]) -> str: ...
 
@@ -145,7 +145,7 @@ class ClusterServices:
     def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]:
         return self._access.rules(user, groups, namespace)
 
-    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[list[Mapping[str, Any]], str]:
+    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
         return self._access.rbac_rules(user, groups, namespace)
 
     def sign(self, claims: dict[str, Any]) -> str:
