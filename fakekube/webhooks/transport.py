@@ -22,7 +22,7 @@ from fakekube.errors.field import go_quote
 from fakekube.resources.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.trust import UntrustedError, connected
 
-__all__ = ["Answer", "Endpoint", "post"]
+__all__ = ["Answer", "ConnectionFailedError", "Endpoint", "connect", "post"]
 
 _MAXIMUM_REDIRECTS = 10
 _HEADERS = {
@@ -41,6 +41,10 @@ class Endpoint:
     """Where to connect to, if not to the host of the URL."""
     authorities: bytes
     """Whom to trust, PEM; empty for the authorities of the system."""
+    server_name: str = ""
+    """The name that the certificate must have, if not the host of the URL."""
+    verified: bool = True
+    """False takes any certificate."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,13 +82,11 @@ def _exchange(method: str, endpoint: Endpoint, body: bytes, deadline: float) -> 
     """One request on a connection of its own."""
     parts = urlsplit(endpoint.url)
     try:
-        connection = _connection(endpoint, deadline)
+        connection = connect(endpoint, deadline)
     except TimeoutError:
         raise _failed(method, endpoint.url, "context deadline exceeded", CallTimeoutError) from None
-    except (_DialError, UntrustedError) as error:
+    except ConnectionFailedError as error:
         raise _failed(method, endpoint.url, str(error)) from None
-    except OSError as error:
-        raise _failed(method, endpoint.url, _broken(error)) from None
     with connection:
         client = http.client.HTTPConnection(parts.hostname or "", parts.port)
         client.sock = connection
@@ -139,28 +141,42 @@ def _acknowledge_at_once(connection: socket.socket) -> None:
 # ---------------------------------------------------------------- connecting
 
 
-class _DialError(Exception):
-    """Nobody answers there; says why in Go's words."""
+class ConnectionFailedError(Exception):
+    """There is no connection to a server; the text says why in Go's words."""
 
 
-def _connection(endpoint: Endpoint, deadline: float) -> socket.socket:
-    """Raises _DialError, UntrustedError, OSError."""
+def connect(endpoint: Endpoint, deadline: float) -> socket.socket:
+    """A TLS connection to an endpoint, before `deadline` of `time.monotonic()`.
+
+    Raises:
+        ConnectionFailedError: nobody listens there, it does not speak TLS, or its certificate is not trusted.
+        TimeoutError: the deadline has passed.
+    """
     parts = urlsplit(endpoint.url)
-    name = parts.hostname or ""
-    plain = _dialled(endpoint.address or (name, _port(parts.netloc)), deadline)
+    host = parts.hostname or ""
+    plain = _dialled(endpoint.address or (host, _port(parts.netloc)), deadline)
     try:
         plain.settimeout(_left(deadline))
-        return connected(plain, name, endpoint.authorities)
+        return connected(plain, endpoint.server_name or host, endpoint.authorities, verified=endpoint.verified)
+    except TimeoutError:
+        plain.close()
+        raise
+    except UntrustedError as error:
+        plain.close()
+        raise ConnectionFailedError(str(error)) from None
+    except OSError as error:
+        plain.close()
+        raise ConnectionFailedError(_broken(error)) from None
     except BaseException:
         plain.close()
         raise
 
 
 def _port(netloc: str) -> int:
-    """Of a host with a port, which may be too large. Raises _DialError."""
+    """Of a host with a port, which may be too large. Raises ConnectionFailedError."""
     text = netloc.rpartition("]")[2].rpartition(":")[2] if ":" in netloc.rpartition("]")[2] else ""
     if text and int(text) > 65535:
-        raise _DialError(f"dial tcp: address {text}: invalid port")
+        raise ConnectionFailedError(f"dial tcp: address {text}: invalid port")
     return int(text) if text else 443
 
 
@@ -170,7 +186,7 @@ def _dialled(address: tuple[str, int], deadline: float) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise _DialError(f"dial tcp: lookup {host}: no such host") from None
+        raise ConnectionFailedError(f"dial tcp: lookup {host}: no such host") from None
     problem = ""
     for family, kind, protocol, _, (ip, *rest) in sorted(found, key=lambda entry: entry[0] != socket.AF_INET):
         plain = socket.socket(family, kind, protocol)
@@ -185,7 +201,7 @@ def _dialled(address: tuple[str, int], deadline: float) -> socket.socket:
             plain.close()
             where = f"[{ip}]:{port}" if family == socket.AF_INET6 else f"{ip}:{port}"
             problem = problem or f"dial tcp {where}: connect: {os.strerror(error.errno or 0).lower()}"
-    raise _DialError(problem)
+    raise ConnectionFailedError(problem)
 
 
 def _left(deadline: float) -> float:

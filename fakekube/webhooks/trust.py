@@ -31,12 +31,13 @@ class UntrustedError(Exception):
     """No TLS connection; says why in Go's words."""
 
 
-def connected(plain: socket.socket, name: str, authorities: bytes) -> ssl.SSLSocket:
+def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True) -> ssl.SSLSocket:
     """A TLS connection over a socket that is connected, which it takes over. Its timeout is the socket's.
 
     Args:
         name: of the server, a DNS name or an IP address.
         authorities: PEM; empty for those of the system.
+        verified: False takes any certificate (insecureSkipTLSVerify).
 
     Raises:
         UntrustedError: the server's certificate is not to be trusted, or it does not speak TLS.
@@ -44,14 +45,14 @@ def connected(plain: socket.socket, name: str, authorities: bytes) -> ssl.SSLSoc
     """
     peer = plain.getpeername()
     try:
-        secure = _context(authorities).wrap_socket(plain, server_hostname=name)
+        secure = _context(authorities, verifies=verified).wrap_socket(plain, server_hostname=name)
     except ssl.SSLCertVerificationError:
         raise UntrustedError(_explained(peer, plain.gettimeout(), name, authorities)) from None
     except ssl.SSLEOFError:
         raise ConnectionAbortedError from None
     except ssl.SSLError as error:
         raise UntrustedError(_without_tls(peer, plain.gettimeout(), error)) from None
-    problem = _wrong_name(_leaf(secure), name)
+    problem = _wrong_name(_leaf(secure), name) if verified else ""
     if problem:
         secure.close()
         raise UntrustedError(_FAILED + problem)
