@@ -26,7 +26,6 @@ from fakekube.codecs.document import Document
 from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
-from fakekube.resources.services import Services
 from fakekube.resources.strategy import Object
 from fakekube.resources.webhook_calls import Call
 from fakekube.schema import printing
@@ -36,6 +35,7 @@ from fakekube.store import Retention, Store
 from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.writing import stamped
+from fakekube.webhooks.services import ServiceResolver
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -52,6 +52,7 @@ class Machinery:
     backend: Backend
     access: Access
     application: Application
+    resolver: ServiceResolver
 
 
 Prepare = Callable[[Machinery], None]
@@ -73,11 +74,12 @@ def build(
     access = Access(store.bucket, clock)
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
-    Definitions(store, registry, services, clock, _webhooks(services))
+    resolver = ServiceResolver(services)
+    Definitions(store, registry, services, clock, _webhooks(resolver))
     for upkeep in (Registration, Availability, Dangling):
         upkeep(store, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
-    return Machinery(backend, access, Application(backend, access))
+    return Machinery(backend, access, Application(backend, access), resolver)
 
 
 @cache
@@ -86,13 +88,13 @@ def _builtins(version: str) -> Registry:
     return Registry(builtin.resources(version))
 
 
-def _webhooks(services: Services) -> Call:
-    """Calls webhooks, by a room that only those enter who have some."""
+def _webhooks(resolver: ServiceResolver) -> Call:
+    """Calls webhooks, by a module that is imported for the first call."""
 
     def call(client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0) -> dict[str, Any]:
-        from fakekube.webhooks import Caller
+        from fakekube.webhooks.caller import Caller
 
-        return Caller(services)(client_config, review, timeout=timeout)
+        return Caller(resolver)(client_config, review, timeout=timeout)
 
     return call
 

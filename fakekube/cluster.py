@@ -25,6 +25,7 @@ from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.manifests import Source, objects
 from fakekube.verbs.backend import Settings
+from fakekube.webhooks.services import ForwardedServices
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
@@ -77,6 +78,9 @@ class Cluster:
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._server: Server | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.services = ForwardedServices(self._machinery.resolver)
+        """`services.forward("namespace/name", port)`: webhooks and aggregated APIs of that Service are reached at a port of
+        this machine."""
         self.clients = Clients(self)
         """Ready clients of other packages."""
 
@@ -275,11 +279,13 @@ class Cluster:
     def fork(self) -> Cluster:
         """An independent twin, not started, with the same objects and history."""
         clock = self.clock.fork()
-        return Cluster(
+        twin = Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
             feature_gates=self._settings.feature_gates, clock=clock,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
+        twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)
+        return twin
 
     def compact(self) -> None:
         """Forget the past: what is old is Gone (410), for lists, continue tokens and watches."""

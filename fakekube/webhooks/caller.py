@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors.field import go_quote
-from fakekube.resources.services import Services
 from fakekube.resources.webhook_calls import CallError, CallTimeoutError
 from fakekube.resources.webhooks import SERVICE_PORT
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
-from fakekube.webhooks.services import resolve
+from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import Answer, Endpoint, post
 
 __all__ = ["Caller"]
@@ -59,8 +58,8 @@ _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "A
 class Caller:
     """Calls webhooks for one cluster; see `resources.webhook_calls.Call`."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, resolver: ServiceResolver) -> None:
+        self._resolver = resolver
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
         """See `resources.webhook_calls.Call`."""
@@ -85,7 +84,7 @@ class Caller:
         namespace, name, port = service["namespace"], service["name"], service.get("port") or SERVICE_PORT
         url = f"https://{name}.{namespace}.svc:{port}{_clean(service.get('path') or '')}{query}"
         try:
-            return Endpoint(url, resolve(self._services, namespace, name, port), authorities)
+            return Endpoint(url, self._resolver.resolve(namespace, name, port), authorities)
         except CallError as error:
             raise CallError(f"Post {go_quote(url)}: {error}") from None
 
