@@ -60,7 +60,7 @@ def test_a_forwarded_service_need_not_exist() -> None:
     ("hook", 1), ("/hook", 1), ("n/", 1), ("n/hook/x", 1), ("n/hook", 0), ("n/hook", 65536),
 ])
 def test_what_cannot_be_forwarded(service: str, port: int) -> None:
-    with pytest.raises(ValueError, match="namespace/name|TCP port"):
+    with pytest.raises(ValueError, match=r"namespace/name|TCP port"):
         ForwardedServices(resolver()).forward(service, port)
 
 
