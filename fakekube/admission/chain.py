@@ -1,9 +1,11 @@
 """The admission chain: what may change or refuse a write after authorization and before it is stored.
 
 The chain keeps, for each resource and operation, the plugins that look at it, so that others cost nothing. All
-changing halves run before the object is validated, all checking ones after.
+changing halves run before the object is validated, all checking ones after. The changing halves run a second time
+when one of them asks for it; which of them then do something again, each decides by the reinvocation context.
 
-Specified by: k8s.io/apiserver/pkg/admission; pkg/kubeapiserver/options/plugins.go for the order.
+Specified by: k8s.io/apiserver/pkg/admission (chain.go, reinvocation.go); pkg/kubeapiserver/options/plugins.go for the
+order.
 """
 
 from __future__ import annotations
@@ -24,9 +26,14 @@ class Chain:
         self._applying: dict[tuple[str, str, str, Operation], _Halves] = {}
 
     def admit(self, attributes: Attributes) -> None:
-        """Run the changing half. Raises StatusError."""
-        for admit in self._for(attributes).admit:
+        """Run the changing half, and once more if a plugin asks for it. Raises StatusError."""
+        plugins = self._for(attributes).admit
+        for admit in plugins:
             admit(attributes)
+        if attributes.reinvocation.should_reinvoke:
+            attributes.reinvocation.is_reinvoke = True
+            for admit in plugins:
+                admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
         """Run the checking half. Raises StatusError."""

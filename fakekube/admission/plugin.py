@@ -3,20 +3,21 @@
 A `Plugin` says which operations on which resources it looks at, so that others cost nothing. Changing plugins
 `admit` the object before it is validated; checking ones `validate` what will be stored.
 
-Specified by: k8s.io/apiserver/pkg/admission (Attributes, MutationInterface, ValidationInterface).
+Specified by: k8s.io/apiserver/pkg/admission (Attributes, ReinvocationContext, MutationInterface, ValidationInterface).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from fakekube.resources.registry import Resource
+    from fakekube.resources.registry import GVK, Resource
     from fakekube.resources.strategy import Object, WriteContext
 
-__all__ = ["Attributes", "Operation", "Plugin"]
+__all__ = ["Attributes", "Operation", "Plugin", "ReinvocationContext"]
 
 
 class Operation(StrEnum):
@@ -26,6 +27,23 @@ class Operation(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONNECT = "CONNECT"
+
+
+#: A patch updates or creates: admission sees the options of that.
+_OPTIONS = {
+    Operation.CREATE: "CreateOptions", Operation.UPDATE: "UpdateOptions", Operation.DELETE: "DeleteOptions",
+}
+
+
+@dataclass(slots=True)
+class ReinvocationContext:
+    """Tells the changing plugins of one request whether they run for the second time."""
+
+    is_reinvoke: bool = False
+    should_reinvoke: bool = False
+    """A plugin has changed the object in a way that earlier plugins must see."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """What plugins remember from the first to the second time, by the plugin's name."""
 
 
 @dataclass(slots=True)
@@ -44,6 +62,27 @@ class Attributes:
     old: Object | None
     """The stored object; None for creations. Never changed."""
     context: WriteContext
+    reinvocation: ReinvocationContext = field(default_factory=ReinvocationContext)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Of the operation, with kind and apiVersion: CreateOptions, UpdateOptions, DeleteOptions; {} for connections."""
+        kind = _OPTIONS.get(self.operation)
+        return {"kind": kind, "apiVersion": "meta.k8s.io/v1", **self.context.options} if kind is not None else {}
+
+    @property
+    def kind(self) -> GVK:
+        """Of the body of the request: that of a subresource may be another one than that of the resource."""
+        below = self.resource.subresources.get(self.subresource)
+        return below.gvk if below is not None else self.resource.gvk
+
+    def add_annotation(self, key: str, value: str, level: str = "Metadata") -> None:
+        """Tell the audit log something about this request; what was told first under a key stays.
+
+        Args:
+            level: the audit level from which events show the annotation, `Metadata` or `Request`.
+        """
+        self.context.annotations.setdefault(key, (level, value))
 
 
 class Plugin:

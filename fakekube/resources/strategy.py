@@ -60,6 +60,8 @@ class WriteContext:
     """For actions: deletes an object of the resource by its name, with DeleteOptions, as a client would."""
     warnings: list[str] = field(default_factory=list)
     """Texts of Warning headers, in order; the answer sends each once."""
+    annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """What admission tells the audit log: key → (audit level, value)."""
 
     def now(self) -> str:
         """The time of day as metav1.Time prints it."""

@@ -8,7 +8,7 @@ from fakekube.admission.plugin import Attributes, Operation
 from fakekube.resources.strategy import Object
 from fakekube.verbs.scope import Scope
 
-__all__ = ["admit", "checker", "creation_checker", "deletion_checker", "unchecked"]
+__all__ = ["admit", "checker", "creation_checker", "deletion_checker"]
 
 
 def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str) -> Attributes:
@@ -31,10 +31,6 @@ def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | No
         scope.backend.admission.validate(_attributes(scope, operation, obj, old, name))
 
     return check
-
-
-def unchecked(obj: Object, old: Object | None) -> None:
-    """No admission: it has looked at something else already (a scale, not what it is a window on)."""
 
 
 def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:

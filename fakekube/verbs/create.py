@@ -38,7 +38,7 @@ def handle(scope: Scope) -> Response:
 def _create(scope: Scope) -> Response:
     representation = answers.negotiate(scope)
     chosen = options.create_options(scope.request.query)
-    scope.dry_run = chosen.dry_run
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
     meta = body.setdefault("metadata", {})
     systemfields.wipe(meta)
@@ -56,7 +56,7 @@ def _create(scope: Scope) -> Response:
 def _act(scope: Scope, action: Action) -> Response:
     representation = answers.negotiate(scope)
     chosen = options.create_options(scope.request.query)
-    scope.dry_run = chosen.dry_run
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
     meta = body.get("metadata")
     if meta is not None:

@@ -196,6 +196,8 @@ class WriteOptions:
     field_manager: str = ""
     field_validation: str = "Warn"
     force: bool | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+    """As an object, for admission: what the client sent, but `force`."""
 
 
 def create_options(query: Query) -> WriteOptions:
@@ -228,7 +230,9 @@ def _write_options(query: Query, kind: str, errors: Sequence[FieldError] = ()) -
     found = [*errors, *_field_manager_errors(manager), *_dry_run_errors(dry_run), *_field_validation_errors(validation)]
     if found:
         raise status.invalid(META_GROUP, kind, "", found)
-    return WriteOptions(bool(dry_run), manager, validation or "Warn")
+    sent = (("dryRun", list(dry_run)), ("fieldManager", manager), ("fieldValidation", validation))
+    raw = {name: value for name, value in sent if value}
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", raw=raw)
 
 
 def _field_manager_errors(manager: str) -> list[FieldError]:

@@ -29,7 +29,7 @@ def handle(scope: Scope) -> Response:
     representation = answers.negotiate(scope)
     body = scope.request.read_body()
     chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
-    scope.dry_run = chosen.dry_run
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     patch = patch_for(scope, content_type, body, chosen)
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projecting.update(scope, representation, patch)
@@ -44,7 +44,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         scope.request.warnings[:] = warnings_before
         live = None if stored is None else versions.shown(scope.resource, stored).object
         obj = versions.to_storage(scope.resource, patch(live))
-        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
+        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
         systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 

@@ -78,7 +78,13 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
         meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))
         return written
 
-    written = writing.update(scope.main, build, admitting.unchecked)
+    check = admitting.checker(scope, Operation.UPDATE)
+
+    def check_projected(obj: Object, old: Object | None) -> None:
+        assert old is not None
+        check(shown(scope, obj), shown(scope, old))
+
+    written = writing.update(scope.main, build, check_projected)
     left = _printed(scope, projection.read_written or projection.read, _seen(scope, written.document).object)
     return answers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
 

@@ -2,7 +2,7 @@
 
 `api/` makes a `Request` once per call (the path is already understood, the user already known and allowed)
 and turns the `Response` into bytes on the wire. Verbs read; the only things they add to a request are
-`warnings`.
+`warnings` and `annotations`.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/request (RequestInfo), authentication/user (Info), and Go's
 net/url for how a query is read: it is read as far as it goes, pairs that do not parse are dropped and never
@@ -153,6 +153,8 @@ class Request:
     """Reads at most so many bytes of the body, once; use `read_body`."""
     warnings: list[str] = field(default_factory=list)
     """Texts of the Warning headers of the answer, in order; each is sent once."""
+    annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """What admission tells the audit log: key → (audit level, value)."""
     _body: bytes | None = None
 
     def read_body(self, limit: int = BODY_LIMIT) -> bytes:

@@ -48,6 +48,7 @@ class Scope:
     """In the path; "" for collections."""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    """Of the write, as an object: what the client sent."""
 
     @property
     def bucket(self) -> Bucket[Document]:
@@ -129,6 +130,7 @@ class Scope:
             user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
             subresource=self.subresource.name if self.subresource else "",
             name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
+            annotations=self.request.annotations,
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

@@ -32,7 +32,7 @@ def handle(scope: Scope) -> Response:
     representation = answers.negotiate(scope)
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
-    scope.dry_run = chosen.dry_run
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     body = bodies.decode(scope, data, chosen.field_validation)
     meta = body.setdefault("metadata", {})
     systemfields.match_namespace(meta, scope.namespace)
@@ -53,7 +53,7 @@ def handle(scope: Scope) -> Response:
         fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
         systemfields.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, managers.updated(scope, live, fresh, chosen.field_manager))
-        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, old)
+        admitting.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
         systemfields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 

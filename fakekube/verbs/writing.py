@@ -272,7 +272,10 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
     final = _keep_times(scope.resource.stored(obj), document)
-    check(final, stored)
+    if scope.resource.custom:  # of which admission sees the version of the request
+        check(obj, old)
+    else:
+        check(final, stored)
     return final
 
 

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 
 #: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture.
 ROW = ("cli", "cluster", "testing", "controllers", "client", "assembly", "server", "api", "auth", "verbs", "webhooks", "crd", "views", "codecs",
-       "patch", "admission", "resources", "cel", "store")
+       "admission", "patch", "resources", "cel", "store")
 
 #: What any room may import, itself importing nothing of the row.
 FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth"})

@@ -81,6 +81,21 @@ def test_after_a_refusal_nobody_is_asked() -> None:
     assert Recorder.seen == ["admit first"]
 
 
+class Asking(Second):
+    """Asks for a second round, as often as it is asked itself."""
+
+    name = "asking"
+
+    def admit(self, attributes: Attributes) -> None:
+        self.seen.append(f"again {attributes.reinvocation.is_reinvoke}")
+        attributes.reinvocation.should_reinvoke = True
+
+
+def test_a_plugin_may_ask_for_one_more_round() -> None:
+    Chain([First(), Asking()]).admit(attributes(PODS))
+    assert Recorder.seen == ["admit first", "again False", "admit first", "again True"]
+
+
 def test_profiles() -> None:
     bare, whole = ([plugin.name for plugin in plugins(profile)] for profile in ("apiserver", "cluster"))
     assert [name for name in whole if name not in bare] == ["ServiceAccount"]
