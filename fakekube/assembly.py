@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube import data
 from fakekube.admission import chain_of
@@ -27,7 +27,6 @@ from fakekube.crd.serving import Definitions
 from fakekube.resources import builtin
 from fakekube.resources.registry import Registry
 from fakekube.resources.strategy import Object
-from fakekube.resources.webhook_calls import Call
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.schema.timestamps import print_time
@@ -36,6 +35,9 @@ from fakekube.verbs.backend import Backend, Settings
 from fakekube.verbs.services import ClusterServices
 from fakekube.verbs.writing import stamped
 from fakekube.webhooks.services import ServiceResolver
+
+if TYPE_CHECKING:
+    from fakekube.webhooks.caller import Caller
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -53,6 +55,8 @@ class Machinery:
     access: Access
     application: Application
     resolver: ServiceResolver
+    close: Callable[[], None]
+    """Closes the connections that the API server keeps to others."""
 
 
 Prepare = Callable[[Machinery], None]
@@ -75,11 +79,12 @@ def build(
     services = ClusterServices(store, registry, settings, access)
     access.connect(services)
     resolver = ServiceResolver(services)
-    Definitions(store, registry, services, clock, _webhooks(resolver))
+    webhooks = _Webhooks(resolver)
+    Definitions(store, registry, services, clock, webhooks)
     for upkeep in (Registration, Availability, Dangling):
         upkeep(store, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
-    return Machinery(backend, access, Application(backend, access), resolver)
+    return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
 
 
 @cache
@@ -88,15 +93,24 @@ def _builtins(version: str) -> Registry:
     return Registry(builtin.resources(version))
 
 
-def _webhooks(resolver: ServiceResolver) -> Call:
-    """Calls webhooks, by a module that is imported for the first call."""
+class _Webhooks:
+    """Calls webhooks, by a module that is imported for the first call; see `resources.webhook_calls.Call`."""
 
-    def call(client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0) -> dict[str, Any]:
-        from fakekube.webhooks.caller import Caller
+    def __init__(self, resolver: ServiceResolver) -> None:
+        self._resolver = resolver
+        self._caller: Caller | None = None
 
-        return Caller(resolver)(client_config, review, timeout=timeout)
+    def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Object:
+        if self._caller is None:
+            from fakekube.webhooks.caller import Caller
 
-    return call
+            self._caller = Caller(self._resolver)
+        return self._caller(client_config, review, timeout=timeout)
+
+    def close(self) -> None:
+        """Close the connections that are kept between calls."""
+        if self._caller is not None:
+            self._caller.close()
 
 
 # ---------------------------------------------------------------- the base state

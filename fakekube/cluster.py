@@ -128,6 +128,7 @@ class Cluster:
             self._server.stop()
             self._server = None
         self._manager.stop()
+        self._machinery.close()
         self.clock.close()
         if self._folder is not None:
             self._folder.cleanup()

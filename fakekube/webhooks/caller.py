@@ -21,7 +21,7 @@ from fakekube.resources.webhooks import SERVICE_PORT
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
 from fakekube.webhooks.services import ServiceResolver
-from fakekube.webhooks.transport import Answer, Endpoint, post
+from fakekube.webhooks.transport import Answer, Endpoint, Transport
 
 __all__ = ["Caller"]
 
@@ -60,13 +60,18 @@ class Caller:
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver
+        self._transport = Transport()
+
+    def close(self) -> None:
+        """Close the connections that are kept between calls."""
+        self._transport.close()
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
         """See `resources.webhook_calls.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
         endpoint = self._endpoint(client_config, timeout)
         try:
-            answer = post(endpoint, json.dumps(review) + b"\n", allowed)
+            answer = self._transport.post(endpoint, json.dumps(review) + b"\n", allowed)
         except CallTimeoutError as error:
             if timeout < _CLIENT_TIMEOUT or "Client.Timeout" in str(error):
                 raise

@@ -1,34 +1,47 @@
-"""One POST over HTTPS, and what Go's net/http says when it fails.
+"""One POST to a webhook, and what Go's net/http says when it fails.
 
-A call opens a connection of its own. Redirects are followed, answers may be compressed, and everything together has one
-deadline.
+Redirects are followed, answers may be compressed, connections are kept, and everything together has one deadline.
 
-Specified by: net/http (Client, Transport) and net (Dialer) of Go, as far as their errors are seen.
+Specified by: net/http (Client, Transport) of Go, as far as its errors are seen.
 """
 
 from __future__ import annotations
 
-import gzip
 import http.client
-import os
 import socket
 import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from fakekube.errors.field import go_quote
 from fakekube.resources.webhook_calls import CallError, CallTimeoutError
-from fakekube.webhooks.trust import UntrustedError, connected
+from fakekube.webhooks.connections import (
+    LARGEST_ANSWER,
+    Connection,
+    ConnectionFailedError,
+    IdleConnections,
+    Target,
+    TooLargeError,
+    broken,
+    dial,
+)
 
-__all__ = ["Answer", "ConnectionFailedError", "Endpoint", "connect", "post"]
+__all__ = ["Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
 
 _MAXIMUM_REDIRECTS = 10
-_HEADERS = {
-    "User-Agent": "kube-apiserver-admission", "Accept": "application/json, */*", "Content-Type": "application/json",
-    "Accept-Encoding": "gzip",
-}
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEADERS = (
+    "User-Agent: kube-apiserver-admission\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+    "Accept-Encoding: gzip\r\n"
+)
+_PORTS = {"https": 443, "http": 80}
+
+_UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
+_TOO_SLOW = "context deadline exceeded"
+_TOO_SLOW_BODY = f"{_UNREADABLE}{_TOO_SLOW} (Client.Timeout or context cancellation while reading body)"
+_BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,155 +70,155 @@ class Answer:
     body: bytes
 
 
-def post(endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
-    """Send a request and read its answer, within `timeout` seconds. Raises CallError in the words of net/http."""
-    deadline = time.monotonic() + timeout
-    method, first, place = "POST", endpoint, ""
-    for _ in range(_MAXIMUM_REDIRECTS):
-        answer = _exchange(method, endpoint, body, deadline)
-        place = answer.headers.get("location", "")
-        if answer.status not in (301, 302, 303, 307, 308) or not place:
+class Transport:
+    """Sends requests; keeps the connections. May be used by several threads."""
+
+    def __init__(self) -> None:
+        self._idle = IdleConnections()
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._idle.close()
+
+    def post(self, endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
+        """Send a request and read its answer, within `timeout` seconds. Raises CallError in the words of net/http."""
+        deadline = time.monotonic() + timeout
+        method, first, place = "POST", endpoint, ""
+        for _ in range(_MAXIMUM_REDIRECTS):
+            answer = self._exchange(method, endpoint, body, deadline)
+            place = answer.headers.get("location", "")
+            if answer.status not in _REDIRECTS or not place:
+                return answer
+            if answer.status < 307:
+                method, body = "GET", b""
+            url = urljoin(endpoint.url, place)
+            same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
+            endpoint = replace(endpoint, url=url, address=first.address if same_host else None)
+        raise _failed(method, place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+
+    def _exchange(self, method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
+        """One request. A connection that was kept may have been given up by the server: then there is another try."""
+        message = _message(method, urlsplit(endpoint.url), body)
+        while True:
+            try:
+                target = _target(endpoint)
+                connection = self._idle.take(target) or Connection(dial(target, deadline))
+            except TimeoutError:
+                raise _failed(method, endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+            except ConnectionFailedError as error:
+                raise _failed(method, endpoint.url, str(error)) from None
+            try:
+                answer, reusable = _answered(method, endpoint, connection, message, deadline)
+            except _GivenUpError:
+                connection.close()
+                continue
+            except BaseException:
+                connection.close()
+                raise
+            if reusable:
+                self._idle.keep(target, connection)
+            else:
+                connection.close()
             return answer
-        if answer.status < 307:
-            method, body = "GET", b""
-        url = urljoin(endpoint.url, place)
-        same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
-        endpoint = replace(endpoint, url=url, address=first.address if same_host else None)
-    raise _failed(method, place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+
+
+class _GivenUpError(Exception):
+    """The server closed a connection that was kept before it answered anything."""
 
 
 def _failed(method: str, url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
     return kind(f"{method.capitalize()} {go_quote(url)}: {problem}")
 
 
-def _exchange(method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
-    """One request on a connection of its own."""
-    parts = urlsplit(endpoint.url)
-    try:
-        connection = connect(endpoint, deadline)
-    except TimeoutError:
-        raise _failed(method, endpoint.url, "context deadline exceeded", CallTimeoutError) from None
-    except ConnectionFailedError as error:
-        raise _failed(method, endpoint.url, str(error)) from None
-    with connection:
-        client = http.client.HTTPConnection(parts.hostname or "", parts.port)
-        client.sock = connection
-        try:
-            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            client.request(method, target, body or None, {"Host": parts.netloc, **_HEADERS})
-            _acknowledge_at_once(connection)
-            answer = client.getresponse()
-        except TimeoutError:
-            raise _failed(method, endpoint.url, "context deadline exceeded", CallTimeoutError) from None
-        except http.client.RemoteDisconnected:
-            raise _failed(method, endpoint.url, "EOF") from None
-        except http.client.HTTPException as error:
-            said = f"net/http: HTTP/1.x transport connection broken: malformed HTTP response {go_quote(str(error))}"
-            raise _failed(method, endpoint.url, said) from None
-        except OSError as error:
-            raise _failed(method, endpoint.url, _broken(error)) from None
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, headers, _body(answer, headers))
-
-
-def _body(answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> bytes:
-    try:
-        found = answer.read()
-        return gzip.decompress(found) if headers.get("content-encoding") == "gzip" and found else found
-    except TimeoutError:
-        problem = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
-        raise CallTimeoutError(_UNREADABLE + problem) from None
-    except http.client.IncompleteRead:
-        raise CallError(f"{_UNREADABLE}unexpected EOF") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError):
-        raise CallError(f"{_UNREADABLE}gzip: invalid header") from None
-    except OSError as error:
-        raise CallError(_UNREADABLE + _broken(error)) from None
-
-
-_UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
-
-
-def _broken(error: OSError) -> str:
-    if isinstance(error, ConnectionAbortedError):
-        return "EOF"
-    return f"read: {os.strerror(error.errno).lower()}" if error.errno else "EOF"
-
-
-def _acknowledge_at_once(connection: socket.socket) -> None:
-    """Servers that write headers and body apart wait for an acknowledgement in between: 40 ms, unless it is hurried."""
-    if hasattr(socket, "TCP_QUICKACK"):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-
-# ---------------------------------------------------------------- connecting
-
-
-class ConnectionFailedError(Exception):
-    """There is no connection to a server; the text says why in Go's words."""
+# ---------------------------------------------------------------- the connection
 
 
 def connect(endpoint: Endpoint, deadline: float) -> socket.socket:
-    """A TLS connection to an endpoint, before `deadline` of `time.monotonic()`.
+    """A connection to an endpoint. Raises ConnectionFailedError, TimeoutError as `connections.dial`."""
+    return dial(_target(endpoint), deadline)
 
-    Raises:
-        ConnectionFailedError: nobody listens there, it does not speak TLS, or its certificate is not trusted.
-        TimeoutError: the deadline has passed.
-    """
+
+def _target(endpoint: Endpoint) -> Target:
+    """Raises ConnectionFailedError."""
     parts = urlsplit(endpoint.url)
-    host = parts.hostname or ""
-    plain = _dialled(endpoint.address or (host, _port(parts.netloc)), deadline)
-    try:
-        plain.settimeout(_left(deadline))
-        return connected(plain, endpoint.server_name or host, endpoint.authorities, verified=endpoint.verified)
-    except TimeoutError:
-        plain.close()
-        raise
-    except UntrustedError as error:
-        plain.close()
-        raise ConnectionFailedError(str(error)) from None
-    except OSError as error:
-        plain.close()
-        raise ConnectionFailedError(_broken(error)) from None
-    except BaseException:
-        plain.close()
-        raise
+    if parts.scheme not in _PORTS:
+        raise ConnectionFailedError(f"unsupported protocol scheme {go_quote(parts.scheme)}")
+    name, secure = parts.hostname or "", parts.scheme == "https"
+    host, port = endpoint.address or (name, _port(parts))
+    authorities = endpoint.authorities if secure else b""
+    return Target(host, port, endpoint.server_name or name, authorities, secure, endpoint.verified)
 
 
-def _port(netloc: str) -> int:
+def _port(parts: SplitResult) -> int:
     """Of a host with a port, which may be too large. Raises ConnectionFailedError."""
-    text = netloc.rpartition("]")[2].rpartition(":")[2] if ":" in netloc.rpartition("]")[2] else ""
-    if text and int(text) > 65535:
+    behind = parts.netloc.rpartition("]")[2].rpartition("@")[2]
+    text = behind.rpartition(":")[2] if ":" in behind else ""
+    if not text:
+        return _PORTS[parts.scheme]
+    if not text.isdecimal() or int(text) > 65535:
         raise ConnectionFailedError(f"dial tcp: address {text}: invalid port")
-    return int(text) if text else 443
+    return int(text)
 
 
-def _dialled(address: tuple[str, int], deadline: float) -> socket.socket:
-    """A connection to one of the addresses of a host; the first one's error counts."""
-    host, port = address
+# ---------------------------------------------------------------- the exchange
+
+
+def _message(method: str, parts: SplitResult, body: bytes) -> bytes:
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{_HEADERS}{length}\r\n".encode() + body
+
+
+def _answered(
+    method: str, endpoint: Endpoint, connection: Connection, message: bytes, deadline: float
+) -> tuple[Answer, bool]:
+    """The answer, and whether the connection can be used again. Raises CallError, _GivenUpError."""
+    answer = http.client.HTTPResponse(connection, method=method)  # type: ignore[arg-type]
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise ConnectionFailedError(f"dial tcp: lookup {host}: no such host") from None
-    problem = ""
-    for family, kind, protocol, _, (ip, *rest) in sorted(found, key=lambda entry: entry[0] != socket.AF_INET):
-        plain = socket.socket(family, kind, protocol)
-        try:
-            plain.settimeout(_left(deadline))
-            plain.connect((ip, *rest))
-            return plain
-        except TimeoutError:
-            plain.close()
-            raise
-        except OSError as error:
-            plain.close()
-            where = f"[{ip}]:{port}" if family == socket.AF_INET6 else f"{ip}:{port}"
-            problem = problem or f"dial tcp {where}: connect: {os.strerror(error.errno or 0).lower()}"
-    raise ConnectionFailedError(problem)
+        connection.send(message, deadline)
+        answer.begin()
+    except TimeoutError:
+        raise _failed(method, endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+    except TooLargeError:
+        said = f"net/http: server response headers exceeded {LARGEST_ANSWER} bytes; aborted"
+        raise _failed(method, endpoint.url, said) from None
+    except (http.client.RemoteDisconnected, ConnectionError) as error:
+        if connection.used and not connection.answered:
+            raise _GivenUpError from None
+        ended = isinstance(error, http.client.RemoteDisconnected)
+        raise _failed(method, endpoint.url, "EOF" if ended else broken(error)) from None
+    except http.client.HTTPException as error:
+        raise _failed(method, endpoint.url, f"{_BROKEN}malformed HTTP response {go_quote(str(error))}") from None
+    except OSError as error:
+        raise _failed(method, endpoint.url, broken(error)) from None
+    except ValueError:  # a length that is no number
+        raise _failed(method, endpoint.url, f"{_BROKEN}bad Content-Length") from None
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    body = _body(answer, headers)
+    return Answer(answer.status, headers, body), not answer.will_close and answer.isclosed()
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
+def _body(answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> bytes:
+    """Raises CallError."""
+    try:
+        found = answer.read()
+        return _decompressed(found) if headers.get("content-encoding") == "gzip" and found else found
+    except (TimeoutError, TooLargeError):  # who sends without end is too slow for any reader
+        raise CallTimeoutError(_TOO_SLOW_BODY) from None
+    except http.client.IncompleteRead:
+        raise CallError(f"{_UNREADABLE}unexpected EOF") from None
+    except zlib.error:
+        raise CallError(f"{_UNREADABLE}gzip: invalid header") from None
+    except OSError as error:
+        raise CallError(_UNREADABLE + broken(error)) from None
+
+
+def _decompressed(data: bytes) -> bytes:
+    """Raises zlib.error, TooLargeError."""
+    decompressor = zlib.decompressobj(wbits=31)
+    found = decompressor.decompress(data, LARGEST_ANSWER)
+    if decompressor.unconsumed_tail:
+        raise TooLargeError
+    if not decompressor.eof:
+        raise zlib.error
+    return found
