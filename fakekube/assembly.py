@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Any
 from fakekube import data
 from fakekube.admission import chain_of
 from fakekube.api import Application
-from fakekube.api.apiservices import Availability, Registration
-from fakekube.api.dangling import Dangling
+from fakekube.controlplane.apiservices import AvailableConditionController, AutoRegisterController
+from fakekube.controlplane.flowschemas import DanglingConditionController
 from fakekube.auth.access import Access
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
-from fakekube.crd.serving import Definitions
-from fakekube.resources import builtin
-from fakekube.resources.registry import Registry
-from fakekube.resources.strategy import Object
+from fakekube.controlplane.customresourcedefinitions import Definitions
+from fakekube.registry import builtin
+from fakekube.registry.resource import Registry
+from fakekube.registry.strategy import Object
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
-from fakekube.schema.timestamps import print_time
+from fakekube.golang.timestamps import print_time
 from fakekube.store import Retention, Store
-from fakekube.verbs.backend import Backend, Settings
-from fakekube.verbs.services import ClusterServices
-from fakekube.verbs.writing import stamped
+from fakekube.registry.backend import Backend, Settings
+from fakekube.registry.store_access import StoreAccess
+from fakekube.registry.generic.writes import stamped
 from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def build(
         store = base(settings.version, profile, tls, prepare).fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock)
-    services = ClusterServices(store, registry, settings, access)
+    services = StoreAccess(store, registry, settings, access)
     access.connect(services)
     resolver = ServiceResolver(services)
     webhooks = _Webhooks(resolver)
     Definitions(store, registry, services, clock, webhooks)
-    for upkeep in (Registration, Availability, Dangling):
+    for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
         upkeep(store, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
@@ -94,7 +94,7 @@ def _builtins(version: str) -> Registry:
 
 
 class _Webhooks:
-    """Calls webhooks, by a module that is imported for the first call; see `resources.webhook_calls.Call`."""
+    """Calls webhooks, by a module that is imported for the first call; see `registry.webhook_calls.Call`."""
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver

@@ -24,7 +24,7 @@ from fakekube.store import Retention
 from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.manifests import Source, objects
-from fakekube.verbs.backend import Settings
+from fakekube.registry.backend import Settings
 from fakekube.webhooks.services import ForwardedServices
 
 if TYPE_CHECKING:

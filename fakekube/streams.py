@@ -1,6 +1,6 @@
 """What a watch hands to a server: frames that become ready over time.
 
-Shared furniture between `verbs/watch` (which makes streams) and whatever sends them: the bundled server lets ONE
+Shared furniture between `endpoints/handlers/watch` (which makes streams) and whatever sends them: the bundled server lets ONE
 thread serve all streams by `take`, any other WSGI server iterates and blocks. Neither side knows the other.
 
 Protocol of the non-blocking side: the owner registers `wake` once per `source` (not once per stream: a thousand

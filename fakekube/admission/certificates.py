@@ -10,7 +10,7 @@ import base64
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors.field import go_quote
-from fakekube.resources.equality import same
+from fakekube.validation.semantic_equality import same
 
 __all__ = ["CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fakekube.resources.strategy import Object
+from fakekube.registry.strategy import Object
 
 __all__ = ["newest_default"]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation
 from fakekube.errors import StatusError, status
-from fakekube.resources.registry import GVK, Resource
+from fakekube.registry.resource import GVK, Resource
 from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
 
 __all__ = ["Criteria", "Match", "is_exempt", "namespace_of"]

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from fakekube.resources.registry import GVK, Resource
-    from fakekube.resources.strategy import Object, WriteContext
+    from fakekube.registry.resource import GVK, Resource
+    from fakekube.registry.strategy import Object, WriteContext
 
 __all__ = ["Attributes", "Operation", "Plugin", "ReinvocationContext"]
 

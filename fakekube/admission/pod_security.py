@@ -13,7 +13,7 @@ from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.pod_security_checks import NEWEST, Violation, violations
 from fakekube.errors import FieldError, status
 from fakekube.errors.field import invalid
-from fakekube.resources.strategy import Object
+from fakekube.registry.strategy import Object
 
 __all__ = ["PodSecurity"]
 

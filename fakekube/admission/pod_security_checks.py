@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Any
 
 from fakekube.errors.field import go_quote
-from fakekube.resources.strategy import Object
+from fakekube.registry.strategy import Object
 
 __all__ = ["NEWEST", "Violation", "violations"]
 

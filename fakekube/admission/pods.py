@@ -13,10 +13,10 @@ from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
 from fakekube.errors.field import go_quote
-from fakekube.resources.equality import same
-from fakekube.resources.keys import unusable_name
-from fakekube.resources.resource_lists import quantity
-from fakekube.resources.strategy import Object, WriteContext
+from fakekube.validation.semantic_equality import same
+from fakekube.registry.object_name import unusable_name
+from fakekube.validation.resource_lists import quantity
+from fakekube.registry.strategy import Object, WriteContext
 
 __all__ = [
     "DefaultTolerationSeconds",
@@ -301,7 +301,7 @@ class PodResizeValidator(Plugin):
 
 
 def _beyond(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
-    from fakekube.resources.pods.totals import pod_requests
+    from fakekube.apis.core.pods.resource_requests import pod_requests
 
     requests, problems = pod_requests(pod), []
     for name in ("cpu", "memory"):

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
-from fakekube.resources.pods.totals import Amounts, amounts
-from fakekube.resources.resource_lists import quantity
-from fakekube.resources.services import Recorded
-from fakekube.resources.strategy import Object
-from fakekube.resources.usage import Meter, covers, meter_for
+from fakekube.apis.core.pods.resource_requests import Amounts, amounts
+from fakekube.validation.resource_lists import quantity
+from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.strategy import Object
+from fakekube.quota.evaluators import Evaluator, covers, evaluator_for
 from fakekube.schema.quantity import Quantity
 
 __all__ = ["ResourceQuota"]
@@ -33,7 +33,7 @@ class ResourceQuota(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
-        meter = meter_for(attributes.resource.group, attributes.resource.plural)
+        meter = evaluator_for(attributes.resource.group, attributes.resource.plural)
         if obj is None or meter is None or not attributes.namespace or not _matters(attributes, meter, obj):
             return
         services = attributes.context.services
@@ -56,7 +56,7 @@ class ResourceQuota(Plugin):
             services.update("", "resourcequotas", attributes.namespace, name, book, recorded=recorded)
 
 
-def _matters(attributes: Attributes, meter: Meter, obj: Object) -> bool:
+def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
     """May this write change what is used?"""
     if attributes.operation is Operation.CREATE:
         return not attributes.subresource
@@ -65,7 +65,7 @@ def _matters(attributes: Attributes, meter: Meter, obj: Object) -> bool:
     return bool(attributes.subresource) or attributes.old is None or meter.matters(obj, attributes.old)
 
 
-def _asked(attributes: Attributes, meter: Meter, obj: Object, quotas: Sequence[Object]) -> list[tuple[Object, Amounts]]:
+def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequence[Object]) -> list[tuple[Object, Amounts]]:
     """What the write asks for, more than before, of each quota that concerns the object."""
     measured: list[tuple[Object, list[str]]] = []
     for quota in quotas:
@@ -89,7 +89,7 @@ def _asked(attributes: Attributes, meter: Meter, obj: Object, quotas: Sequence[O
     ]
 
 
-def _check_told(attributes: Attributes, meter: Meter, obj: Object, quota: Object, names: Sequence[str]) -> None:
+def _check_told(attributes: Attributes, meter: Evaluator, obj: Object, quota: Object, names: Sequence[str]) -> None:
     """The object must say what it wants, and the quota what is used."""
     named = quota["metadata"]["name"]
     missing = meter.missing(names, obj)

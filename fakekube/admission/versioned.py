@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fakekube.resources.registry import GVK, Resource
+from fakekube.registry.resource import GVK, Resource
 from fakekube.schema import printing
 
 if TYPE_CHECKING:
     from fakekube.admission.plugin import Attributes
-    from fakekube.resources.strategy import Object
+    from fakekube.registry.strategy import Object
 
 __all__ = ["VersionedAttributes"]
 

@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from fakekube.codecs import formats, json, negotiation
+from fakekube.codecs import formats, json
+from fakekube.endpoints import negotiation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
-from fakekube.codecs.negotiation import MediaType
+from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import StatusError
 from fakekube.errors.field import go_quote
 from fakekube.schema.builtin import type_of
-from fakekube.schema.strings import bytes_of
-from fakekube.verbs.request import Query, Request, Response
+from fakekube.golang.strings import bytes_of
+from fakekube.registry.request import Query, Request, Response
 
 __all__ = [
     "NO_SNIFFING",

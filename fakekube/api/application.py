@@ -19,7 +19,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from fakekube import data, verbs
+from fakekube import data, endpoints
 from fakekube.api import answers
 from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.deadline import check_timeout, is_long_running
@@ -36,10 +36,10 @@ from fakekube.auth.access import Access
 from fakekube.auth.authorization import sanitised
 from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError
-from fakekube.resources.registry import Resource
-from fakekube.verbs.backend import Backend
-from fakekube.verbs.request import Query, Request, RequestInfo, Response, User
-from fakekube.verbs.systemfields import random_uuid
+from fakekube.registry.resource import Resource
+from fakekube.registry.backend import Backend
+from fakekube.registry.request import Query, Request, RequestInfo, Response, User
+from fakekube.registry.generic.system_fields import random_uuid
 
 __all__ = ["Application"]
 
@@ -157,7 +157,7 @@ class Application:
             return answers.error_response(error, request.headers, request.query)
         if not admitted:
             return answers.page_not_found()
-        return verbs.handle(request, self._backend)
+        return endpoints.handle(request, self._backend)
 
 
 def _refused(exchange: _Exchange, error: StatusError) -> Response:

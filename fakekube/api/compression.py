@@ -10,9 +10,9 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from fakekube.codecs import negotiation
+from fakekube.endpoints import negotiation
 from fakekube.codecs.pieces import Pieces
-from fakekube.verbs.request import Response
+from fakekube.registry.request import Response
 
 __all__ = ["THRESHOLD", "compress", "gzipped", "takes_gzip"]
 

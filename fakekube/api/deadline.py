@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube.errors import status
-from fakekube.schema.durations import parse_duration
-from fakekube.verbs.request import Query, RequestInfo
+from fakekube.golang.durations import parse_duration
+from fakekube.registry.request import Query, RequestInfo
 
 __all__ = ["check_timeout", "is_long_running"]
 

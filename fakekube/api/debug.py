@@ -18,9 +18,9 @@ from typing import Any, Final
 from fakekube.api import answers
 from fakekube.api.version import git_version, version_info
 from fakekube.clock import Clock
-from fakekube.codecs import negotiation
-from fakekube.codecs.negotiation import MediaType, Offer, Target
-from fakekube.verbs.request import Request, Response
+from fakekube.endpoints import negotiation
+from fakekube.endpoints.negotiation import MediaType, Offer, Target
+from fakekube.registry.request import Request, Response
 
 __all__ = ["PREFIXES", "endpoints"]
 

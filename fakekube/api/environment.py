@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from fakekube.schema.strings import text_of
+from fakekube.golang.strings import text_of
 
 __all__ = ["Environment", "Headers", "body_reader", "path_of", "request_uri"]
 

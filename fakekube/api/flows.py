@@ -15,7 +15,7 @@ from typing import Any, Final
 from fakekube.auth.identities import service_account_username
 from fakekube.auth.observing import Lister, Observed
 from fakekube.streams import Source
-from fakekube.verbs.request import RequestInfo, User
+from fakekube.registry.request import RequestInfo, User
 
 __all__ = ["Flows"]
 

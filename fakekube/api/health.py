@@ -14,7 +14,7 @@ from typing import Final
 
 from fakekube.api import answers
 from fakekube.errors.field import go_quote
-from fakekube.verbs.request import Query, Request, Response
+from fakekube.registry.request import Query, Request, Response
 
 __all__ = ["CHECKS", "endpoints"]
 

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from fakekube.api import health
 from fakekube.api.version import git_version
-from fakekube.schema.strings import bytes_of
-from fakekube.verbs.request import RequestInfo, Response
+from fakekube.golang.strings import bytes_of
+from fakekube.registry.request import RequestInfo, Response
 
 __all__ = ["Labels", "Metrics", "labels_of"]
 

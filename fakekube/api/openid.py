@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from fakekube.auth.tokens import ALGORITHM, Signer
-from fakekube.verbs.request import Request, Response
+from fakekube.registry.request import Request, Response
 
 __all__ = ["CONFIGURATION_PATH", "KEYS_PATH", "KEYS_TYPE", "configuration", "keys"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube import selectors
-from fakekube.schema.integers import parse_int
-from fakekube.verbs.request import Query, RequestInfo
+from fakekube.golang.integers import parse_int
+from fakekube.registry.request import Query, RequestInfo
 
 __all__ = ["UnknownTargetError", "request_info", "split_path"]
 

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 
 from fakekube.api import answers
 from fakekube.api.request_info import split_path
-from fakekube.codecs import negotiation
+from fakekube.endpoints import negotiation
 from fakekube.errors import status
-from fakekube.resources.registry import Registry, Resource
-from fakekube.verbs.request import Request, RequestInfo
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.request import Request, RequestInfo
 
 __all__ = ["ResourceRouter"]
 

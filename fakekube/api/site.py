@@ -21,9 +21,9 @@ from fakekube.api.openapi import OpenAPIEndpoints
 from fakekube.api.version import version_info
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.codecs import negotiation
+from fakekube.endpoints import negotiation
 from fakekube.depth import deepening
-from fakekube.verbs.request import Request, Response
+from fakekube.registry.request import Request, Response
 
 __all__ = ["Site"]
 

@@ -31,7 +31,7 @@ def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _sendable(text: str) -> bool:
-    """Without control characters, and without bytes that are not UTF-8 (surrogates: see `schema.strings`)."""
+    """Without control characters, and without bytes that are not UTF-8 (surrogates: see `golang.strings`)."""
     return text.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 

@@ -18,9 +18,9 @@ from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.resources.services import Services
+from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.streams import Source
-from fakekube.verbs.request import Request, RequestInfo, User
+from fakekube.registry.request import Request, RequestInfo, User
 
 __all__ = ["Access"]
 
@@ -51,7 +51,7 @@ class Access:
         self._nobody = nobody
         self.signer = signer or Signer()
 
-    def connect(self, services: Services) -> None:
+    def connect(self, services: ClusterAccess) -> None:
         """Take the services through which objects are read."""
         self.authenticator = Authenticator(services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody)
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))

@@ -28,7 +28,7 @@ from fakekube.auth.tokens import InvalidSignatureError, Signer, issuer_of
 from fakekube.clock import Clock
 from fakekube.errors import status
 from fakekube.errors.field import go_quote
-from fakekube.verbs.request import User
+from fakekube.registry.request import User
 
 __all__ = ["DEFAULT_TOKENS", "AuthenticatedToken", "Authenticator", "BadCredentialsError", "Getter"]
 
@@ -49,7 +49,7 @@ class BadCredentialsError(Exception):
 
 
 class Getter(Protocol):
-    """Looks objects up; `resources.services.Services` is one."""
+    """Looks objects up; `registry.cluster_access.Services` is one."""
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
         """The stored object, or None."""

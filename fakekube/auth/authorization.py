@@ -15,7 +15,7 @@ from typing import Protocol
 from fakekube.auth.identities import MASTERS
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import go_quote
-from fakekube.verbs.request import RequestInfo, User
+from fakekube.registry.request import RequestInfo, User
 
 __all__ = [
     "ALLOWED",

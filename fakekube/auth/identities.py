@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakekube.resources import names
-from fakekube.verbs.request import User
+from fakekube.validation import names
+from fakekube.registry.request import User
 
 __all__ = [
     "ADMIN",

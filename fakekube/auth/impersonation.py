@@ -23,9 +23,9 @@ from fakekube.auth.authorization import Attributes, Authorizer, forbidden
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import go_quote
-from fakekube.resources import names
-from fakekube.schema.strings import text_of
-from fakekube.verbs.request import User
+from fakekube.validation import names
+from fakekube.golang.strings import text_of
+from fakekube.registry.request import User
 
 __all__ = ["Impersonated", "Impersonation"]
 

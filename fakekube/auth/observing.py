@@ -13,7 +13,7 @@ __all__ = ["Lister", "Observed"]
 
 
 class Lister(Protocol):
-    """Reads objects of a cluster; `resources.services.Services` is one."""
+    """Reads objects of a cluster; `registry.cluster_access.Services` is one."""
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[dict[str, Any]]:
         """All stored objects of a resource, in the order of their names."""

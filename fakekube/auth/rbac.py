@@ -22,7 +22,7 @@ from fakekube.auth.authorization import Attributes, Decision
 from fakekube.auth.observing import Observed
 from fakekube.errors import status
 from fakekube.errors.field import go_quote
-from fakekube.verbs.request import User
+from fakekube.registry.request import User
 
 __all__ = ["BUCKETS", "RBACAuthorizer", "Rule", "rule_allows"]
 

@@ -15,7 +15,7 @@ from typing import Any
 from fakekube.auth.authentication import Authenticator, BadCredentialsError
 from fakekube.auth.authorization import Attributes
 from fakekube.auth.rbac import RBACAuthorizer, Rule
-from fakekube.verbs.request import User
+from fakekube.registry.request import User
 
 __all__ = ["attributes_of_spec", "rules_review_status", "token_review_status", "user_info"]
 

@@ -30,7 +30,7 @@ from fakekube.cel.syntax import (
     parts,
     qualified_name,
 )
-from fakekube.schema.strings import readable
+from fakekube.golang.strings import readable
 
 __all__ = ["parse"]
 

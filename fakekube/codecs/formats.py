@@ -29,7 +29,7 @@ from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.pieces import Items, Pieces, enclosed
 
 if TYPE_CHECKING:
-    from fakekube.codecs.negotiation import MediaType
+    from fakekube.endpoints.negotiation import MediaType
     from fakekube.schema.model import Type
 
 __all__ = ["Format", "Kind", "format_of"]

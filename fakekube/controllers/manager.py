@@ -22,7 +22,7 @@ from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
 from fakekube.codecs import json
 from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.resources.registry import Resource
+from fakekube.registry.resource import Resource
 from fakekube.store import Store
 from fakekube.streams import Source, Stream
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.resources.registry import Resource
+from fakekube.registry.resource import Resource
 
 __all__ = ["NamespaceController"]
 

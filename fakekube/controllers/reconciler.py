@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fakekube.client import Client
-from fakekube.resources.registry import Resource
+from fakekube.registry.resource import Resource
 
 __all__ = ["Key", "Reconciler"]
 

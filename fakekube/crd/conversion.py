@@ -16,10 +16,10 @@ from uuid import uuid4
 from fakekube.codecs import json
 from fakekube.errors import status
 from fakekube.errors.field import aggregate, go_quote
-from fakekube.patch.go_format import go_type
-from fakekube.resources.metadata import validate_annotations, validate_labels
-from fakekube.resources.strategy import Object
-from fakekube.resources.webhook_calls import Call, CallError
+from fakekube.golang.fmt import go_type
+from fakekube.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import Call, CallError
 
 __all__ = ["Convert", "converter"]
 

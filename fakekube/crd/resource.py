@@ -11,18 +11,19 @@ from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
-from fakekube.crd import conditions, objects, scale
-from fakekube.crd.authorities import converts_at_all
+from fakekube.crd.definition import conditions
+from fakekube.crd.instances import objects, scale
+from fakekube.validation.ca_bundles import converts_at_all
 from fakekube.crd.conversion import Convert, converter
-from fakekube.crd.known_schemas import KnownSchema, known
-from fakekube.crd.settled import is_settled
-from fakekube.crd.strategy import CustomResourceStrategy, StatusStrategy, Version
-from fakekube.resources.precedence import preference
-from fakekube.resources.registry import GVK, METADATA_LABELS, Resource
-from fakekube.resources.selectable import path as field_reader
-from fakekube.resources.strategy import Object
-from fakekube.resources.subresources import Subresource
-from fakekube.resources.webhook_calls import Call
+from fakekube.crd.instances.schema_cache import KnownSchema, known
+from fakekube.crd.instances.pruned_and_defaulted import is_pruned_and_defaulted
+from fakekube.crd.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
+from fakekube.validation.kube_aware_version import preference
+from fakekube.registry.resource import GVK, METADATA_LABELS, Resource
+from fakekube.registry.selectable_fields import path as field_reader
+from fakekube.registry.strategy import Object
+from fakekube.registry.subresource import Subresource
+from fakekube.registry.webhook_calls import Call
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
 
@@ -140,7 +141,7 @@ def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj:
 
     Raises StatusError 500 if it cannot be converted.
     """
-    if obj.get("apiVersion") == version.gvk.api_version and is_settled(version.type, obj):
+    if obj.get("apiVersion") == version.gvk.api_version and is_pruned_and_defaulted(version.type, obj):
         return obj
     stored = made.get(obj.get("apiVersion", "").rpartition("/")[2], version)
     shown, _ = objects.prune(stored.type, obj)

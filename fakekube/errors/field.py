@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from fakekube.schema.strings import byte_of, json_text
+from fakekube.golang.strings import byte_of, json_text
 
 __all__ = [
     "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "go_type",

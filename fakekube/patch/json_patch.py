@@ -32,7 +32,7 @@ from fakekube.patch.literals import (
     loads_with_literals,
     without_literals,
 )
-from fakekube.schema.json_writer import written
+from fakekube.golang.json_writer import written
 
 __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from fakekube.schema.json_writer import written
-from fakekube.schema.strings import json_text
+from fakekube.golang.json_writer import written
+from fakekube.golang.strings import json_text
 
 __all__ = [
     "Literal", "as_written", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fakekube.patch.errors import uninterpreted, unprocessable
-from fakekube.patch.go_format import go_type, go_type_or_nil, plain
+from fakekube.golang.fmt import go_type, go_type_or_nil, plain
 
 __all__ = [
     "DIRECTIVE", "element_type", "found_identity", "identity", "in_order", "is_directive", "is_in_order",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from fakekube.schema import base64, quantity, timestamps
+from fakekube.golang import base64, timestamps
+from fakekube.schema import quantity
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.walk import DecodeError, Decoder, Frame, Irregularity, Walk, kind_of
 from fakekube.schema.zero import always_printed, zero

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fakekube.schema import base64
+from fakekube.golang import base64
 from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
-from fakekube.schema.integers import go_integer
+from fakekube.golang.integers import go_integer
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.trees import copied, in_order
 from fakekube.schema.walk import DecodeError, Irregularity

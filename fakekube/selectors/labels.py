@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from fakekube.errors.field import FieldError, aggregate, invalid
-from fakekube.schema.integers import parse_int
+from fakekube.golang.integers import parse_int
 from fakekube.selectors.errors import SelectorError
 from fakekube.selectors.syntax import label_key, label_value
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from fakekube.store.bucket import Bucket
 from fakekube.store.cursor import Cursor
 from fakekube.store.index import Condition
-from fakekube.store.mirror import Mirror
+from fakekube.store.mirror import Reflector
 from fakekube.store.store import Snapshot, Store
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, Selection, StoreError
@@ -35,7 +35,7 @@ __all__ = [
     "Cursor",
     "Event",
     "FutureRevision",
-    "Mirror",
+    "Reflector",
     "Page",
     "Record",
     "Retention",

@@ -14,12 +14,12 @@ from fakekube.store.bucket import Bucket
 from fakekube.store.cursor import Cursor
 from fakekube.store.values import Compacted, Record
 
-__all__ = ["Mirror"]
+__all__ = ["Reflector"]
 
 V = TypeVar("V")
 
 
-class Mirror(Generic[V]):
+class Reflector(Generic[V]):
     """See the module. One owner at a time; empty until it catches up for the first time."""
 
     def __init__(self, bucket: Bucket[V]) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.schema.integers import go_integer
-from fakekube.schema.timestamps import TimeError, parse_time
+from fakekube.golang.integers import go_integer
+from fakekube.golang.timestamps import TimeError, parse_time
 from fakekube.views import jsonpath
 from fakekube.views.printers.texts import UNKNOWN, Ages, Object, name, since
 from fakekube.views.table import TableConvertor

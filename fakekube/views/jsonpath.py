@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.codecs import json
-from fakekube.codecs.yaml_scalars import float_text
+from fakekube.codecs.yaml.scalars import float_text
 from fakekube.errors.field import go_quote
 from fakekube.schema.trees import in_order
 

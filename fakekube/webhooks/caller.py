@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors.field import go_quote
-from fakekube.resources.webhook_calls import CallError, CallTimeoutError
-from fakekube.resources.webhooks import SERVICE_PORT
+from fakekube.registry.webhook_calls import CallError, CallTimeoutError
+from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
 from fakekube.webhooks.services import ServiceResolver
@@ -56,7 +56,7 @@ _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "A
 
 
 class Caller:
-    """Calls webhooks for one cluster; see `resources.webhook_calls.Call`."""
+    """Calls webhooks for one cluster; see `registry.webhook_calls.Call`."""
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver
@@ -67,7 +67,7 @@ class Caller:
         self._transport.close()
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
-        """See `resources.webhook_calls.Call`."""
+        """See `registry.webhook_calls.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
         endpoint = self._endpoint(client_config, timeout)
         try:

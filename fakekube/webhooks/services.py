@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.errors.field import go_quote
-from fakekube.resources.services import Services
-from fakekube.resources.webhook_calls import CallError
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.webhook_calls import CallError
 
 __all__ = ["ForwardedServices", "ServiceResolver"]
 
@@ -27,7 +27,7 @@ Address = tuple[str, int]
 class ServiceResolver:
     """Finds the address of a Service, for one cluster."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: ClusterAccess) -> None:
         self._services = services
         self.forwards: dict[tuple[str, str], Address] = {}
         """By namespace and name: where requests to a Service go instead."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from fakekube.errors.field import go_quote
-from fakekube.resources.webhook_calls import CallError, CallTimeoutError
+from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.connections import (
     LARGEST_ANSWER,
     Connection,

@@ -83,7 +83,7 @@ def manifest(value: str, name: str = NAME) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
 
 
-def is_settled(obj: dict[str, Any]) -> bool:
+def is_pruned_and_defaulted(obj: dict[str, Any]) -> bool:
     """Has kopf marked the object as its own, and remembered what it handled?"""
     metadata = obj["metadata"]
     annotations = metadata.get("annotations", {})
@@ -93,7 +93,7 @@ def is_settled(obj: dict[str, Any]) -> bool:
 def test_an_operator_handles_the_life_of_an_object(fakekube: Cluster, operator: Operator) -> None:
     fakekube.create(manifest("1"))
     assert operator.next() == ("create", {"a": "1"})
-    made = fakekube.wait_for("configmaps", NAME, until=is_settled, timeout=TIMEOUT)
+    made = fakekube.wait_for("configmaps", NAME, until=is_pruned_and_defaulted, timeout=TIMEOUT)
     assert made is not None
     assert made["metadata"]["finalizers"] == ["kopf.zalando.org/KopfFinalizerMarker"]
     assert made["metadata"]["annotations"]["stamp"] == "here"
@@ -110,7 +110,7 @@ def test_an_operator_handles_what_was_there_before(fakekube: Cluster) -> None:
     fakekube.create(manifest("1"))
     with Operator() as operator:
         assert operator.next() == ("create", {"a": "1"})
-        fakekube.wait_for("configmaps", NAME, until=is_settled, timeout=TIMEOUT)
+        fakekube.wait_for("configmaps", NAME, until=is_pruned_and_defaulted, timeout=TIMEOUT)
     fakekube.delete("configmaps", NAME)
     with Operator() as successor:
         assert successor.next() == ("delete", NAME)
@@ -122,7 +122,7 @@ def test_an_operator_survives_that_its_watches_are_gone(fakekube: Cluster, opera
     saved = fakekube.snapshot()
     fakekube.create(manifest("1"))
     assert operator.next() == ("create", {"a": "1"})
-    fakekube.wait_for("configmaps", NAME, until=is_settled, timeout=TIMEOUT)
+    fakekube.wait_for("configmaps", NAME, until=is_pruned_and_defaulted, timeout=TIMEOUT)
     fakekube.restore(saved)
     fakekube.create(manifest("2", name="another"))  # what kopf had still to write goes to the name of the first
     assert operator.next() == ("create", {"a": "2"})

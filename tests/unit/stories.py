@@ -28,7 +28,7 @@ from typing import Any
 
 from fakekube import assembly
 from fakekube.clock import Clock
-from fakekube.verbs.backend import Settings
+from fakekube.registry.backend import Settings
 
 JSON = "application/json"
 AGENT = "stories/1"

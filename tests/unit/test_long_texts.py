@@ -12,10 +12,12 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import STRING
-from fakekube.codecs import json, negotiation, yaml
+from fakekube.codecs import json, yaml
+from fakekube.endpoints import negotiation
 from fakekube.codecs.errors import EncodeError
 from fakekube.depth import deeply
-from fakekube.schema import durations, quantity
+from fakekube.golang import durations
+from fakekube.schema import quantity
 
 MANY = 1_000_000
 

@@ -10,8 +10,8 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.client import Client
-from fakekube.resources import builtin
-from fakekube.resources.registry import Resource
+from fakekube.registry import builtin
+from fakekube.registry.resource import Resource
 from fakekube.schema.model import Shape, Type
 
 MERGE = "application/merge-patch+json"

@@ -18,10 +18,10 @@ from typing import Any, Final
 from fakekube.api import answers
 from fakekube.api.discovery.documents import Documents, Snapshot
 from fakekube.api.request_info import split_path
-from fakekube.codecs import negotiation
-from fakekube.codecs.negotiation import MediaType, Offer, Target
+from fakekube.endpoints import negotiation
+from fakekube.endpoints.negotiation import MediaType, Offer, Target
 from fakekube.errors import StatusError
-from fakekube.verbs.request import Request, Response
+from fakekube.registry.request import Request, Response
 
 __all__ = ["DiscoveryEndpoints"]
 

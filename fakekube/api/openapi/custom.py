@@ -12,7 +12,7 @@ from fakekube.api.openapi import v2
 from fakekube.api.openapi.operations import META
 from fakekube.api.openapi.schemas import REFERENCE_PREFIX
 from fakekube.data.shapes import schema_name
-from fakekube.resources.registry import Resource
+from fakekube.registry.resource import Resource
 
 __all__ = ["definition_version", "schemas", "type_name"]
 

@@ -20,7 +20,7 @@ from fakekube.api.openapi import custom, sources, v2, v3
 from fakekube.api.openapi.operations import Paths
 from fakekube.api.openapi.schemas import definitions
 from fakekube.codecs import json
-from fakekube.resources.registry import Registry, Resource
+from fakekube.registry.resource import Registry, Resource
 
 __all__ = ["Encoded", "OpenAPIDocuments"]
 

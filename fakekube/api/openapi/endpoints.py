@@ -17,9 +17,9 @@ from wsgiref.handlers import format_date_time
 
 from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.clock import Clock
-from fakekube.codecs import negotiation
-from fakekube.resources.registry import Registry
-from fakekube.verbs.request import Request, Response
+from fakekube.endpoints import negotiation
+from fakekube.registry.resource import Registry
+from fakekube.registry.request import Request, Response
 
 if TYPE_CHECKING:
     from fakekube.api.openapi.documents import Lookup, OpenAPIDocuments

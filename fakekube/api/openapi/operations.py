@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fakekube.codecs import negotiation
-from fakekube.resources.registry import GVK, Resource
-from fakekube.resources.subresources import Subresource
+from fakekube.endpoints import negotiation
+from fakekube.registry.resource import GVK, Resource
+from fakekube.registry.subresource import Subresource
 
 __all__ = ["META", "Operation", "Parameter", "discovery_operation", "hoisted", "operations_of", "tag_of"]
 

@@ -18,9 +18,9 @@ from fakekube import data
 from fakekube.api import openid
 from fakekube.api.openapi.descriptions import operations_described
 from fakekube.api.openapi.operations import META, Operation, Paths, discovery_operation, operations_of
-from fakekube.codecs import negotiation
-from fakekube.resources import builtin
-from fakekube.resources.registry import Resource
+from fakekube.endpoints import negotiation
+from fakekube.registry import builtin
+from fakekube.registry.resource import Resource
 
 __all__ = ["beside_resources", "builtin_paths", "custom_paths", "document_name", "list_type_of"]
 

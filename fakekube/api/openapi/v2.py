@@ -19,7 +19,7 @@ from fakekube.api.openapi.schemas import Definitions, references
 from fakekube.api.openapi.v3 import METHODS
 from fakekube.codecs import json
 from fakekube.data.shapes import schema_name
-from fakekube.resources.registry import GVK
+from fakekube.registry.resource import GVK
 
 __all__ = ["custom_schema", "document", "everywhere_in", "schema"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fakekube.api.openapi.operations import Operation, Parameter, hoisted
 from fakekube.api.openapi.schemas import REFERENCE_PREFIX, Definitions, references
 from fakekube.data.shapes import schema_name
-from fakekube.resources.registry import GVK
+from fakekube.registry.resource import GVK
 
 __all__ = ["CUSTOM_INFO", "METHODS", "builtin_info", "document"]
 

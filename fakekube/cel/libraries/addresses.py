@@ -14,7 +14,7 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.values import Opaque
 from fakekube.errors.field import go_quote
-from fakekube.schema.addresses import Address, parse_address
+from fakekube.golang.netip import Address, parse_address
 
 __all__ = ["FUNCTIONS"]
 

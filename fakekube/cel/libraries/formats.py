@@ -16,7 +16,7 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.standard import parse_timestamp
 from fakekube.cel.values import Opaque, Optional
-from fakekube.schema import urls
+from fakekube.golang import urls
 from fakekube.schema.dns import dns_1035_label, dns_label, dns_subdomain
 from fakekube.selectors.syntax import label_key, label_value
 

@@ -18,7 +18,7 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.texts import double_text
 from fakekube.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
 from fakekube.errors.field import go_quote
-from fakekube.schema.integers import parse_int
+from fakekube.golang.integers import parse_int
 
 __all__ = ["MISFITS", "filled", "formatted"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
-from fakekube.schema import regular_expressions
+from fakekube.golang import regexp
 
 __all__ = ["FUNCTIONS", "compiled"]
 
@@ -17,8 +17,8 @@ __all__ = ["FUNCTIONS", "compiled"]
 def compiled(pattern: str) -> Any:
     """The compiled pattern. Raises EvaluationError with what Go says of it."""
     try:
-        return regular_expressions.compiled(pattern)
-    except regular_expressions.PatternError as error:
+        return regexp.compiled(pattern)
+    except regexp.PatternError as error:
         raise EvaluationError(str(error)) from None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Opaque
 from fakekube.errors.field import go_quote
-from fakekube.schema.integers import parse_uint
+from fakekube.golang.integers import parse_uint
 
 __all__ = ["FUNCTIONS"]
 

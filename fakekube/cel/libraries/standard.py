@@ -16,8 +16,8 @@ from fakekube.cel.arithmetic import checked_int, checked_timestamp, checked_uint
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.texts import double_text
 from fakekube.cel.values import NANOSECONDS, Duration, Mapping, Timestamp, UInt, type_of
-from fakekube.schema import durations
-from fakekube.schema.integers import parse_int, parse_uint
+from fakekube.golang import durations
+from fakekube.golang.integers import parse_int, parse_uint
 
 __all__ = ["FUNCTIONS", "parse_timestamp", "read_timestamp"]
 

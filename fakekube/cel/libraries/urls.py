@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Map, Opaque
-from fakekube.schema import urls
+from fakekube.golang import urls
 
 __all__ = ["FUNCTIONS"]
 

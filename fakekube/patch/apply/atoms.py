@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.patch.apply.elements import printed
 from fakekube.patch.apply.fields import LEAF, Tree, union
-from fakekube.patch.go_format import go_syntax, go_type, plain
+from fakekube.golang.fmt import go_syntax, go_type, plain
 
 __all__ = [
     "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Place", "Scalar", "Typing", "TypingError",

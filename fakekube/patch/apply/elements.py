@@ -24,8 +24,8 @@ from typing import Any, Final
 import orjson
 
 from fakekube.errors.field import go_quote
-from fakekube.patch.go_format import plain
-from fakekube.schema.strings import json_text
+from fakekube.golang.fmt import plain
+from fakekube.golang.strings import json_text
 
 __all__ = [
     "SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value",

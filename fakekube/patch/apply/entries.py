@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from fakekube.errors.field import go_quote
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
-from fakekube.schema.strings import json_text
-from fakekube.schema.timestamps import print_time
+from fakekube.golang.strings import json_text
+from fakekube.golang.timestamps import print_time
 
 __all__ = [
     "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "are_same", "decode",

@@ -10,7 +10,7 @@ from fakekube.admission.chain import Chain
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.profiles import plugins
 from fakekube.errors import StatusError, status
-from fakekube.resources import builtin
+from fakekube.registry import builtin
 
 RESOURCES = {(resource.group, resource.plural): resource for resource in builtin.resources()}
 PODS, NODES = ("", "pods"), ("", "nodes")

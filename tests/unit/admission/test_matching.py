@@ -11,15 +11,15 @@ import pytest
 from fakekube.admission.matching import Criteria, is_exempt, namespace_of
 from fakekube.admission.plugin import Attributes, Operation
 from fakekube.errors import StatusError
-from fakekube.resources import builtin
-from fakekube.resources.registry import Registry, Resource
+from fakekube.registry import builtin
+from fakekube.registry.resource import Registry, Resource
 
 REGISTRY = Registry(builtin.resources())
 ANYTHING = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 
 
 @dataclass
-class Services:
+class ClusterAccess:
     """A cluster with some namespaces."""
 
     namespaces: dict[str, dict[str, str]] = field(default_factory=lambda: {"n": {"env": "test"}, "m": {}})
@@ -34,7 +34,7 @@ class Services:
 
 @dataclass
 class Context:
-    services: Services = field(default_factory=Services)
+    services: ClusterAccess = field(default_factory=ClusterAccess)
 
 
 def request(

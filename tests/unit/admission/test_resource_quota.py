@@ -6,7 +6,7 @@ import threading
 
 from fakekube import assembly
 from fakekube.clock import Clock
-from fakekube.verbs.backend import Settings
+from fakekube.registry.backend import Settings
 from tests.unit import stories
 
 NAMESPACE = "/api/v1/namespaces/default"

@@ -12,7 +12,7 @@ import pytest
 
 from fakekube import assembly
 from fakekube.clock import Clock
-from fakekube.verbs.backend import Settings
+from fakekube.registry.backend import Settings
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from fakekube import assembly
 from fakekube.api.application import Application
-from fakekube.verbs.request import Request, Response
+from fakekube.registry.request import Request, Response
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 FLOW = "X-Kubernetes-Pf-Flowschema-Uid"

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from fakekube.api.compression import compress, gzipped, takes_gzip
-from fakekube.verbs.request import Response
+from fakekube.registry.request import Response
 
 BODY = b"x" * 200_000
 

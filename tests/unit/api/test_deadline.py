@@ -6,7 +6,7 @@ import pytest
 
 from fakekube.api.deadline import check_timeout
 from fakekube.errors import StatusError
-from fakekube.verbs.request import Query, RequestInfo
+from fakekube.registry.request import Query, RequestInfo
 
 GOOD = ["", "0", "%2B0", "-0", "1s", "-1s", "1.5h", ".5s", "1.s", "1h30m", "10ns", "3us", "3%C2%B5s"]
 BAD = {

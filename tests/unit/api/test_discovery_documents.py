@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fakekube.api.discovery import Documents
-from fakekube.resources.registry import GVK, Registry, Resource
-from fakekube.resources.subresources import Subresource
+from fakekube.registry.resource import GVK, Registry, Resource
+from fakekube.registry.subresource import Subresource
 
 ALL = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
 

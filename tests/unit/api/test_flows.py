@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.api.flows import Flows
 from fakekube.api.request_info import request_info
-from fakekube.verbs.request import Query, User
+from fakekube.registry.request import Query, User
 
 ALICE = User("alice", groups=("team-a",))
 PODS = request_info("GET", "/api/v1/namespaces/ns/pods", Query())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakekube.api.metrics import Metrics, labels_of
 from fakekube.api.request_info import request_info
-from fakekube.verbs.request import Query
+from fakekube.registry.request import Query
 
 PODS = labels_of(request_info("GET", "/api/v1/namespaces/a/pods", Query()), dry_run=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.api.openapi.documents import OpenAPIDocuments
-from fakekube.resources.registry import Registry, Resource
+from fakekube.registry.resource import Registry, Resource
 
 METHODS = ("get", "put", "post", "patch", "delete", "head", "options")
 GATEWAYS = {

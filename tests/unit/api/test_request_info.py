@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.api.request_info import UnknownTargetError, request_info, split_path
-from fakekube.verbs.request import Query
+from fakekube.registry.request import Query
 
 RESOURCES = [
     # method, path, query → verb, group, version, namespace, resource, subresource, name

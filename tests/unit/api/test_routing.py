@@ -7,10 +7,10 @@ import pytest
 from fakekube.api.request_info import request_info
 from fakekube.api.routing import ResourceRouter
 from fakekube.errors import StatusError
-from fakekube.resources import builtin
-from fakekube.resources.registry import GVK, Registry, Resource
-from fakekube.resources.subresources import Subresource
-from fakekube.verbs.request import Query, Request, User
+from fakekube.registry import builtin
+from fakekube.registry.resource import GVK, Registry, Resource
+from fakekube.registry.subresource import Subresource
+from fakekube.registry.request import Query, Request, User
 
 GROUP = "example.com"
 

@@ -12,7 +12,7 @@ from fakekube.auth.authentication import Authenticator, BadCredentialsError
 from fakekube.auth.identities import ADMIN, ANONYMOUS
 from fakekube.auth.tokens import Signer
 from fakekube.errors import StatusError
-from fakekube.verbs.request import User
+from fakekube.registry.request import User
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from fakekube.api.environment import Headers
 from fakekube.auth.authorization import Attributes, Decision, attributes_of
 from fakekube.auth.impersonation import Impersonation
 from fakekube.errors import StatusError
-from fakekube.verbs.request import RequestInfo, User
+from fakekube.registry.request import RequestInfo, User
 
 CALLER = User("boss", groups=("system:authenticated",))
 INFO = RequestInfo(

@@ -11,7 +11,7 @@ from fakekube.auth.authorization import Attributes, UnionAuthorizer, attributes_
 from fakekube.auth.identities import ADMIN
 from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import RBACAuthorizer, rule_allows
-from fakekube.verbs.request import RequestInfo, User
+from fakekube.registry.request import RequestInfo, User
 
 ALICE = User("alice", groups=("team-a", "system:authenticated"))
 READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}

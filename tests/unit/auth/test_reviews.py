@@ -10,7 +10,7 @@ from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import RBACAuthorizer
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.verbs.request import User
+from fakekube.registry.request import User
 
 
 def test_users() -> None:

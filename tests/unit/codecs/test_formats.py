@@ -13,7 +13,7 @@ from fakekube.codecs import cbor, protobuf, yaml
 from fakekube.codecs.document import Document
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.formats import Format, Kind, format_of
-from fakekube.codecs.negotiation import CBOR, JSON, PROTOBUF, YAML, MediaType
+from fakekube.endpoints.negotiation import CBOR, JSON, PROTOBUF, YAML, MediaType
 from fakekube.schema.builtin import kind_type
 from tests.unit.schema.values import CHARACTERS, json_values
 

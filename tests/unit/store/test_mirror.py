@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakekube.store import Bucket, Mirror, Retention, Store
+from fakekube.store import Bucket, Reflector, Retention, Store
 
 KEYS = st.sampled_from("abc")
 
@@ -14,7 +14,7 @@ def present(bucket: Bucket[str]) -> dict[str, str]:
     return {record.key: record.value for record in bucket.page().records}
 
 
-def values(mirror: Mirror[str]) -> dict[str, str]:
+def values(mirror: Reflector[str]) -> dict[str, str]:
     return {key: record.value for key, record in mirror.records.items()}
 
 
@@ -25,7 +25,7 @@ def write(bucket: Bucket[str], key: str) -> None:
 def test_it_tells_what_has_changed() -> None:
     bucket: Bucket[str] = Store[str]().bucket("things")
     write(bucket, "a")
-    mirror = Mirror(bucket)
+    mirror = Reflector(bucket)
     assert (mirror.catch_up(), mirror.catch_up()) == (["a"], [])
     write(bucket, "b")
     write(bucket, "b")
@@ -39,7 +39,7 @@ def test_it_is_what_the_bucket_holds(steps: list[str]) -> None:
     """Small letters write, capital ones delete; no more than two events are kept."""
     store: Store[str] = Store(retention=Retention(window_minimum=1, window_maximum=2))
     bucket = store.bucket("things")
-    mirror, snapshot = Mirror(bucket), store.snapshot()
+    mirror, snapshot = Reflector(bucket), store.snapshot()
     for step in [*steps, "catch up"]:
         if step == "catch up":
             before = values(mirror)

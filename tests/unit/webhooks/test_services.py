@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from fakekube.resources.webhook_calls import CallError
+from fakekube.registry.webhook_calls import CallError
 from fakekube.webhooks.services import ForwardedServices, ServiceResolver
 
 
-class Services:
+class ClusterAccess:
     """A cluster with one Service."""
 
     def __init__(self, **spec: Any) -> None:
@@ -22,7 +22,7 @@ class Services:
 
 
 def resolver(**spec: Any) -> ServiceResolver:
-    services: Any = Services(**spec)
+    services: Any = ClusterAccess(**spec)
     return ServiceResolver(services)
 
 

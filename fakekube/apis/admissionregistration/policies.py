@@ -1,0 +1,342 @@
+"""Validating and mutating admission policies, and the bindings that put them to work.
+
+The variables of a policy are known to the expressions after them, each with the type of its own expression.
+
+Specified by: pkg/apis/admissionregistration/{validation,v1/defaults.go},
+pkg/registry/admissionregistration/{validating,mutating}admissionpolicy{,binding}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.cel.types import BOOL, STRING
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, invalid, required
+from fakekube.validation import names
+from fakekube.apis.admissionregistration.rules import (
+    FAILURE_POLICIES,
+    REINVOCATION_POLICIES,
+    AdmissionStrategy,
+    blank,
+    match_conditions,
+    match_resources,
+    mutating_operations,
+)
+from fakekube.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.expressions import expression, expression_error
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.selectors import label_selector
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, WriteContext
+
+__all__ = [
+    "STATUS",
+    "MutatingPolicyBindingStrategy",
+    "MutatingPolicyStrategy",
+    "ValidatingPolicyBindingStrategy",
+    "ValidatingPolicyStrategy",
+]
+
+REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+ACTIONS = ("Audit", "Deny", "Warn")
+PATCH_TYPES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+PATCH_RESULTS = {"ApplyConfiguration": OBJECT, "JSONPatch": JSON_PATCH}
+NOT_FOUND_ACTIONS = ("Deny", "Allow")
+AUDIT_ANNOTATIONS = 20
+VALUE_EXPRESSION_LENGTH = 5 * 1024
+BOTH_EMPTY = "validations or auditAnnotations must contain at least one item"
+EXCLUSIVE = "name and selector are mutually exclusive"
+DENY_AND_WARN = (
+    "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
+    "headers serves no purpose)"
+)
+
+_identifier_matches = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
+RESERVED_WORDS = frozenset(
+    [
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+
+
+class _PolicyStrategy(AdmissionStrategy):
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return self._spec(obj, conditions_too=True)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        kept = all(same(spec.get(field), before.get(field)) for field in ("paramKind", "matchConditions"))
+        return self._spec(obj, conditions_too=not kept)
+
+    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+        raise NotImplementedError
+
+
+class ValidatingPolicyStrategy(_PolicyStrategy):
+    """Policies that may refuse."""
+
+    has_status = True
+
+    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors = _head(spec)
+        if conditions_too:
+            errors += _conditions(spec)
+        wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=bool(spec.get("variables"))))
+        errors += wrong
+        validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
+        if not validations and not annotations:
+            return [*errors, required("spec.validations", BOTH_EMPTY), required("spec.auditAnnotations", BOTH_EMPTY)]
+        for index, validation in enumerate(validations):
+            errors += _validation(validation, f"spec.validations[{index}]", known)
+        return errors + _audit_annotations(annotations, obj["metadata"].get("name", ""), known)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class MutatingPolicyStrategy(_PolicyStrategy):
+    """Policies that may change objects."""
+
+    def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors = _head(spec)
+        if "matchConstraints" in spec:
+            errors += mutating_operations(spec["matchConstraints"], "spec.matchConstraints")
+        if conditions_too:
+            errors += _conditions(spec)
+        wrong, known = _variables(spec, admission(params="paramKind" in spec, composed=True, patches=True))
+        errors += wrong
+        mutations = spec.get("mutations") or ()
+        if not mutations:
+            errors.append(required("spec.mutations", "mutations must contain at least one item"))
+        for index, mutation in enumerate(mutations):
+            errors += _mutation(mutation, f"spec.mutations[{index}]", known)
+        reinvocation = spec.get("reinvocationPolicy", "")
+        return errors + required_one_of(reinvocation, "spec.reinvocationPolicy", REINVOCATION_POLICIES)
+
+
+class ValidatingPolicyBindingStrategy(AdmissionStrategy):
+    """Where a validating policy applies, and what its refusals do."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        return _binding(spec) + _actions(spec.get("validationActions") or (), "spec.validationActions")
+
+
+class MutatingPolicyBindingStrategy(AdmissionStrategy):
+    """Where a mutating policy applies."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        return _binding(spec) + mutating_operations(spec.get("matchResources") or {}, "spec.matchResources")
+
+
+def _head(spec: Object) -> list[FieldError]:
+    errors = [required("spec.failurePolicy")] if "failurePolicy" not in spec else []
+    if "failurePolicy" in spec:
+        errors += one_of(spec["failurePolicy"], "spec.failurePolicy", FAILURE_POLICIES)
+    if "paramKind" in spec:
+        errors += _param_kind(spec["paramKind"], "spec.paramKind")
+    if "matchConstraints" not in spec:
+        return [*errors, required("spec.matchConstraints")]
+    errors += match_resources(spec["matchConstraints"], "spec.matchConstraints")
+    if not spec["matchConstraints"].get("resourceRules"):
+        errors.append(required("spec.matchConstraints.resourceRules"))
+    return errors
+
+
+def _param_kind(kind: Object, path: str) -> list[FieldError]:
+    errors = _api_version(kind.get("apiVersion", ""), f"{path}.apiVersion")
+    name = kind.get("kind", "")
+    if not name:
+        return [*errors, required(f"{path}.kind")]
+    refused = names.dns_1035_label(name.lower())
+    if refused:
+        text = "may have mixed case, but should otherwise match: " + ",".join(refused)
+        errors.append(invalid(f"{path}.kind", name, text))
+    return errors
+
+
+def _api_version(value: str, path: str) -> list[FieldError]:
+    if not value:
+        return [required(path)]
+    if value.count("/") > 1:
+        return [invalid(path, value, f"unexpected GroupVersion string: {value}")]
+    group, _, version = value.rpartition("/")
+    errors: list[FieldError] = []
+    if group and names.dns_subdomain(group):
+        errors.append(invalid(path, group, ",".join(names.dns_subdomain(group))))
+    if not version:
+        errors.append(invalid(path, value, "version must be specified"))
+    elif names.dns_1035_label(version):
+        errors.append(invalid(path, version, ",".join(names.dns_1035_label(version))))
+    return errors
+
+
+def _conditions(spec: Object) -> list[FieldError]:
+    return match_conditions(spec.get("matchConditions") or (), "spec.matchConditions", params="paramKind" in spec)
+
+
+def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Environment]:
+    """What is wrong with the variables, and what is known to the expressions after them."""
+    errors: list[FieldError] = []
+    for index, variable in enumerate(spec.get("variables") or ()):
+        path, name = f"spec.variables[{index}]", variable.get("name", "")
+        if blank(name):
+            errors.append(required(f"{path}.name", "name is not specified"))
+        elif not _identifier_matches(name) or name in RESERVED_WORDS:
+            errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
+        source = variable.get("expression", "")
+        if blank(source):
+            errors.append(required(f"{path}.expression", "expression is not specified"))
+            continue
+        try:
+            known = known.with_variable(name, replace(known, makes_patches=False).compiled(source))
+        except ExpressionError as error:
+            known = known.with_variable(name, None)
+            errors.append(expression_error(f"{path}.expression", source, error))
+    return errors, known
+
+
+def _validation(validation: Object, path: str, known: Environment) -> list[FieldError]:
+    source, message, told = (validation.get(field, "") for field in ("expression", "message", "messageExpression"))
+    if blank(source):
+        errors = [required(f"{path}.expression", "expression is not specified")]
+    else:
+        errors = expression(known, source, f"{path}.expression", BOOL)
+    if not blank(told):
+        errors += expression(known.without_authorizer(), told, f"{path}.messageExpression", STRING)
+    elif told:
+        errors.append(invalid(f"{path}.messageExpression", told, "must be non-empty if specified"))
+    if message and blank(message):
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif re.search(r"[\n\r]", message.strip()):
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    return errors + (one_of(validation["reason"], f"{path}.reason", REASONS) if "reason" in validation else [])
+
+
+def _audit_annotations(annotations: Sequence[Object], policy: str, known: Environment) -> list[FieldError]:
+    path = "spec.auditAnnotations"
+    errors: list[FieldError] = []
+    if len(annotations) > AUDIT_ANNOTATIONS:
+        shown = [to_internal("AuditAnnotation", annotation) for annotation in annotations]
+        errors.append(invalid(path, shown, f"must not have more than {AUDIT_ANNOTATIONS} auditAnnotations"))
+    seen: set[str] = set()
+    for index, annotation in enumerate(annotations):
+        where, key = f"{path}[{index}]", annotation.get("key", "")
+        if policy:
+            errors += label_name(f"{policy}/{key}", f"{where}.key")
+        else:
+            errors.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
+        errors += _value_expression(annotation.get("valueExpression", ""), f"{where}.valueExpression", known)
+        if key in seen:
+            errors.append(duplicate(f"{where}.key", key))
+        seen.add(key)
+    return errors
+
+
+def _value_expression(text: str, path: str, known: Environment) -> list[FieldError]:
+    if blank(text):
+        return [required(path, "valueExpression is not specified")]
+    if len(text.strip().encode()) > VALUE_EXPRESSION_LENGTH:
+        return [required(path, f"must not exceed {VALUE_EXPRESSION_LENGTH} bytes in length")]
+    return expression(known, text.strip(), path, STRING, NULL, shown=text)
+
+
+def _mutation(mutation: Object, path: str, known: Environment) -> list[FieldError]:
+    kind = mutation.get("patchType", "")
+    errors = required_one_of(kind, f"{path}.patchType", PATCH_TYPES)
+    if errors:
+        return errors
+    wanted = PATCH_TYPES[kind]
+    unwanted = next(field for field in PATCH_TYPES.values() if field != wanted)
+    if wanted not in mutation:
+        errors.append(required(f"{path}.{wanted}", f"must be specified when patchType is {kind}"))
+    elif source := mutation[wanted].get("expression", "").strip():
+        errors += expression(known, source, f"{path}.{wanted}.expression", PATCH_RESULTS[kind])
+    else:
+        errors.append(required(f"{path}.{wanted}.expression"))
+    if unwanted in mutation:
+        text = f"must not be specified when patchType is {kind}"
+        errors.append(invalid(f"{path}.{unwanted}", f"{{{unwanted}}}", text))
+    return errors
+
+
+def _binding(spec: Object) -> list[FieldError]:
+    policy = spec.get("policyName", "")
+    path = "spec.policyName"
+    errors = invalid_each(path, policy, names.dns_subdomain(policy)) if policy else [required(path)]
+    if "paramRef" in spec:
+        errors += _param_ref(spec["paramRef"], "spec.paramRef")
+    return errors + (match_resources(spec["matchResources"], "spec.matchResources") if "matchResources" in spec else [])
+
+
+def _param_ref(reference: Object, path: str) -> list[FieldError]:
+    name, selector = reference.get("name", ""), reference.get("selector")
+    errors: list[FieldError] = []
+    if name:
+        errors += invalid_each(f"{path}.name", name, names.path_segment(name))
+    if name and selector is not None:
+        errors.append(forbidden(f"{path}.name", EXCLUSIVE))
+    if selector is not None:
+        errors += label_selector(selector, f"{path}.selector")
+    if name and selector is not None:
+        errors.append(forbidden(f"{path}.selector", EXCLUSIVE))
+    if not name and selector is None:
+        errors.append(required(path, "one of name or selector must be specified"))
+    action = reference.get("parameterNotFoundAction", "")
+    return errors + required_one_of(action, f"{path}.parameterNotFoundAction", NOT_FOUND_ACTIONS, ordered=True)
+
+
+def _actions(actions: Sequence[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, action in enumerate(actions):
+        errors += one_of(action, f"{path}[{index}]", ACTIONS)
+        if action in actions[:index]:
+            errors.append(duplicate(f"{path}[{index}]", action))
+    if "Deny" in actions and "Warn" in actions:
+        errors.append(invalid(path, actions, DENY_AND_WARN))
+    return errors if actions else [*errors, required(path, "at least one validation action is required")]
+
+
+def _status(obj: Object, old: Object) -> list[FieldError]:
+    status = obj.get("status") or {}
+    errors: list[FieldError] = []
+    for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
+        path = f"status.typeChecking.expressionWarnings[{index}]"
+        errors += [required(f"{path}.warning")] if not warning.get("warning") else []
+        errors += [required(f"{path}.fieldRef")] if blank(warning.get("fieldRef", "")) else []
+    return errors + conditions(status.get("conditions") or (), "status.conditions")
+
+
+class _StatusStrategy(StatusStrategy):
+    unconditional_update = False
+
+
+STATUS = _StatusStrategy(_status, keeps_metadata=True, resets=(("spec",), ("metadata",)))

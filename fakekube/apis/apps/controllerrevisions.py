@@ -1,0 +1,33 @@
+"""controllerrevisions.apps: states of what controllers roll out, kept to go back to.
+
+Specified by: pkg/registry/apps/controllerrevision; ValidateControllerRevision… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, required
+from fakekube.validation.checks import non_negative
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.golang.strings import json_text
+
+
+class ControllerRevisionStrategy(Strategy):
+    """controllerrevisions."""
+
+    checks_metadata_again = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        data = obj.get("data")
+        if data is None:
+            errors.append(required("data", "data is mandatory"))
+        elif not isinstance(data, dict):
+            errors.append(required("data", "data must be a valid JSON object"))
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = non_negative(obj.get("revision", 0), "revision")
+        if json_text(obj.get("data")) != json_text(old.get("data")):  # of the bytes: the order of members counts
+            errors.append(immutable("data", obj.get("data")))
+        return errors

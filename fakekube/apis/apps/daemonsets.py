@@ -1,0 +1,150 @@
+"""daemonsets.apps.
+
+Specified by: pkg/registry/apps/daemonset/strategy.go; ValidateDaemonSet… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import invalid, not_supported, required
+from fakekube.validation import selectors
+from fakekube.validation.checks import all_non_negative, at_most_one_hundred_percent, immutable_field, int_or_percent
+from fakekube.validation.to_internal import to_internal, printed
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.apis.core.pods.warnings import template_warnings
+from fakekube.registry.status_strategy import StatusStrategy, restore
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.apis.core import pod_template_spec
+from fakekube.apis.apps.conversion import cannot_be_handled
+from fakekube.validation.counts import StatusNumbers, number_of
+from fakekube.golang.integers import parse_int
+
+STATUS = StatusNumbers(
+    not_negative=(
+        "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
+        "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
+        "collisionCount",
+    ),
+    within_replicas=(),
+)  # fmt: skip
+
+#: The template's own generation, from when daemon sets had no revisions; it is no longer served.
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Strategy):
+    """daemonsets."""
+
+    has_status = True
+    generation = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        pod_template_spec.default_template(spec["template"])
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations[TEMPLATE_GENERATION] = str(template_generation(obj))
+        strategy = spec["updateStrategy"]
+        if strategy.get("type") == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+        elif "rollingUpdate" in strategy:  # inside, there is no absent number
+            strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **strategy["rollingUpdate"]}
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"]["template"])
+        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(max(template_generation(obj), 1))
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        generation = template_generation(old)
+        if part_as_stored(context, obj, old)["template"] != old["spec"]["template"]:
+            generation += 1
+        obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_spec(obj, pod_template_spec.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        tolerance = pod_template_spec.tolerance_of(before["template"], before.get("selector"))
+        errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+        return errors + _validate_spec(obj, tolerance)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        template = obj["spec"]["template"]
+        if old is not None and part_as_stored(context, obj, old)["template"] == old["spec"]["template"]:
+            return []
+        return template_warnings(template, "spec.template")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def template_generation(obj: Object) -> int:
+    """The template's own generation; 0 where there is none. Raises StatusError 400 if it is no number."""
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
+    try:
+        return parse_int(text)
+    except ValueError as error:
+        raise cannot_be_handled("DaemonSet", str(error)) from None
+
+
+def _validate_spec(obj: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidateDaemonSetSpec."""
+    spec = obj["spec"]
+    selector, template = spec.get("selector"), spec["template"]
+    errors = selectors.label_selector(
+        selector, "spec.selector", allow_invalid_values=tolerance.selector_values
+    )
+    parsed, labels = pod_template_spec.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
+    if parsed is not None and not parsed.matches(labels):
+        text = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, text))
+    if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
+    errors += pod_template_spec.validate_template(template, "spec.template", tolerance)
+    errors += pod_template_spec.always_running(template, "spec.template", "DaemonSet")
+    errors += all_non_negative(spec, ("minReadySeconds",), "spec")
+    generation = template_generation(obj)
+    errors += all_non_negative({"templateGeneration": generation}, ("templateGeneration",), "spec")
+    errors += _validate_update_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    return errors + all_non_negative(spec, ("revisionHistoryLimit",), "spec")
+
+
+def _validate_update_strategy(strategy: Object, path: str) -> list[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = to_internal("DaemonSetUpdateStrategy", strategy)
+        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+    if rolling is None:
+        return [required(f"{path}.rollingUpdate")]
+    bounds = {field: rolling.get(field, 0) for field in ("maxUnavailable", "maxSurge")}
+    errors: list[FieldError] = []
+    for check in (int_or_percent, at_most_one_hundred_percent):
+        for field, value in bounds.items():
+            errors += check(value, f"{path}.rollingUpdate.{field}")
+    unavailable, surge = (number_of(value) for value in bounds.values())
+    if unavailable and surge:
+        text = "may not be set when maxUnavailable is non-zero"
+        errors.append(invalid(f"{path}.rollingUpdate.maxSurge", bounds["maxSurge"], text))
+    elif not unavailable and not surge:
+        errors.append(required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors
+
+
+class DaemonSetStatusStrategy(StatusStrategy):
+    """daemonsets/status."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        before = old["metadata"].get("annotations") or {}
+        restore(obj["metadata"].setdefault("annotations", {}), before, TEMPLATE_GENERATION)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        return STATUS.validate(status) + STATUS.validate_update(status, before)

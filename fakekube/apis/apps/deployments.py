@@ -1,0 +1,154 @@
+"""deployments.apps.
+
+Specified by: pkg/registry/apps/deployment/strategy.go; ValidateDeployment… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, not_supported, required
+from fakekube.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
+from fakekube.validation.to_internal import to_internal, printed
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.registry.status_strategy import StatusStrategy, restore
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.core import pod_template_spec
+from fakekube.apis.apps.conversion import cannot_be_handled
+from fakekube.validation.counts import StatusNumbers, number_of
+from fakekube.golang.integers import parse_int
+
+STATUS = StatusNumbers(
+    not_negative=(
+        "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+        "unavailableReplicas", "terminatingReplicas", "collisionCount",
+    ),
+    within_replicas=("updatedReplicas", "readyReplicas", "availableReplicas"),
+)  # fmt: skip
+
+
+#: The revision to go back to, from when deployments had a field for it.
+ROLLBACK = "deprecated.deployment.rollback.to"
+
+
+class DeploymentStrategy(Strategy):
+    """deployments."""
+
+    has_status = True
+    generation = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        _settle_rollback(obj["metadata"].get("annotations") or {})
+        pod_template_spec.default_template(spec["template"])
+        strategy = spec["strategy"]
+        if strategy.get("type") == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", "25%")
+            rolling.setdefault("maxSurge", "25%")
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"]["template"])
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+        meta, before = obj["metadata"], old["metadata"]
+        if (meta.get("annotations") or {}) != (before.get("annotations") or {}):
+            meta["generation"] = before.get("generation", 0) + 1
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_spec(obj["spec"], pod_template_spec.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        errors = _validate_spec(spec, pod_template_spec.tolerance_of(before["template"]))
+        return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        found = pod_template_spec.name_warnings(obj["metadata"]["name"]) if old is None else []
+        template = obj["spec"]["template"]
+        return found + pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _settle_rollback(annotations: dict[str, str]) -> None:
+    """The annotation is a number or nothing. Raises StatusError 400."""
+    if ROLLBACK not in annotations:
+        return
+    text = annotations.pop(ROLLBACK)
+    if text:
+        try:
+            annotations[ROLLBACK] = str(parse_int(text))
+        except ValueError as error:
+            problem = f"failed to parse annotation[{ROLLBACK}]={text} as int64: {error}"
+            raise cannot_be_handled("Deployment", problem) from None
+
+
+def _validate_spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidateDeploymentSpec."""
+    errors = non_negative(spec.get("replicas", 0), "spec.replicas")
+    errors += validate_replicated(spec, tolerance)
+    errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
+    ready = spec.get("minReadySeconds", 0)
+    errors += non_negative(ready, "spec.minReadySeconds")
+    errors += non_negative(spec.get("revisionHistoryLimit", 0), "spec.revisionHistoryLimit")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        where = "spec.progressDeadlineSeconds"
+        errors += non_negative(deadline, where)
+        if deadline <= ready:
+            errors.append(invalid(where, deadline, "must be greater than minReadySeconds"))
+    return errors
+
+
+def validate_replicated(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """The selector and the template of deployments and replica sets."""
+    selector = spec.get("selector")
+    if selector is None:
+        errors = [required("spec.selector")]
+    else:
+        errors = pod_template_spec.validate_selector(selector, "spec.selector", "deployment")
+    parsed = pod_template_spec.parsed_selector(selector)
+    if parsed is None:
+        return [*errors, invalid("spec.selector", printed(selector), "invalid label selector")]
+    template, path = spec["template"], "spec.template"
+    errors += pod_template_spec.matched_by(parsed, template, path)
+    errors += pod_template_spec.validate_template(template, path, tolerance)
+    return errors + pod_template_spec.always_running(template, path, "ReplicaSet")
+
+
+def _validate_strategy(strategy: Object, path: str) -> list[FieldError]:
+    """ValidateDeploymentStrategy."""
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        text = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden(f"{path}.rollingUpdate", text)]
+    if kind != "RollingUpdate":
+        shown = to_internal("DeploymentStrategy", strategy)
+        return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+    unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
+    where = f"{path}.rollingUpdate"
+    errors = int_or_percent(unavailable, f"{where}.maxUnavailable")
+    errors += int_or_percent(surge, f"{where}.maxSurge")
+    if not number_of(unavailable) and not number_of(surge):
+        text = "may not be 0 when `maxSurge` is 0"
+        errors.append(invalid(f"{where}.maxUnavailable", unavailable, text))
+    return errors + at_most_one_hundred_percent(unavailable, f"{where}.maxUnavailable")
+
+
+class DeploymentStatusStrategy(StatusStrategy):
+    """deployments/status."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        restore(obj["metadata"], old["metadata"], "labels")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        return STATUS.validate(status) + STATUS.validate_update(status, before)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",), ("metadata", "labels")]

@@ -1,0 +1,157 @@
+"""replicasets.apps and replicationcontrollers: so many pods of one template, no more and no less.
+
+Specified by: pkg/registry/apps/replicaset, pkg/registry/core/replicationcontroller; ValidateReplicaSet… of
+pkg/apis/apps/validation, ValidateReplicationController… of pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import FieldErrorType, invalid, required
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_field, non_negative
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.registry.status_strategy import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.core import pod_template_spec
+from fakekube.validation.counts import StatusNumbers
+from fakekube.apis.apps.deployments import validate_replicated
+from fakekube.selectors import LabelRequirement, LabelSelector, Operator
+
+_WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+
+REPLICA_SET_STATUS = StatusNumbers(
+    not_negative=("replicas", *_WITHIN, "observedGeneration", "terminatingReplicas"),
+    within_replicas=_WITHIN,
+    counts_collisions=False,
+)
+CONTROLLER_STATUS = StatusNumbers(
+    not_negative=("replicas", *_WITHIN, "observedGeneration"),
+    within_replicas=_WITHIN,
+    counts_collisions=False,
+)
+
+
+class _Replicated(Strategy):
+    """What both kinds have in common."""
+
+    has_status = True
+    generation = True
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"].get("template"))
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"].get("template"), old["spec"].get("template"))
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        found = pod_template_spec.name_warnings(obj["metadata"]["name"]) if old is None else []
+        template = obj["spec"].get("template") or {}
+        return found + pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class ReplicaSetStrategy(_Replicated):
+    """replicasets."""
+
+    def default(self, obj: Object) -> None:
+        pod_template_spec.default_template(obj["spec"].setdefault("template", {}))
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_replica_set(obj["spec"], pod_template_spec.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        errors = _validate_replica_set(spec, pod_template_spec.tolerance_of(before.get("template")))
+        return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+
+
+def _validate_replica_set(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    errors = non_negative(spec.get("replicas", 0), "spec.replicas")
+    errors += non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    return errors + validate_replicated(spec, tolerance)
+
+
+class ReplicaSetStatusStrategy(StatusStrategy):
+    """replicasets/status."""
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return REPLICA_SET_STATUS.validate(obj.get("status") or {})
+
+
+#: Fields of an old object that no served version can hold are kept in annotations below this.
+_NON_CONVERTIBLE = "non-convertible.kubernetes.io"
+
+
+class ReplicationControllerStrategy(_Replicated):
+    """replicationcontrollers: the selector is a map, and defaults to the labels of the template."""
+
+    orphans_by_default = True
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name)
+
+    def default(self, obj: Object) -> None:
+        spec, meta = obj["spec"], obj["metadata"]
+        template = spec.get("template")
+        if template is None:
+            return
+        pod_template_spec.default_template(template)
+        labels = (template.get("metadata") or {}).get("labels")
+        if labels is not None:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not meta.get("labels"):
+                meta["labels"] = dict(labels)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        if old is None:
+            return super().warnings(context, obj, None)
+        template = old["spec"].get("template") or {}  # the real server takes one for the other
+        return pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_controller(obj["spec"], pod_template_spec.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        errors = _validate_controller(spec, pod_template_spec.tolerance_of(before.get("template")))
+        for key, value in (old["metadata"].get("annotations") or {}).items():
+            if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
+                errors += _non_convertible(key.partition("/")[2], value, spec, before)
+        return errors
+
+
+def _non_convertible(field: str, value: str, spec: Object, old: Object) -> list[FieldError]:
+    if "selector" not in field:
+        return [FieldError(FieldErrorType.NOT_FOUND, field, value, "unknown non-convertible field")]
+    if spec.get("selector") == old.get("selector"):
+        return []
+    return [invalid("spec.selector", spec.get("selector"), "cannot update non-convertible selector")]
+
+
+def _validate_controller(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidateReplicationControllerSpec."""
+    selector, replicas, template = spec.get("selector") or {}, spec.get("replicas"), spec.get("template")
+    errors = non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    if not selector:
+        errors.append(required("spec.selector"))
+    errors += [required("spec.replicas")] if replicas is None else non_negative(replicas, "spec.replicas")
+    path = "spec.template"
+    if template is None:
+        return [*errors, required(path)]
+    wanted = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
+    errors += pod_template_spec.matched_by(wanted, template, path)  # labels of a selector are not validated here
+    errors += pod_template_spec.validate_template(template, path, tolerance)
+    return errors + pod_template_spec.always_running(template, path, "ReplicationController")
+
+
+class ReplicationControllerStatusStrategy(StatusStrategy):
+    """replicationcontrollers/status."""
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return CONTROLLER_STATUS.validate(obj.get("status") or {})

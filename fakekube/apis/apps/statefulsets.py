@@ -1,0 +1,231 @@
+"""statefulsets.apps.
+
+Specified by: pkg/registry/apps/statefulset/strategy.go; ValidateStatefulSet… of pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, not_supported, required
+from fakekube.validation import names
+from fakekube.validation.checks import at_most_one_hundred_percent, int_or_percent, invalid_each, non_negative
+from fakekube.validation.to_internal import to_internal, printed
+from fakekube.validation.objectmeta import validate_annotations, validate_labels, validate_object_meta_update
+from fakekube.apis.core.pods.annotations import pod_annotations
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.apis.core.pods.warnings import fractional_bytes
+from fakekube.registry.status_strategy import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.apis.core import pod_template_spec
+from fakekube.validation.counts import StatusNumbers, number_of
+
+_WITHIN = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+
+STATUS = StatusNumbers(
+    not_negative=("replicas", *_WITHIN, "observedGeneration", "collisionCount"),
+    within_replicas=_WITHIN,
+    ready_shown="status.readyReplicas",
+)
+
+POLICIES = ("OrderedReady", "Parallel")
+
+#: What an update may change of the spec.
+MUTABLE = frozenset(
+    {
+        "replicas", "template", "updateStrategy", "minReadySeconds", "ordinals", "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+    }
+)  # fmt: skip
+IMMUTABLE = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+class StatefulSetStrategy(Strategy):
+    """statefulsets."""
+
+    has_status = True
+    generation = True
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return names.dns_label(name, prefix)
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        pod_template_spec.default_template(spec["template"])
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
+            strategy["rollingUpdate"].setdefault("partition", 0)
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # whatever a client says
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        _drop_max_unavailable(obj, None)
+        pod_template_spec.drop_disabled(obj["spec"]["template"])
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _drop_max_unavailable(obj, old)
+        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate_spec(obj["spec"], pod_template_spec.tolerance_of(None), new=True)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before = obj["spec"], old["spec"]
+        tolerance = pod_template_spec.tolerance_of(before["template"])
+        skip = bool(_validate_spec(before, tolerance))
+        errors = _validate_spec(spec, tolerance, skip_template=skip)
+        stored = part_as_stored(context, obj, old)
+        if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
+            errors.append(forbidden("spec", IMMUTABLE))
+        return errors
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        spec = obj["spec"]
+        found = pod_template_spec.changed_template_warnings(spec["template"], obj, old, "spec.template")
+        suffix = "" if old is None else ".Spec"
+        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            wanted = (claim.get("spec") or {}).get("resources") or {}
+            where = f"spec.volumeClaimTemplates[{index}]{suffix}.resources"
+            for side in ("requests", "limits"):
+                found += fractional_bytes(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
+        if spec.get("revisionHistoryLimit", 0) < 0:
+            text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+            found.append(f"spec.revisionHistoryLimit: {text}")
+        return found
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
+    """The gate MaxUnavailableStatefulSet is off in 1.36."""
+    before = ((old or {}).get("spec") or {}).get("updateStrategy") or {}
+    if "maxUnavailable" not in (before.get("rollingUpdate") or {}):
+        (obj["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
+
+
+def _validate_spec(
+    spec: Object, tolerance: ValidationOptions, *, new: bool = False, skip_template: bool = False
+) -> list[FieldError]:
+    """ValidateStatefulSetSpec; old objects may have a service name and claims that new ones may not."""
+    errors = _policy(spec.get("podManagementPolicy", ""))
+    errors += _update_strategy(spec.get("updateStrategy") or {})
+    errors += _retention(spec.get("persistentVolumeClaimRetentionPolicy"))
+    if new and spec.get("volumeClaimTemplates"):
+        errors += _claims(spec["volumeClaimTemplates"])
+    errors += non_negative(spec.get("replicas", 0), "spec.replicas")
+    errors += non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors += non_negative((spec.get("ordinals") or {}).get("start", 0), "spec.ordinals.start")
+    service = spec.get("serviceName", "")
+    if new and service:
+        errors += invalid_each("spec.serviceName", service, names.dns_label(service))
+    selector = spec.get("selector")
+    if selector is None:
+        errors.append(required("spec.selector"))
+    else:
+        errors += pod_template_spec.validate_selector(selector, "spec.selector", "statefulset")
+    parsed = pod_template_spec.parsed_selector(selector)
+    if parsed is None:
+        errors.append(invalid("spec.selector", printed(selector), ""))
+    else:
+        template = _as_pods_see_it(spec)
+        errors += pod_template_spec.matched_by(parsed, template, "spec.template")
+        errors += _validate_template(template, tolerance, skip_template)
+    return errors + pod_template_spec.always_running(spec["template"], "spec.template", "StatefulSet")
+
+
+def _policy(policy: str) -> list[FieldError]:
+    path = "spec.podManagementPolicy"
+    if not policy:
+        return [required(path)]
+    return [] if policy in POLICIES else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
+
+
+def _update_strategy(strategy: Object) -> list[FieldError]:
+    path, kind, rolling = "spec.updateStrategy", strategy.get("type", ""), strategy.get("rollingUpdate")
+    if not kind:
+        return [required(path)]
+    if kind == "OnDelete":
+        if rolling is None:
+            return []
+        shown = to_internal("RollingUpdateStatefulSetStrategy", rolling)
+        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
+    if kind == "RollingUpdate":
+        return [] if rolling is None else _rolling_update(rolling, f"{path}.rollingUpdate")
+    shown = to_internal("StatefulSetUpdateStrategy", strategy)
+    return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _rolling_update(rolling: Object, path: str) -> list[FieldError]:
+    errors = non_negative(rolling.get("partition", 0), f"{path}.partition")
+    unavailable, where = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
+    if unavailable is None:
+        return errors
+    errors += int_or_percent(unavailable, where)
+    if not number_of(unavailable):
+        errors.append(invalid(where, unavailable, "cannot be 0"))
+    return errors + at_most_one_hundred_percent(unavailable, where)
+
+
+def _retention(policy: Mapping[str, Any] | None) -> list[FieldError]:
+    if policy is None:
+        return []
+    return [
+        not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{field}", policy.get(field, ""), supported)
+        for supported in [("Retain", "Delete")]
+        for field in ("whenDeleted", "whenScaled")
+        if policy.get(field, "") not in supported
+    ]
+
+
+def _claims(claims: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    from fakekube.apis.core.persistentvolumeclaims import validate_claim_spec
+
+    return [
+        error
+        for index, claim in enumerate(claims)
+        for error in validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    ]
+
+
+def _as_pods_see_it(spec: Object) -> Object:
+    """The template with what every pod gets: claims as volumes, a host name and subdomain of its own."""
+    template = spec["template"]
+    pod = {k: v for k, v in (template.get("spec") or {}).items() if k not in ("hostname", "subdomain")}
+    claims = [
+        (claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()
+    ]
+    if claims:
+        own = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
+        rest = [volume for volume in pod.get("volumes") or () if volume.get("name", "") not in claims]
+        pod["volumes"] = own + rest
+    return {**template, "spec": pod}
+
+
+def _validate_template(template: Object, tolerance: ValidationOptions, skip: bool) -> list[FieldError]:
+    """ValidatePodTemplateSpecForStatefulSet, which looks at the metadata a second time."""
+    path, meta = "spec.template", template.get("metadata") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    errors = [] if skip else pod_template_spec.validate_template(template, path, tolerance)
+    errors += validate_labels(labels, f"{path}.labels")
+    errors += validate_annotations(annotations, f"{path}.annotations")
+    return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", tolerance)
+
+
+class StatefulSetStatusStrategy(StatusStrategy):
+    """statefulsets/status: the status is looked at before the metadata."""
+
+    checks_metadata_update = False
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        errors = STATUS.validate(status) + validate_object_meta_update(obj["metadata"], old["metadata"])
+        return errors + STATUS.validate_update(status, before)

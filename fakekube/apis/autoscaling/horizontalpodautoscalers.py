@@ -1,0 +1,306 @@
+"""HorizontalPodAutoscalers, in the shape of autoscaling/v2.
+
+Specified by: pkg/apis/autoscaling (validation, v2/defaults.go),
+pkg/registry/autoscaling/horizontalpodautoscaler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, not_supported, required
+from fakekube.validation import names
+from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION, default_behavior
+from fakekube.apis.autoscaling.v1_conversion import default_target, drop_annotations
+from fakekube.validation.checks import invalid_each, non_negative, one_of
+from fakekube.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["STATUS", "HorizontalPodAutoscalerStrategy", "HorizontalPodAutoscalerV1Strategy"]
+
+SCALE_TO_ZERO_GATE = "HPAScaleToZero"
+MAX_PERIOD = 1800
+MAX_WINDOW = 3600
+SELECT_POLICIES = ("Disabled", "Max", "Min")
+POLICY_TYPES = ("Percent", "Pods")
+TARGET_TYPES = ("Utilization", "Value", "AverageValue")
+POSITIVE = "must be greater than zero"
+
+
+@dataclass(slots=True, frozen=True)
+class ValidationOptions:
+    """What may be said, by feature gates or because the stored object says so already."""
+
+    fewest: int = 1
+    any_target_version: bool = False
+    any_object_version: bool = False
+
+
+class HorizontalPodAutoscalerV1Strategy(Strategy):
+    """What both versions share; the rules speak of the stored shape."""
+
+    has_status = True
+
+    def default(self, obj: Object) -> None:
+        default_target(obj)
+
+    def canonicalize(self, obj: Object) -> None:
+        behavior = obj["spec"].get("behavior")
+        if behavior is not None:  # v1 leaves it to v2, which is what is stored
+            obj["spec"]["behavior"] = default_behavior(behavior)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _spec(obj["spec"], ValidationOptions(fewest=0 if context.services.enabled(SCALE_TO_ZERO_GATE) else 1))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, old_spec = obj["spec"], old["spec"]
+        to_zero = context.services.enabled(SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
+        new_target, old_target = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef") or {}
+        same_target = all(new_target.get(field) == old_target.get(field) for field in ("apiVersion", "kind"))
+        objects = [item["object"] for item in old_spec.get("metrics") or () if _is_object_metric(item)]
+        wrong = any(_api_version(item.get("describedObject") or {}, group_required=False) for item in objects)
+        return _spec(spec, ValidationOptions(0 if to_zero else 1, same_target, wrong))
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class HorizontalPodAutoscalerStrategy(HorizontalPodAutoscalerV1Strategy):
+    """autoscaling/v2, which has defaults of its own."""
+
+    def default(self, obj: Object) -> None:
+        drop_annotations(obj)
+        spec = obj.setdefault("spec", {})
+        if not spec.get("metrics"):
+            target = {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION}
+            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+        behavior = spec.get("behavior")
+        if behavior is not None:
+            spec["behavior"] = default_behavior(behavior)
+
+
+def _is_object_metric(item: Object) -> bool:
+    return item.get("type") == "Object" and item.get("object") is not None
+
+
+def _spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
+    errors: list[FieldError] = []
+    if least is not None and least < tolerance.fewest:
+        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {tolerance.fewest}"))
+    if most == 0:
+        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    elif most < 0:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
+    if least is not None and most < least:
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    target = spec.get("scaleTargetRef") or {}
+    group_required = target.get("kind") != "ReplicationController"
+    errors += _reference(target, "spec.scaleTargetRef", group_required, tolerance.any_target_version)
+    errors += _metrics(spec.get("metrics") or (), least, tolerance)
+    for direction in ("scaleUp", "scaleDown"):
+        rules = (spec.get("behavior") or {}).get(direction)
+        if rules is not None:
+            errors += _rules(rules, f"spec.behavior.{direction}")
+    return errors
+
+
+def _reference(target: Object, path: str, group_required: bool, any_version: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field in ("kind", "name"):
+        value, where = target.get(field, ""), f"{path}.{field}"
+        errors += invalid_each(where, value, names.path_segment(value)) if value else [required(where)]
+    problem = "" if any_version else _api_version(target, group_required=group_required)
+    if problem:
+        errors.append(invalid(f"{path}.apiVersion", target.get("apiVersion", ""), problem))
+    return errors
+
+
+def _api_version(target: Object, *, group_required: bool) -> str:
+    """What is wrong with the apiVersion of a reference."""
+    text = target.get("apiVersion", "")
+    if text not in ("", "/") and text.count("/") > 1:
+        return f"unexpected GroupVersion string: {text}"
+    group = text.rpartition("/")[0]
+    return "apiVersion must specify API group" if group_required and not group else ""
+
+
+# ---------------------------------------------------------------- behavior
+
+
+def _rules(rules: Object, path: str) -> list[FieldError]:
+    window, policy, policies = rules.get("stabilizationWindowSeconds"), rules.get("selectPolicy"), rules.get("policies")
+    errors: list[FieldError] = []
+    where = f"{path}.stabilizationWindowSeconds"
+    if window is not None and window < 0:
+        errors.append(invalid(where, window, "must be greater than or equal to zero"))
+    if window is not None and window > MAX_WINDOW:
+        errors.append(invalid(where, window, f"must be less than or equal to {MAX_WINDOW}"))
+    if policy is not None:
+        errors += one_of(policy, f"{path}.selectPolicy", SELECT_POLICIES)
+    if not policies:
+        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
+    for index, item in enumerate(policies or ()):
+        errors += _policy(item, f"{path}.policies[{index}]")
+    if rules.get("tolerance") is not None:
+        errors += non_negative_quantity(rules["tolerance"], f"{path}.tolerance")
+    return errors
+
+
+def _policy(policy: Object, path: str) -> list[FieldError]:
+    errors = one_of(policy.get("type", ""), f"{path}.type", POLICY_TYPES)
+    period = policy.get("periodSeconds", 0)
+    for field in ("value", "periodSeconds"):
+        if policy.get(field, 0) <= 0:
+            errors.append(invalid(f"{path}.{field}", policy.get(field, 0), POSITIVE))
+    if period > MAX_PERIOD:
+        errors.append(invalid(f"{path}.periodSeconds", period, f"must be less than or equal to {MAX_PERIOD}"))
+    return errors
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def _metrics(metrics: Sequence[Object], least: int | None, tolerance: ValidationOptions) -> list[FieldError]:
+    errors = [error for i, item in enumerate(metrics) for error in _metric(item, f"spec.metrics[{i}]", tolerance)]
+    if least == 0 and not any(item.get("type") in ("Object", "External") for item in metrics):
+        text = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", text))
+    return errors
+
+
+def _metric(metric: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    kind = metric.get("type", "")
+    errors: list[FieldError] = []
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric source type"))
+    unknown = [] if kind in TYPES else [not_supported(f"{path}.type", kind, sorted(TYPES))]
+    errors += unknown
+    present = [source for source in SOURCES if metric.get(source) is not None]
+    for source in present[:1]:
+        errors += SOURCES[source](metric[source], f"{path}.{source}", tolerance)
+    expected = TYPES.get(kind, "")
+    if expected and metric.get(expected) is None:
+        text = "must populate information for the given metric source"
+        errors.append(required(f"{path}.{expected}", text))
+    errors += unknown
+    if len(present) == 1:
+        return errors
+    text = "must populate the given metric source only"
+    return errors + [forbidden(f"{path}.{source}", text) for source in present if source != expected]
+
+
+#: What a metric's type says → which field says more.
+TYPES: Mapping[str, str] = {
+    "Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
+    "ContainerResource": "containerResource",
+}  # fmt: skip
+
+
+def _identifier(source: Object, path: str) -> list[FieldError]:
+    name, where = (source.get("metric") or {}).get("name", ""), f"{path}.metric.name"
+    if not name:
+        return [required(where, "must specify a metric name")]
+    return invalid_each(where, name, names.path_segment(name))
+
+
+def _target(target: Object, path: str) -> list[FieldError]:
+    kind, utilization = target.get("type", ""), target.get("averageUtilization")
+    errors: list[FieldError] = []
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric target type"))
+    if kind not in TARGET_TYPES:
+        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+    for field in ("value", "averageValue"):
+        amount = target.get(field)
+        if amount is not None and quantity(amount).sign != 1:
+            errors.append(invalid(f"{path}.{field}", amount, "must be positive"))
+    if utilization is not None and utilization < 1:
+        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+    return errors
+
+
+def _object_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    described = source.get("describedObject") or {}
+    errors = _reference(described, f"{path}.describedObject", False, tolerance.any_object_version)
+    return errors + _valued(source, path, "must set either a target value or averageValue")
+
+
+def _valued(source: Object, path: str, wanted: str) -> list[FieldError]:
+    """A metric with a target that is a value or an average value."""
+    target = source.get("target") or {}
+    errors = _identifier(source, path) + _target(target, f"{path}.target")
+    if target.get("value") is None and target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue", wanted))
+    return errors
+
+
+def _external_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    target = source.get("target") or {}
+    errors = _valued(source, path, "must set either a target value for metric or a per-pod target")
+    if target.get("value") is not None and target.get("averageValue") is not None:
+        text = "may not set both a target value for metric and a per-pod target"
+        errors.append(forbidden(f"{path}.target.value", text))
+    return errors
+
+
+def _pods_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    target = source.get("target") or {}
+    errors = _identifier(source, path) + _target(target, f"{path}.target")
+    if target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
+    return errors
+
+
+def _resource_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
+    return errors + _used(source.get("target") or {}, f"{path}.target")
+
+
+def _container_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    name, container = source.get("name", ""), source.get("container", "")
+    if name:
+        errors = container_resource_name(name, f"{path}.name")
+    else:
+        errors = [required(f"{path}.name", "must specify a resource name")]
+    where = f"{path}.container"
+    if container:
+        errors += invalid_each(where, container, names.dns_label(container))
+    else:
+        errors.append(required(where, "must specify a container"))
+    return errors + _used(source.get("target") or {}, f"{path}.target")
+
+
+def _used(target: Object, path: str) -> list[FieldError]:
+    """A target that is a share of what was asked for, or an amount."""
+    errors = _target(target, path)
+    share, amount = target.get("averageUtilization"), target.get("averageValue")
+    if share is None and amount is None:
+        text = "must set either a target raw value or a target utilization"
+        errors.append(required(f"{path}.averageUtilization", text))
+    if share is not None and amount is not None:
+        text = "may not set both a target raw value and a target utilization"
+        errors.append(forbidden(f"{path}.averageValue", text))
+    return errors
+
+
+#: Source → its rules, in the order in which the real server looks at them.
+SOURCES: Mapping[str, Callable[[Object, str, ValidationOptions], list[FieldError]]] = {
+    "object": _object_source, "external": _external_source, "pods": _pods_source, "resource": _resource_source,
+    "containerResource": _container_source,
+}  # fmt: skip
+
+
+def _validate_status(obj: Object, old: Object) -> list[FieldError]:
+    status: Mapping[str, Any] = obj.get("status") or {}
+    return [
+        error
+        for field in ("currentReplicas", "desiredReplicas")
+        for error in non_negative(status.get(field, 0), f"status.{field}")
+    ]
+
+
+STATUS = StatusStrategy(_validate_status)

@@ -1,0 +1,361 @@
+"""HorizontalPodAutoscalers of autoscaling/v1, which know one metric: the use of the CPU.
+
+All that v1 has no field for travels in annotations, as JSON: other metrics and their status in the words of
+v1, conditions, and the behavior in the words of the real server's own types (Go's names). Back in v2, the
+annotations are gone.
+
+Specified by: pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION
+from fakekube.registry.strategy import Object
+from fakekube.golang.strings import json_text
+
+__all__ = ["default_target", "drop_annotations", "from_storage", "to_storage"]
+
+METRICS = "autoscaling.alpha.kubernetes.io/metrics"
+CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
+CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
+BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
+_TRAVELLING = frozenset(
+    {
+        METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR,
+        "autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+    }
+)  # fmt: skip
+
+_AFTER_ANNOTATIONS = frozenset({"ownerReferences", "finalizers", "managedFields"})
+
+ZERO = "0"
+
+
+class _Field(NamedTuple):
+    """A field of v1, and where v2 has it."""
+
+    name: str
+    path: tuple[str, ...]
+    kind: type
+    always: Any = None
+    """What is printed where v2 has nothing; None: nothing."""
+
+
+_TARGET = _Field("target", ("describedObject",), dict, {})
+_NAME = _Field("name", ("name",), str, "")
+_CONTAINER = _Field("container", ("container",), str, "")
+_METRIC_NAME = _Field("metricName", ("metric", "name"), str, "")
+_SELECTOR = _Field("selector", ("metric", "selector"), dict)
+_METRIC_SELECTOR = _Field("metricSelector", ("metric", "selector"), dict)
+
+
+def _at(name: str, side: str, field: str, always: Any = None) -> _Field:
+    return _Field(name, (side, field), int if field == "averageUtilization" else str, always)
+
+
+#: Source → its fields in the order of v1, for what is wanted.
+_SPECS: Mapping[str, Sequence[_Field]] = {
+    "object": (
+        _TARGET, _METRIC_NAME, _at("targetValue", "target", "value", ZERO), _SELECTOR,
+        _at("averageValue", "target", "averageValue"),
+    ),
+    "pods": (_METRIC_NAME, _at("targetAverageValue", "target", "averageValue", ZERO), _SELECTOR),
+    "resource": (
+        _NAME, _at("targetAverageUtilization", "target", "averageUtilization"),
+        _at("targetAverageValue", "target", "averageValue"),
+    ),
+    "containerResource": (
+        _NAME, _at("targetAverageUtilization", "target", "averageUtilization"),
+        _at("targetAverageValue", "target", "averageValue"), _CONTAINER,
+    ),
+    "external": (
+        _METRIC_NAME, _METRIC_SELECTOR, _at("targetValue", "target", "value"),
+        _at("targetAverageValue", "target", "averageValue"),
+    ),
+}  # fmt: skip
+
+#: The same, for what is observed.
+_STATUSES: Mapping[str, Sequence[_Field]] = {
+    "object": (
+        _TARGET, _METRIC_NAME, _at("currentValue", "current", "value", ZERO), _SELECTOR,
+        _at("averageValue", "current", "averageValue"),
+    ),
+    "pods": (_METRIC_NAME, _at("currentAverageValue", "current", "averageValue", ZERO), _SELECTOR),
+    "resource": (
+        _NAME, _at("currentAverageUtilization", "current", "averageUtilization"),
+        _at("currentAverageValue", "current", "averageValue", ZERO),
+    ),
+    "containerResource": (
+        _NAME, _at("currentAverageUtilization", "current", "averageUtilization"),
+        _at("currentAverageValue", "current", "averageValue", ZERO), _CONTAINER,
+    ),
+    "external": (
+        _METRIC_NAME, _METRIC_SELECTOR, _at("currentValue", "current", "value", ZERO),
+        _at("currentAverageValue", "current", "averageValue"),
+    ),
+}  # fmt: skip
+
+#: Field of v2's behavior → Go's name of it.
+_RULES = {"stabilizationWindowSeconds": int, "selectPolicy": str, "policies": list, "tolerance": str}
+_POLICY = {"type": str, "value": int, "periodSeconds": int}
+
+
+class _UnreadableError(Exception):
+    """An annotation is not what v1 would have written; it is ignored."""
+
+
+def drop_annotations(obj: Object) -> None:
+    """Annotations that travel are never stored."""
+    annotations = obj.get("metadata", {}).get("annotations")
+    if annotations and not _TRAVELLING.isdisjoint(annotations):
+        kept = {key: value for key, value in annotations.items() if key not in _TRAVELLING}
+        obj["metadata"] = {**obj["metadata"], "annotations": kept}
+
+
+# ---------------------------------------------------------------- v2 → v1
+
+
+def from_storage(obj: Object) -> Object:
+    """A stored autoscaler as v1 shows it."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    metrics, current = spec.get("metrics") or (), status.get("currentMetrics") or ()
+    cpu = next((item["resource"]["target"]["averageUtilization"] for item in metrics if _is_cpu_target(item)), None)
+    others = [_to_v1(item, _SPECS) for item in metrics if not _is_cpu_target(item)]
+    travelling = {
+        METRICS: others,
+        CURRENT_METRICS: [_to_v1(item, _STATUSES) for item in current],
+        BEHAVIOR: _internal_behavior(spec["behavior"]) if spec.get("behavior") is not None else None,
+        CONDITIONS: [_condition(item) for item in status.get("conditions") or ()],
+    }
+    shown = {
+        **{key: value for key, value in obj.items() if key not in ("spec", "status")},
+        "spec": _v1_spec(spec, cpu),
+        "status": _v1_status(status, current),
+    }
+    told = {key: _go_json(value) for key, value in travelling.items() if value}
+    if told:
+        shown["metadata"] = _with_annotations(obj["metadata"], told)
+    return shown
+
+
+def _with_annotations(meta: Object, told: Mapping[str, str]) -> Object:
+    """The metadata with more annotations, in its order."""
+    annotations = dict(sorted({**(meta.get("annotations") or {}), **told}.items()))
+    after = {name: value for name, value in meta.items() if name in _AFTER_ANNOTATIONS}
+    before = {name: value for name, value in meta.items() if name not in after}
+    return {**before, "annotations": annotations, **after}
+
+
+def _is_cpu_target(metric: Object) -> bool:
+    resource = metric.get("resource") or {}
+    is_cpu = metric.get("type") == "Resource" and resource.get("name") == "cpu"
+    return is_cpu and resource.get("target", {}).get("averageUtilization") is not None
+
+
+def _v1_spec(spec: Object, cpu: int | None) -> Object:
+    shown: Object = {key: spec[key] for key in ("scaleTargetRef", "minReplicas", "maxReplicas") if key in spec}
+    return shown if cpu is None else {**shown, "targetCPUUtilizationPercentage": cpu}
+
+
+def _v1_status(status: Object, current: Sequence[Object]) -> Object:
+    shown: Object = {key: status[key] for key in ("observedGeneration", "lastScaleTime") if key in status}
+    shown |= {key: status.get(key, 0) for key in ("currentReplicas", "desiredReplicas")}
+    for item in current:
+        resource = item.get("resource") or {}
+        used = (resource.get("current") or {}).get("averageUtilization")
+        if item.get("type") == "Resource" and resource.get("name") == "cpu" and used is not None:
+            shown["currentCPUUtilizationPercentage"] = used
+    return shown
+
+
+def _condition(item: Object) -> Object:
+    first = ("type", "status", "lastTransitionTime")
+    return {**{key: item.get(key) for key in first}, **{key: item[key] for key in item if key not in first}}
+
+
+def _to_v1(metric: Object, table: Mapping[str, Sequence[_Field]]) -> Object:
+    """In v1's words; v1's type of a source comes first, then the sources in its order."""
+    shown: Object = {"type": metric.get("type", "")}
+    for source, fields in table.items():
+        if metric.get(source) is not None:
+            found = {field.name: _read(metric[source], field) for field in fields}
+            shown[source] = {name: value for name, value in found.items() if value is not None}
+    return shown
+
+
+def _read(source: Object, field: _Field) -> Any:
+    value: Any = source
+    for name in field.path:
+        value = (value or {}).get(name)
+    return field.always if value is None else value
+
+
+def _internal_behavior(behavior: Object) -> Object:
+    return {
+        go: _internal_rules(behavior.get(name)) for go, name in (("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown"))
+    }
+
+
+def _internal_rules(rules: Object | None) -> Object | None:
+    if rules is None:
+        return None
+    policies = rules.get("policies")
+    shown = None if policies is None else [
+        {"Type": item.get("type", ""), "Value": item.get("value", 0), "PeriodSeconds": item.get("periodSeconds", 0)}
+        for item in policies
+    ]  # fmt: skip
+    return {
+        "StabilizationWindowSeconds": rules.get("stabilizationWindowSeconds"),
+        "SelectPolicy": rules.get("selectPolicy"),
+        "Policies": shown, "Tolerance": rules.get("tolerance"),
+    }  # fmt: skip
+
+
+def _go_json(value: Any) -> str:
+    """Compact JSON with the escapes of Go's encoder."""
+    text = json_text(value)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+# ---------------------------------------------------------------- v1 → v2
+
+
+def default_target(obj: Object) -> None:
+    """Without any metric, the CPU is looked at."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    spec = obj.setdefault("spec", {})
+    others = _travelled(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
+    if spec.get("targetCPUUtilizationPercentage") is None and not others:
+        spec["targetCPUUtilizationPercentage"] = DEFAULT_CPU_UTILIZATION
+
+
+def to_storage(obj: Object) -> Object:
+    """An autoscaler of v1 in the shape in which it is stored."""
+    spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
+    annotations: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
+    cpu, used = spec.pop("targetCPUUtilizationPercentage", None), status.pop("currentCPUUtilizationPercentage", None)
+    metrics = [] if cpu is None else [_cpu({"target": {"type": "Utilization", "averageUtilization": cpu}})]
+    others = _travelled(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
+    metrics = [*(others or ()), *metrics]
+    spec["metrics"] = metrics
+    behavior = _travelled(annotations, BEHAVIOR, _v2_behavior)
+    if behavior:
+        spec["behavior"] = behavior
+    current = [] if used is None else [_cpu({"current": {"averageUtilization": used}})]
+    told = _travelled(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
+    status["currentMetrics"] = current if told is None else told
+    conditions = _travelled(annotations, CONDITIONS, _conditions)
+    if conditions is not None:
+        status["conditions"] = conditions
+    stored = {**obj, "spec": spec, "status": status}
+    drop_annotations(stored)
+    return stored
+
+
+def _cpu(rest: Object) -> Object:
+    return {"type": "Resource", "resource": {"name": "cpu", **rest}}
+
+
+def _travelled(annotations: Mapping[str, str], key: str, read: Callable[[Any], Any]) -> Any:
+    """What an annotation says; None if it is not there or says nothing that can be read."""
+    if key not in annotations:
+        return None
+    try:
+        return read(orjson.loads(annotations[key]))
+    except (orjson.JSONDecodeError, _UnreadableError):
+        return None
+
+
+def _expect(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _UnreadableError
+    return value
+
+
+def _items(found: Any) -> list[Object]:
+    return [] if found is None else [_expect(item, dict) for item in _expect(found, list)]
+
+
+def _from_v1(found: Any, table: Mapping[str, Sequence[_Field]], finish: Callable[[str, Object], None]) -> list[Object]:
+    metrics = []
+    for item in _items(found):
+        metric: Object = {"type": _expect(item.get("type", ""), str)}
+        for source, fields in table.items():
+            if item.get(source) is not None:
+                metric[source] = _source(_expect(item[source], dict), fields)
+                finish(source, metric[source])
+        metrics.append(metric)
+    return metrics
+
+
+def _source(told: Object, fields: Sequence[_Field]) -> Object:
+    source: Object = {}
+    for field in fields:
+        value = told.get(field.name)
+        if value is None:
+            continue
+        place = source
+        for name in field.path[:-1]:
+            place = place.setdefault(name, {})
+        place[field.path[-1]] = _expect(value, field.kind)
+    return source
+
+
+def _target_type(source: str, found: Object) -> None:
+    """v1 does not tell which of its targets is meant: the one that is there."""
+    target = found.setdefault("target", {})
+    if source == "object" and target.get("averageValue") is not None and target.get("value") in (None, ZERO):
+        target.pop("value", None)
+    if source == "object" and "averageValue" not in target:
+        target.setdefault("value", ZERO)
+        target["type"] = "Value"
+    elif source == "external" and "value" in target:
+        target["type"] = "Value"
+    elif source in ("resource", "containerResource") and "averageUtilization" in target:
+        target["type"] = "Utilization"
+    else:
+        target["type"] = "AverageValue"
+    if source == "pods":
+        target.setdefault("averageValue", ZERO)
+
+
+def _observed(source: str, found: Object) -> None:
+    field = "value" if source in ("object", "external") else "averageValue"
+    found.setdefault("current", {}).setdefault(field, ZERO)
+
+
+def _v2_behavior(found: Any) -> Object | None:
+    """Go reads names in any letter case."""
+    told = _lowered(found)
+    rules = {
+        name: _v2_rules(told[name.lower()]) for name in ("scaleUp", "scaleDown") if told.get(name.lower()) is not None
+    }
+    return rules or None
+
+
+def _v2_rules(found: Any) -> Object:
+    rules = _known(found, _RULES)
+    if "policies" in rules:
+        rules["policies"] = [_known(item, _POLICY) for item in rules["policies"]]
+    return rules
+
+
+def _known(found: Any, fields: Mapping[str, type]) -> Object:
+    told = _lowered(found)
+    present = [(name, kind) for name, kind in fields.items() if told.get(name.lower()) is not None]
+    return {name: _expect(told[name.lower()], kind) for name, kind in present}
+
+
+def _lowered(found: Any) -> Object:
+    return {key.lower(): value for key, value in _expect(found, dict).items()}
+
+
+def _conditions(found: Any) -> list[Object]:
+    return [{key: value for key, value in item.items() if value is not None} for item in _items(found)]

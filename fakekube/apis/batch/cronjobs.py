@@ -1,0 +1,137 @@
+"""cronjobs.batch: jobs by the clock.
+
+Specified by: pkg/registry/batch/cronjob; ValidateCronJob… of pkg/apis/batch/validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import invalid, not_supported, required
+from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
+from fakekube.apis.batch.schedules import schedule_problem, time_zone_problem
+from fakekube.validation.checks import all_non_negative, required_one_of
+from fakekube.validation.to_internal import printed
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.registry.status_strategy import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.core import pod_template_spec
+
+#: A job's name is that of the cron job and eleven characters more.
+NAME_LENGTH = 63 - 11
+
+POLICIES = ("Allow", "Forbid", "Replace")
+
+_zone_part_matches = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
+
+
+class CronJobStrategy(Strategy):
+    """cronjobs."""
+
+    has_status = True
+    generation = True
+
+    def default(self, obj: Object) -> None:
+        pod_template_spec.default_template(_job_spec(obj)["template"])
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        pod_template_spec.drop_disabled(_job_spec(obj)["template"])
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(_job_spec(obj)["template"], old["spec"]["jobTemplate"]["spec"]["template"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = _validate_spec(obj["spec"], None, pod_template_spec.tolerance_of(None))
+        name = obj["metadata"]["name"]
+        if len(name) > NAME_LENGTH:
+            text = f"must be no more than {NAME_LENGTH} characters"
+            errors.append(invalid("metadata.name", name, text))
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        tolerance = pod_template_spec.tolerance_of(old["spec"]["jobTemplate"]["spec"]["template"])
+        return _validate_spec(obj["spec"], old["spec"], tolerance)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        meta, spec, path = obj["metadata"], obj["spec"], "spec.jobTemplate.spec"
+        if old is None:
+            return pod_template_spec.name_warnings(meta["name"]) + job_spec_warnings(_job_spec(obj), path)
+        found: list[str] = []
+        if meta.get("generation") != old["metadata"].get("generation"):
+            found += job_spec_warnings(_job_spec(obj), path)
+        if "TZ" in spec.get("schedule", ""):
+            page = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+            text = f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {page} for more details"
+            found.append(text)
+        return found
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _job_spec(obj: Object) -> Object:
+    spec: Object = obj["spec"].setdefault("jobTemplate", {}).setdefault("spec", {})
+    spec.setdefault("template", {})
+    return spec
+
+
+def _validate_spec(spec: Object, old: Object | None, tolerance: ValidationOptions) -> list[FieldError]:
+    """validateCronJobSpec."""
+    schedule, zone = spec.get("schedule", ""), spec.get("timeZone")
+    if schedule:
+        in_schedule = old is not None and "TZ" in old.get("schedule", "")
+        errors = _schedule(schedule, zone, in_schedule)
+    else:
+        errors = [required("spec.schedule")]
+    errors += all_non_negative(spec, ("startingDeadlineSeconds",), "spec")
+    if zone is not None and (old is None or old.get("timeZone") != zone):
+        errors += _time_zone(zone, "spec.timeZone")
+    policy = spec.get("concurrencyPolicy", "")
+    errors += required_one_of(policy, "spec.concurrencyPolicy", POLICIES, ordered=True)
+    errors += _job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", tolerance)
+    return errors + all_non_negative(spec, ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"), "spec")
+
+
+def _schedule(schedule: str, zone: str | None, zone_allowed: bool) -> list[FieldError]:
+    """validateScheduleFormat; a zone in the schedule is allowed where an old object has one."""
+    path, problem = "spec.schedule", schedule_problem(schedule)
+    errors = [invalid(path, schedule, problem)] if problem else []
+    if "TZ" in schedule and not zone_allowed:
+        text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        errors.append(invalid(path, schedule, text))
+    elif "TZ" in schedule and zone is not None:
+        text = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        errors.append(invalid(path, schedule, text))
+    return errors
+
+
+def _time_zone(zone: str, path: str) -> list[FieldError]:
+    if not zone:
+        return [invalid(path, zone, "timeZone must be nil or non-empty string")]
+    for part in zone.split("/"):
+        if part in (".", "..") or part.startswith("-") or not _zone_part_matches(part):
+            return [invalid(path, zone, f"unknown time zone {zone}")]
+    errors: list[FieldError] = []
+    if zone.lower() == "local":
+        text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(invalid(path, zone, text))
+    problem = time_zone_problem(zone)
+    return [*errors, invalid(path, zone, problem)] if problem else errors
+
+
+def _job_template(spec: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidateJobTemplateSpec."""
+    errors = validate_job_spec(spec, path, tolerance)
+    if "selector" in spec:
+        errors.append(invalid(f"{path}.selector", printed(spec["selector"]), "`selector` will be auto-generated"))
+    if spec.get("manualSelector"):
+        errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
+    return errors
+
+
+class CronJobStatusStrategy(StatusStrategy):
+    """cronjobs/status: nothing is looked at but the metadata that every update looks at."""
+
+    checks_metadata_update = False

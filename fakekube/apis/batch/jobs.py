@@ -1,0 +1,285 @@
+"""jobs.batch: pods that run to an end, with a selector that the server makes.
+
+Specified by: pkg/registry/batch/job; ValidateJob… of pkg/apis/batch/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, invalid, required
+from fakekube.validation import names, selectors
+from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
+from fakekube.apis.batch.job_status_validation import validate_status_update
+from fakekube.validation.checks import immutable_field
+from fakekube.validation.to_internal import to_internal, printed
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.registry.status_strategy import StatusStrategy, restore
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.apis.core import pod_template_spec
+
+LARGEST_INT32 = 2**31 - 1
+
+_DOMAIN = "batch.kubernetes.io/"
+#: Labels that the pods of a job carry: with and without a domain.
+NAME_LABELS = ("job-name", f"{_DOMAIN}job-name")
+UID_LABELS = ("controller-uid", f"{_DOMAIN}controller-uid")
+
+#: What of a suspended job's template may change: where its pods may run.
+DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+
+PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class JobStrategy(Strategy):
+    """jobs."""
+
+    has_status = True
+    generation = True
+    orphans_by_default = True
+    checks_metadata_update = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        template = spec.setdefault("template", {})
+        pod_template_spec.default_template(template)
+        if "completions" not in spec and "parallelism" not in spec:
+            spec["completions"] = 1
+        spec.setdefault("parallelism", 1)
+        if "backoffLimit" not in spec:
+            spec["backoffLimit"] = LARGEST_INT32 if "backoffLimitPerIndex" in spec else 6
+        _default_labels(obj)
+        policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+        spec.setdefault("podReplacementPolicy", policy)
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        if not obj["spec"].get("manualSelector"):
+            _generate_selector(obj)
+        pod_template_spec.drop_disabled(obj["spec"]["template"])
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _validate(obj, pod_template_spec.tolerance_of(None), with_domain=True)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, before, tolerance = obj["spec"], old["spec"], _tolerance(old)
+        labels = (before["template"].get("metadata") or {}).get("labels") or {}
+        errors = validate_object_meta(obj["metadata"], True, self.name_errors)
+        errors += _validate(obj, tolerance, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
+        errors += validate_object_meta_update(obj["metadata"], old["metadata"])
+        errors += _validate_spec(spec, tolerance)
+        return errors + _validate_spec_change(spec, part_as_stored(context, obj, old), old)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        meta = obj["metadata"]
+        if old is None:
+            return pod_template_spec.name_warnings(meta["name"]) + job_spec_warnings(obj["spec"], "spec")
+        if meta.get("generation") == old["metadata"].get("generation"):
+            return []
+        return job_spec_warnings(obj["spec"], "spec")
+
+    def canonicalize(self, obj: Object) -> None:
+        _default_labels(obj)  # as they are when it is read again
+
+    def delete_warnings(self, options: Object) -> list[str]:
+        silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
+        return [] if silent else [PRESERVED]
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _generate_selector(obj: Object) -> None:
+    """Pods are found by the uid of their job."""
+    meta, spec = obj["metadata"], obj["spec"]
+    template_meta = spec["template"].setdefault("metadata", {})
+    labels = template_meta.get("labels")
+    shared = labels is not None and meta.get("labels") == labels
+    generated = {**dict.fromkeys(NAME_LABELS, meta["name"]), **dict.fromkeys(UID_LABELS, meta["uid"])}
+    template_meta["labels"] = dict(sorted({**generated, **(labels or {})}.items()))
+    if shared:
+        meta["labels"] = template_meta["labels"]
+    selector = spec.get("selector") or {}
+    matching = {UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}
+    spec["selector"] = {**selector, "matchLabels": dict(sorted(matching.items()))}
+
+
+def _default_labels(obj: Object) -> None:
+    """A job without labels has those of its template."""
+    labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
+
+
+def _tolerance(old: Object) -> ValidationOptions:
+    return pod_template_spec.tolerance_of(old["spec"]["template"], old["spec"].get("selector"))
+
+
+def _validate(obj: Object, tolerance: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
+    """A job by itself, but for its metadata (ValidateJob)."""
+    spec, name = obj["spec"], obj["metadata"].get("name", "")
+    errors = _generated_selector(obj, with_domain) + _validate_spec(spec, tolerance)
+    if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
+        hostname = f"{name}-{spec['completions'] - 1}"
+        if names.dns_label(hostname):
+            text = f"will not able to create pod with invalid DNS label: {hostname}"
+            errors.append(invalid("metadata.name", name, text))
+    return errors
+
+
+def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
+    """The selector and the labels are those that the server makes (validateGeneratedSelector)."""
+    spec, meta = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return []
+    errors = [] if meta.get("uid") else [required("metadata.uid")]
+    kinds = (0, 1) if with_domain else (0,)
+    wanted = [
+        (labels[kind], meta.get(field, ""))
+        for kind in kinds
+        for labels, field in ((UID_LABELS, "uid"), (NAME_LABELS, "name"))
+    ]
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    for key, value in wanted:
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            errors.append(required(path, f"must be '{value}'"))
+        elif labels[key] != value:
+            errors.append(invalid(path, labels, f"must be '{value}'"))
+    parsed = pod_template_spec.parsed_selector(spec["selector"])
+    if parsed is not None and not parsed.matches(dict(wanted)):
+        errors.append(invalid("spec.selector", printed(spec["selector"]), "`selector` not auto-generated"))
+    return errors
+
+
+def _validate_spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidateJobSpec."""
+    errors = validate_job_spec(spec, "spec", tolerance)
+    selector = spec.get("selector")
+    if selector is None:
+        errors.append(required("spec.selector"))
+    errors += selectors.label_selector(
+        selector, "spec.selector", allow_invalid_values=tolerance.selector_values
+    )
+    parsed = pod_template_spec.parsed_selector(selector)
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if parsed is not None and not parsed.matches(labels):
+        text = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, text))
+    return errors
+
+
+def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[FieldError]:
+    """What of a job's spec may change (ValidateJobSpecUpdate). `told` is the spec as it was sent: what messages show."""
+    before = old["spec"]
+    errors = _completions_change(spec, before)
+    errors += immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
+    errors += _template_change(told["template"], spec["template"], old)
+    errors += immutable_field(spec.get("completionMode"), before.get("completionMode"), "spec.completionMode")
+    for field, struct in (
+        ("podFailurePolicy", "PodFailurePolicy"),
+        ("backoffLimitPerIndex", ""),
+        ("managedBy", ""),
+        ("successPolicy", "SuccessPolicy"),
+    ):
+        if spec.get(field) != before.get(field):
+            value = told.get(field)
+            shown = to_internal(struct, value) if struct and value is not None else value
+            errors.append(immutable(f"spec.{field}", shown))
+    return errors
+
+
+def _completions_change(spec: Object, before: Object) -> list[FieldError]:
+    """Indexed jobs are elastic: completions change together with parallelism."""
+    completions = spec.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        return immutable_field(completions, before.get("completions"), "spec.completions")
+    if completions is None or completions in (before.get("completions"), spec.get("parallelism")):
+        return []
+    text = "can only be modified in tandem with spec.parallelism"
+    return [invalid("spec.completions", completions, text)]
+
+
+def _is_pausing(job: Object) -> bool:
+    """Is the job suspended, with no pods that have started?"""
+    status = job.get("status") or {}
+    suspended = any(
+        condition.get("type") == "Suspended" and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
+    )
+    started = status.get("startTime") is not None
+    return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
+
+
+def _template_change(told: Object, template: Object, old: Object) -> list[FieldError]:
+    """validatePodTemplateUpdate."""
+    before = old["spec"]["template"]
+    pausing = _is_pausing(old)
+    if pausing:
+        before = _with_directives(before, template)
+    if not pausing:
+        if template == before:
+            return []
+        return [immutable("spec.template", to_internal("PodTemplateSpec", told))]
+    pod, old_pod = (
+        template.get("spec") or {},
+        _with_resources(before.get("spec") or {}, template.get("spec") or {}),
+    )
+    if pod == old_pod:
+        return []
+    return [immutable("spec.template.spec", to_internal("PodSpec", told.get("spec") or {}))]
+
+
+def _with_directives(before: Object, template: Object) -> Object:
+    """The old template with the new one's directives for scheduling."""
+    spec, new = dict(before.get("spec") or {}), template.get("spec") or {}
+    restore(spec, new, *DIRECTIVES)
+    affinity, wanted = spec.get("affinity"), new.get("affinity")
+    if wanted is None and affinity is not None:
+        rest = {kind: rules for kind, rules in affinity.items() if kind != "nodeAffinity"}
+        spec.pop("affinity")
+        if rest:
+            spec["affinity"] = rest
+    elif wanted is not None:
+        merged = dict(affinity or {})
+        restore(merged, wanted, "nodeAffinity")
+        spec["affinity"] = merged
+    meta = dict(before.get("metadata") or {})
+    restore(meta, template.get("metadata") or {}, "annotations", "labels")
+    return {**before, "metadata": meta, "spec": spec}
+
+
+def _with_resources(before: Mapping[str, Any], pod: Mapping[str, Any]) -> Object:
+    """The old pod with the new one's resources, where the containers line up."""
+    spec = dict(before)
+    for field in ("containers", "initContainers"):
+        olds, news = before.get(field) or (), pod.get(field) or ()
+        if len(olds) != len(news):
+            continue
+        merged = []
+        for one, new in zip(olds, news, strict=True):
+            container = dict(one)
+            if one.get("name") == new.get("name"):
+                restore(container, new, "resources")
+            merged.append(container)
+        if merged:
+            spec[field] = merged
+    return spec
+
+
+class JobStatusStrategy(StatusStrategy):
+    """jobs/status."""
+
+    def canonicalize(self, obj: Object) -> None:
+        _default_labels(obj)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return validate_status_update(obj, old)

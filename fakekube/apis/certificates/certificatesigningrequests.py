@@ -1,0 +1,344 @@
+"""CertificateSigningRequests: who asks is told by the server; approving and signing have views of their own.
+
+Approvals never disappear, and a certificate once given stays.
+
+Specified by: pkg/apis/certificates (validation, helpers.go), pkg/registry/certificates/certificates,
+pkg/apis/core/validation/names.go (ValidateSignerName).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, go_quote, invalid, required, too_long
+from fakekube.validation import names
+from fakekube.validation.checks import one_of
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.registry.status import keep
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["ApprovalView", "CertificateSigningRequestStrategy", "StatusView", "signer_name"]
+
+DECISIONS = ("Approved", "Denied")
+FINAL = (*DECISIONS, "Failed")
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+SHORTEST = 600
+USAGES = frozenset(
+    {
+        "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
+        "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
+        "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
+        "server auth", "signing", "timestamping",
+    }
+)  # fmt: skip
+
+
+class _Requests(Strategy):
+    """Rules of all the ways to change a request."""
+
+    checks_metadata_update = False
+    sets_certificate = False
+    sets_approval = False
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return []
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _request_errors(obj, None)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return [
+            *validate_object_meta(obj["metadata"], False, self.name_errors),
+            *_request_errors(obj, old),
+            *self._changes(obj.get("status") or {}, old.get("status") or {}),
+            *validate_object_meta_update(obj["metadata"], old["metadata"]),
+        ]
+
+    def _changes(self, status: Object, old_status: Object) -> list[FieldError]:
+        path = "status.conditions"
+        errors = [
+            forbidden(path, f"updates may not remove a condition of type {go_quote(kind)}")
+            for kind in FINAL
+            if len(_of_type(status, kind)) < len(_of_type(old_status, kind))
+        ]
+        if not self.sets_approval:
+            errors += [
+                forbidden(path, f"updates may not add a condition of type {go_quote(kind)}")
+                for kind in DECISIONS
+                if len(_of_type(status, kind)) > len(_of_type(old_status, kind))
+            ]
+        held = old_status.get("certificate", "")
+        if status.get("certificate", "") == held:
+            return errors
+        if not self.sets_certificate:
+            errors.append(forbidden("status.certificate", "updates may not set certificate content"))
+        elif held:
+            errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+        return errors
+
+
+class CertificateSigningRequestStrategy(_Requests):
+    """The request itself: made once, then only its metadata changes."""
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        asker = {
+            "username": context.user,
+            "uid": context.uid,
+            "groups": list(context.groups),
+            "extra": {key: list(values) for key, values in context.extra.items()},
+        }
+        told = {key: value for key, value in obj.get("spec", {}).items() if key not in asker}
+        obj["spec"] = {**told, **{key: value for key, value in asker.items() if value}}
+        obj["status"] = {}
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep(obj, old, ("spec", "status"))
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",), ("status",)]
+
+
+class StatusView(_Requests):
+    """/status: the certificate and how signing went; what was decided stays as it is."""
+
+    sets_certificate = True
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep(obj, old, ("spec",))
+        status, old_status = obj.setdefault("status", {}), old.get("status") or {}
+        for kind in DECISIONS:
+            held, told = _of_type(old_status, kind), _of_type(status, kind)
+            if len(held) == len(told):
+                before = iter(held)
+                status["conditions"] = [
+                    next(before) if item.get("type") == kind else item for item in status.get("conditions") or ()
+                ]
+        _stamp(context, status, old_status)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",), ("status", "conditions")]
+
+
+class ApprovalView(_Requests):
+    """/approval: the conditions, and nothing else."""
+
+    sets_approval = True
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        status, old_status = obj.get("status") or {}, old.get("status") or {}
+        _stamp(context, status, old_status)
+        keep(obj, old, ("spec",))
+        obj["status"] = {**old_status, "conditions": status.get("conditions") or []}
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",), ("status", "certificate")]
+
+
+def _of_type(status: Object, kind: str) -> list[Object]:
+    return [item for item in status.get("conditions") or () if item.get("type") == kind]
+
+
+def _stamp(context: WriteContext, status: Object, old_status: Object) -> None:
+    """Conditions have times: the server's, where nobody tells others."""
+    now = context.now()
+    stamped = []
+    for item in status.get("conditions") or ():
+        alike = (old for old in _of_type(old_status, item.get("type", "")) if old.get("status") == item.get("status"))
+        since = next((old["lastTransitionTime"] for old in alike if old.get("lastTransitionTime")), now)
+        times = {"lastUpdateTime": now, "lastTransitionTime": since}
+        stamped.append({**item, **{key: time for key, time in times.items() if not item.get(key)}})
+    if stamped:
+        status["conditions"] = stamped
+
+
+# ---------------------------------------------------------------- rules
+
+
+def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
+    """Of a request, new or changed; what an old one has wrong may stay."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    old_spec, old_status = (old or {}).get("spec") or {}, (old or {}).get("status") or {}
+    errors: list[FieldError] = []
+    problem = _problem_with_request(spec.get("request") or "")
+    if problem:
+        errors.append(invalid("spec.request", spec.get("request", ""), problem))
+    errors += _usages(spec.get("usages") or (), old_spec.get("usages") or ())
+    signer = spec.get("signerName", "")
+    if signer == LEGACY_SIGNER != old_spec.get("signerName"):
+        errors.append(invalid("spec.signerName", signer, "the legacy signerName is not allowed via this API version"))
+    else:
+        errors += signer_name(signer, "spec.signerName")
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < SHORTEST:
+        text = f"may not specify a duration less than {SHORTEST} seconds (10 minutes)"
+        errors.append(invalid("spec.expirationSeconds", seconds, text))
+    errors += _conditions(status.get("conditions") or (), old_status.get("conditions") or ())
+    certificate, held = status.get("certificate", ""), old_status.get("certificate", "")
+    untouched = old is not None and (certificate == held or _problem_with_certificate(held))
+    problem = "" if untouched else _problem_with_certificate(certificate)
+    return [*errors, invalid("status.certificate", "<certificate data>", problem)] if problem else errors
+
+
+def _usages(usages: Sequence[str], old_usages: Sequence[str]) -> list[FieldError]:
+    errors = [] if usages else [required("spec.usages")]
+    if all(usage in USAGES for usage in old_usages):
+        for index, usage in enumerate(usages):
+            errors += one_of(usage, f"spec.usages[{index}]", USAGES)
+    if len(set(old_usages)) == len(old_usages):
+        repeated = [(index, usage) for index, usage in enumerate(usages) if usage in usages[:index]]
+        errors += [duplicate(f"spec.usages[{index}]", usage) for index, usage in repeated]
+    return errors
+
+
+def _conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    old_types = [item.get("type", "") for item in old_items]
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        path, kind, state = f"status.conditions[{index}]", item.get("type", ""), item.get("status", "")
+        if not kind and "" not in old_types:
+            errors.append(required(f"{path}.type"))
+        allowed = ("True",) if kind in FINAL else ("False", "True", "Unknown")
+        errors += one_of(state, f"{path}.status", allowed) if state else [required(f"{path}.status")]
+        other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
+        if other in seen and not set(DECISIONS) <= set(old_types):
+            text = "Approved and Denied conditions are mutually exclusive"
+            errors.append(invalid("status.conditions", kind, text))
+        if kind in seen and len(set(old_types)) == len(old_types):
+            errors.append(duplicate(f"{path}.type", kind))
+        seen.add(kind)
+    return errors
+
+
+def signer_name(name: str, path: str) -> list[FieldError]:
+    """A domain, a slash, and a name."""
+    if not name:
+        return [required(path)]
+    if name.count("/") != 1:
+        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, name, text)]
+    domain, _, rest = name.partition("/")
+    errors = [] if names.fits(domain, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
+    errors += _labels(domain, path, names.dns_label)
+    if "." not in domain:
+        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+    errors += _labels(rest, path, names.dns_subdomain)
+    longest = 2 * names.SUBDOMAIN_LENGTH + names.LABEL_LENGTH + 2
+    return errors if names.fits(name, longest) else [*errors, too_long(path, longest)]
+
+
+def _labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
+    """What is wrong with the first label that is wrong."""
+    for label in text.split("."):
+        details = check(label)
+        if details:
+            return [invalid(path, text, f"validating label {go_quote(label)}: {detail}") for detail in details]
+    return []
+
+
+# ---------------------------------------------------------------- PEM and X.509
+
+_BLOCK = re.compile(
+    rb"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n"
+    rb"((?:[^\n:]+:[^\n]*\n)*\n?)([A-Za-z0-9+/=\s]*?)"
+    rb"-----END \1-----[ \t\r]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+
+
+def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
+    """Of each PEM block: its type, whether it has headers, its content. What is no block is passed over."""
+    blocks = []
+    for found in _BLOCK.finditer(base64.b64decode(text)):
+        try:
+            content = base64.b64decode(b"".join(found[3].split()), validate=True)
+        except ValueError:
+            continue
+        blocks.append((found[1].decode("utf-8", "replace"), bool(found[2].strip()), content))
+    return blocks
+
+
+def _problem_with_request(text: str) -> str:
+    """In the words of the real server, as far as they are of Kubernetes; "" if all is well."""
+    blocks = _blocks(text)
+    if not blocks or blocks[0][0] != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
+    content = blocks[0][2]
+    try:
+        request = x509.load_der_x509_csr(content)
+    except ValueError:
+        return _problem_with_der(content, "certificateRequest")
+    if request.is_signature_valid:
+        return ""
+    key = request.public_key()
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return "x509: ECDSA verification failure"
+    return (
+        "crypto/rsa: verification error" if isinstance(key, rsa.RSAPublicKey) else "x509: Ed25519 verification failure"
+    )
+
+
+def _problem_with_certificate(text: str) -> str:
+    if not text:
+        return ""
+    blocks = _blocks(text)
+    for kind, headers, content in blocks:
+        if kind != "CERTIFICATE":
+            return f"only CERTIFICATE PEM blocks are allowed, found {go_quote(kind)}"
+        if headers:
+            return "no PEM block headers are permitted"
+        if not content:
+            return "found CERTIFICATE PEM block containing 0 certificates"
+        try:
+            x509.load_der_x509_certificate(content)
+        except ValueError:
+            return "x509: malformed certificate"
+    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
+
+
+def _problem_with_length(digits: bytes, announced: int) -> str:
+    """How Go's decoder complains of a length that does not fit in one byte."""
+    if not announced:
+        return "asn1: syntax error: indefinite length found (not DER)"
+    length = 0
+    for digit in digits:
+        if length >= 1 << 23:
+            return "asn1: structure error: length too large"
+        length = length << 8 | digit
+        if not length:
+            return "asn1: structure error: superfluous leading zeros in length"
+    if len(digits) < announced:
+        return "asn1: syntax error: truncated tag or length"
+    return "asn1: structure error: non-minimal length" if length < 0x80 else ""
+
+
+def _problem_with_der(content: bytes, struct: str) -> str:
+    """How Go's decoder complains of the outermost element."""
+    if not content:
+        return "asn1: syntax error: sequence truncated"
+    if len(content) < 2:
+        return "asn1: syntax error: truncated tag or length"
+    tag, length, header = content[0], content[1], 2
+    if length & 0x80:
+        header += length & 0x7F
+        problem = _problem_with_length(content[2:header], length & 0x7F)
+        if problem:
+            return problem
+        length = int.from_bytes(content[2:header], "big")
+    if header + length > len(content):
+        return "asn1: syntax error: data truncated"
+    if tag != 0x30:
+        parts = f"class:{tag >> 6} tag:{tag & 0x1F} length:{length} isCompound:{str(bool(tag & 0x20)).lower()}"
+        options = (
+            "optional:false explicit:false application:false private:false defaultValue:<nil> tag:<nil> "
+            "stringType:0 timeType:0 set:false omitEmpty:false"
+        )
+        return f"asn1: structure error: tags don't match (16 vs {{{parts}}}) {{{options}}} {struct} @{header}"
+    return "x509: malformed certificate request"

@@ -1,0 +1,58 @@
+"""Leases: who holds a lock, and for how long.
+
+Specified by: pkg/apis/coordination/validation, pkg/registry/coordination/lease.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, not_supported
+from fakekube.validation.checks import label_name, non_negative
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["LeaseStrategy"]
+
+ELECTION_GATE = "CoordinatedLeaderElection"
+STRATEGIES = ("OldestEmulationVersion",)
+
+
+class LeaseStrategy(Strategy):
+    """See the module."""
+
+    create_on_update = True
+    unconditional_update = False
+    standard_finalizers = False
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        _drop_election(context, obj.get("spec") or {}, {})
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _drop_election(context, obj.get("spec") or {}, old.get("spec") or {})
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors: list[FieldError] = []
+        seconds, strategy = spec.get("leaseDurationSeconds"), spec.get("strategy")
+        if seconds is not None and seconds <= 0:
+            errors.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        errors += non_negative(spec.get("leaseTransitions") or 0, "spec.leaseTransitions")
+        if strategy is not None:
+            errors += _strategy(strategy, "spec.strategy.strategy")
+        if spec.get("preferredHolder") and not strategy:
+            errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
+        return errors
+
+
+def _drop_election(context: WriteContext, spec: Object, old_spec: Object) -> None:
+    """Fields of an election are there with their feature, or where an old object has them."""
+    if not context.services.enabled(ELECTION_GATE):
+        for field in ("strategy", "preferredHolder"):
+            if old_spec.get(field) is None:
+                spec.pop(field, None)
+
+
+def _strategy(strategy: str, path: str) -> list[FieldError]:
+    """How a leader is chosen: a known name, or one with a domain."""
+    if "/" in strategy:
+        return label_name(strategy, path)
+    return [] if strategy in STRATEGIES else [not_supported(path, strategy, STRATEGIES)]

@@ -1,0 +1,63 @@
+"""configmaps: texts and bytes by key.
+
+Specified by: pkg/registry/core/configmap; ValidateConfigMap… of pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, too_long
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each
+from fakekube.validation.objectmeta import validate_object_meta
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.golang.strings import bytes_of
+
+__all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "sealed", "size_of_base64"]
+
+#: What all values of a config map or a secret may come to, in bytes.
+LARGEST_DATA = 1024 * 1024
+
+
+class ConfigMapStrategy(Strategy):
+    """configmaps."""
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        errors: list[FieldError] = []
+        for key in data:
+            if wrong := names.config_map_key(key):
+                errors += invalid_each(f"data[{key}]", key, wrong)
+            if key in binary:
+                errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        if binary:
+            errors += data_keys(binary, "binaryData")
+        size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
+        return [*errors, too_long("[]", LARGEST_DATA)] if size > LARGEST_DATA else errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if old.get("immutable"):
+            errors += sealed(obj, old, {"data": {}, "binaryData": None})
+        errors += validate_object_meta(obj["metadata"], True, self.name_errors)
+        return errors + self.validate(context, obj)
+
+
+def data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
+    return [error for key in keys for error in invalid_each(f"{field}[{key}]", key, names.config_map_key(key))]
+
+
+def sealed(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldError]:
+    """What an immutable object may not lose or change: the flag, and fields (with what they are if not said)."""
+    text = "field is immutable when `immutable` is set"
+    changed = [] if obj.get("immutable") else ["immutable"]
+    changed += [field for field, absent in fields.items() if obj.get(field, absent) != old.get(field, absent)]
+    return [forbidden(field, text) for field in changed]
+
+
+def size_of_base64(text: str | None) -> int:
+    """The number of bytes that a base64 text stands for; null is none."""
+    return len(text) // 4 * 3 - text[-2:].count("=") if text else 0

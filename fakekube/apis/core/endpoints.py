@@ -1,0 +1,231 @@
+"""Endpoints and EndpointSlices: where the traffic of a Service goes.
+
+Addresses that an older server has let through stay valid for as long as nobody changes them.
+
+Specified by: pkg/registry/core/endpoint, pkg/registry/discovery/endpointslice; ValidateEndpoints in
+pkg/apis/core/validation, pkg/apis/discovery/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, invalid, required, too_many
+from fakekube.validation import ip as addresses, names
+from fakekube.validation.checks import (
+    fully_qualified_domain,
+    immutable_field,
+    invalid_each,
+    label_name,
+    one_of,
+    port,
+    required_one_of,
+)
+from fakekube.apis.core.endpoint_addresses import endpoint_ip
+from fakekube.validation.semantic_equality import same
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+class EndpointsStrategy(Strategy):
+    """The old form: subsets, each all combinations of its addresses and ports."""
+
+    create_on_update = True
+    checks_metadata_again = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _subsets(obj.get("subsets") or ())
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = self.validate(context, obj)
+        return [] if errors and same(obj.get("subsets"), old.get("subsets")) else errors
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        labels = obj["metadata"].get("labels") or {}
+        if labels.get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
+            return []
+        return [
+            text
+            for index, subset in enumerate(obj.get("subsets") or ())
+            for field in ("addresses", "notReadyAddresses")
+            for position, address in enumerate(subset.get(field) or ())
+            for text in addresses.ip_warnings(f"subsets[{index}].{field}[{position}].ip", address.get("ip", ""))
+        ]
+
+
+def _subsets(subsets: Sequence[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, subset in enumerate(subsets):
+        path = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        for field in ("addresses", "notReadyAddresses"):
+            for position, address in enumerate(subset.get(field) or ()):
+                errors += _address(address, f"{path}.{field}[{position}]")
+        ports = subset.get("ports") or ()
+        for position, item in enumerate(ports):
+            errors += _port(item, len(ports) > 1, f"{path}.ports[{position}]")
+    return errors
+
+
+def _address(address: Object, path: str) -> list[FieldError]:
+    ip, hostname, node = address.get("ip", ""), address.get("hostname", ""), address.get("nodeName")
+    errors = addresses.legacy_ip(f"{path}.ip", ip, strict=True)
+    if hostname:
+        errors += invalid_each(f"{path}.hostname", hostname, names.dns_label(hostname))
+    if node is not None:
+        errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
+    return errors + endpoint_ip(ip, f"{path}.ip")
+
+
+def _port(item: Object, name_required: bool, path: str) -> list[FieldError]:
+    name = item.get("name", "")
+    errors: list[FieldError] = []
+    if name:
+        errors += invalid_each(f"{path}.name", name, names.dns_label(name))
+    elif name_required:
+        errors.append(required(f"{path}.name"))
+    errors += port(item.get("port", 0), f"{path}.port")
+    errors += required_one_of(item.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+    if item.get("appProtocol") is not None:
+        errors += label_name(item["appProtocol"], f"{path}.appProtocol")
+    return errors
+
+
+MAX_ENDPOINTS = 1000
+MAX_ADDRESSES = 100
+MAX_PORTS = 20000
+MAX_HINTS = 8
+ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+
+
+class EndpointSliceStrategy(Strategy):
+    """The new form. Its generation counts changes of labels, too."""
+
+    checks_metadata_update = False
+    checks_metadata_again = True
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+        _drop_topology(obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        meta, old_meta = obj["metadata"], old["metadata"]
+        if not same({**obj, "metadata": meta.get("labels")}, {**old, "metadata": old_meta.get("labels")}):
+            meta["generation"] = old_meta.get("generation", 0) + 1
+        _drop_topology(obj)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return self._errors(obj, None)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self._errors(obj, old) + immutable_field(
+            obj.get("addressType", ""), old.get("addressType", ""), "addressType"
+        )
+
+    @staticmethod
+    def _errors(obj: Object, old: Object | None) -> list[FieldError]:
+        kind = obj.get("addressType", "")
+        errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
+        errors += _slice_ports(obj.get("ports") or ())
+        wrong = _endpoints(obj.get("endpoints") or (), kind)
+        if wrong and old is not None and same(obj.get("endpoints"), old.get("endpoints")):
+            return errors
+        return errors + wrong
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        warnings: list[str] = []
+        if old is None and obj.get("addressType") == "FQDN":
+            warnings.append("spec.addressType: FQDN endpoints are deprecated")
+        labels = obj["metadata"].get("labels") or {}
+        if labels.get("endpointslice.kubernetes.io/managed-by") in CONTROLLERS:
+            return warnings
+        for index, endpoint in enumerate(obj.get("endpoints") or ()):
+            for position, address in enumerate(endpoint.get("addresses") or ()):
+                warnings += addresses.ip_warnings(f"endpoints[{index}].addresses[{position}]", address)
+        return warnings
+
+
+def _drop_topology(obj: Object) -> None:
+    """A field of v1beta1 that v1 only shows."""
+    for endpoint in obj.get("endpoints") or ():
+        endpoint.pop("deprecatedTopology", None)
+
+
+def _slice_ports(ports: Sequence[Object]) -> list[FieldError]:
+    if len(ports) > MAX_PORTS:
+        return [too_many("ports", len(ports), MAX_PORTS)]
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, item in enumerate(ports):
+        path, name = f"ports[{index}]", item.get("name", "")
+        if name:
+            errors += invalid_each(f"{path}.name", name, names.dns_label(name))
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+        errors += one_of(item.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+        if item.get("appProtocol") is not None:
+            errors += label_name(item["appProtocol"], f"{path}.appProtocol")
+    return errors
+
+
+def _endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
+    if len(endpoints) > MAX_ENDPOINTS:
+        return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
+    return [
+        error for index, endpoint in enumerate(endpoints) for error in _endpoint(endpoint, kind, f"endpoints[{index}]")
+    ]
+
+
+def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    found, where = endpoint.get("addresses") or (), f"{path}.addresses"
+    if not found:
+        errors.append(required(where, "must contain at least 1 address"))
+    elif len(found) > MAX_ADDRESSES:
+        errors.append(too_many(where, len(found), MAX_ADDRESSES))
+    for index, address in enumerate(found):
+        errors += _typed_address(address, kind, where, f"{where}[{index}]")
+    node, hostname, hints = endpoint.get("nodeName"), endpoint.get("hostname"), endpoint.get("hints")
+    if node is not None:
+        errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
+    if hostname is not None:
+        errors += invalid_each(f"{path}.hostname", hostname, names.dns_label(hostname))
+    return errors if hints is None else errors + _hints(hints, f"{path}.hints")
+
+
+def _typed_address(address: str, kind: str, list_path: str, path: str) -> list[FieldError]:
+    """An address of the slice's type; unknown types have been told already."""
+    if kind == "FQDN":
+        return fully_qualified_domain(address, path)
+    if kind not in ("IPv4", "IPv6"):
+        return []
+    wrong = addresses.ip(path, address) if kind == "IPv6" else addresses.legacy_ip(path, address, strict=True)
+    if wrong:
+        return wrong
+    if (kind == "IPv6") != addresses.is_ipv6(address):
+        wrong = [invalid(list_path, address, f"must be an {kind} address")]
+    return wrong + endpoint_ip(address, path)
+
+
+def _hints(hints: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
+        items: Sequence[dict[str, Any]] = hints.get(field) or ()
+        if len(items) > MAX_HINTS:
+            return [*errors, too_many(f"{path}.{field}", len(items), MAX_HINTS)]
+        seen: set[str] = set()
+        for index, item in enumerate(items):
+            where, name = f"{path}.{field}[{index}].name", item.get("name", "")
+            if name in seen:
+                errors.append(duplicate(where, name))
+            seen.add(name)
+            errors += invalid_each(where, name, check(name))
+    return errors

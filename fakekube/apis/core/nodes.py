@@ -1,0 +1,246 @@
+"""Nodes: taints, addresses of their pods, and a status that a new node may bring along.
+
+The paths of wrong taints are below metadata, as the real server has them.
+
+Specified by: pkg/registry/core/node, ValidateNode and ValidateNodeUpdate in pkg/apis/core/validation,
+pkg/apis/core/v1 (defaults.go, conversion.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote, internal, invalid, required
+from fakekube.validation import ip, names
+from fakekube.validation.annotation_values import read_avoid_pods, read_taints
+from fakekube.validation.checks import label_name, positive
+from fakekube.validation.to_internal import to_internal
+from fakekube.golang.json_objects import JSONProblem
+from fakekube.validation.resource_lists import quantity_value
+from fakekube.registry.revalidating_strategy import RevalidatingStrategy
+from fakekube.registry.status import StatusStrategy, keep
+from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation.tolerations import taint_effect
+
+__all__ = ["STATUS", "NodeStrategy"]
+
+TAINTS = "scheduler.alpha.kubernetes.io/taints"
+AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+ANNOTATIONS = "metadata.annotations"
+
+_feature_matches = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
+_FEATURE_TEXT = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
+
+
+class NodeStrategy(RevalidatingStrategy):
+    """See the module."""
+
+    def default(self, obj: Object) -> None:
+        _match_pod_cidrs(obj.get("spec") or {})
+        status = obj.get("status") or {}
+        if "capacity" in status and status.get("allocatable") is None:
+            status["allocatable"] = dict(status["capacity"])
+
+    def canonicalize(self, obj: Object) -> None:
+        _allocate_all(obj)
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj.get("spec", {}).pop("configSource", None)
+        obj.get("status", {}).pop("config", None)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep(obj, old, ("status",))
+        obj.get("spec", {}).pop("configSource", None)
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec, status = obj.get("spec", {}), obj.get("status", {})
+        errors = _annotations(obj["metadata"].get("annotations") or {})
+        errors += _taints(spec.get("taints") or (), "metadata.taints")
+        errors += _resources(status)
+        swap = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
+        if swap is not None:
+            errors += positive(swap, "metadata.nodeSwapStatus.capacity")
+        errors += _features(status.get("declaredFeatures") or ())
+        return errors + _pod_cidrs(spec.get("podCIDRs") or [])
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _change(obj, old)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        spec = obj.get("spec", {})
+        warnings: list[str] = []
+        if spec.get("externalID"):
+            warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        for index, cidr in enumerate(spec.get("podCIDRs") or ()):
+            warnings += ip.cidr_warnings(f"spec.podCIDRs[{index}]", cidr)
+        return warnings
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _allocate_all(obj: Object) -> None:
+    """What came to be empty is nothing in the storage, and so has its default when it is read again."""
+    status = obj.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _match_pod_cidrs(spec: Object) -> None:
+    """podCIDR is the first of podCIDRs; where they differ, the old field counts."""
+    one, many = spec.get("podCIDR", ""), spec.get("podCIDRs") or []
+    if one and many[:1] != [one]:
+        spec["podCIDRs"] = [one]
+    elif many:
+        spec["podCIDR"] = many[0]
+
+
+def _change(obj: Object, old: Object) -> list[FieldError]:
+    """What is wrong with a change, through the node or its status."""
+    spec, old_spec, status = obj.get("spec", {}), old.get("spec", {}), obj.get("status", {})
+    errors = _annotations(obj["metadata"].get("annotations") or {})
+    errors += _resources(status)
+    errors += _features(status.get("declaredFeatures") or ())
+    errors += _status_addresses(status.get("addresses") or ())
+    errors += _changed_pod_cidrs(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    provider = old_spec.get("providerID", "")
+    if provider and provider != spec.get("providerID", ""):
+        text = 'node updates may not change providerID except from "" to valid'
+        errors.append(forbidden("spec.providerID", text))
+    errors += _taints(spec.get("taints") or (), "metadata.taints")
+    if spec.get("externalID", "") != old_spec.get("externalID", ""):
+        errors.append(forbidden("spec.externalID", "may not be updated"))
+    return errors
+
+
+def _changed_pod_cidrs(new: list[str], old: list[str]) -> list[FieldError]:
+    if not old:
+        return []
+    changes = 1 if len(new) != len(old) else sum(a != b for a, b in zip(new, old, strict=True))
+    text = 'node updates may not change podCIDR except from "" to valid'
+    return [forbidden("spec.podCIDRs", text)] * changes
+
+
+def _status_addresses(items: Sequence[Mapping[str, str]]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, item in enumerate(items):
+        kind, address = item.get("type", ""), item.get("address", "")
+        if (kind, address) in seen:
+            errors.append(duplicate(f"status.addresses[{index}]", {"Type": kind, "Address": address}))
+        seen.add((kind, address))
+    return errors
+
+
+def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
+    """Old forms of taints, and of the wish not to get pods."""
+    errors: list[FieldError] = []
+    if annotations.get(TAINTS):
+        try:
+            errors += _taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
+        except JSONProblem as problem:
+            errors.append(invalid(ANNOTATIONS, TAINTS, str(problem)))
+    if annotations.get(AVOID_PODS):
+        errors += _avoid_pods(annotations[AVOID_PODS])
+    return errors
+
+
+def _avoid_pods(text: str) -> list[FieldError]:
+    try:
+        found = read_avoid_pods(text)
+    except JSONProblem as problem:
+        return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, str(problem))]
+    errors: list[FieldError] = []
+    for index, entry in enumerate(found.get("preferAvoidPods") or ()):
+        path = f"{ANNOTATIONS}.{AVOID_PODS}[{index}].PodSignature"
+        controller = (entry.get("podSignature") or {}).get("podController")
+        if controller is None:
+            errors.append(required(path))
+        elif not controller.get("controller"):
+            errors.append(invalid(f"{path}.PodController.Controller", False, "must point to a controller"))
+    return errors
+
+
+def _taints(taints: Sequence[Object], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        where = f"{path}[{index}]"
+        key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
+        errors += label_name(key, f"{where}.key")
+        details = names.label_value(value)
+        if details:
+            errors.append(invalid(f"{where}.value", value, ";".join(details)))
+        errors += taint_effect(effect, f"{where}.effect")
+        if (key, effect) in seen:
+            text = "taints must be unique by key and effect pair"
+            errors.append(FieldError(FieldErrorType.DUPLICATE, where, to_internal("Taint", taint), text))
+        seen.add((key, effect))
+    return errors
+
+
+def _resources(status: Object) -> list[FieldError]:
+    return [
+        error
+        for field in ("capacity", "allocatable")
+        for name, amount in (status.get(field) or {}).items()
+        for error in quantity_value(name, amount, f"status.{field}.{name}")
+    ]
+
+
+def _features(features: Sequence[str]) -> list[FieldError]:
+    """The declared features: well-formed, sorted, each once."""
+    errors: list[FieldError] = []
+    path = "status.declaredFeatures"
+    for index, feature in enumerate(features):
+        problem = _feature_problem(feature)
+        if problem:
+            text = f"invalid feature name {go_quote(feature)}: {problem}"
+            errors.append(invalid(f"{path}[{index}]", feature, text))
+        following = features[index + 1] if index + 1 < len(features) else None
+        if following == feature:
+            errors.append(duplicate(f"{path}[{index + 1}]", following))
+        elif following is not None and feature > following:
+            errors.append(invalid(f"{path}[{index + 1}]", following, "list must be sorted alphabetically"))
+    return errors
+
+
+def _feature_problem(feature: str) -> str:
+    if not names.fits(feature, names.SUBDOMAIN_LENGTH):
+        return names.too_long_text(names.SUBDOMAIN_LENGTH)
+    return "" if _feature_matches(feature) else _FEATURE_TEXT
+
+
+def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
+    path = "spec.podCIDRs"
+    errors = [
+        error for i, cidr in enumerate(cidrs) for error in ip.legacy_cidr(f"{path}[{i}]", cidr, strict=True)
+    ]
+    if len(cidrs) < 2:
+        return errors
+    networks = [ip.parse_cidr(cidr) for cidr in cidrs]
+    if None in networks:
+        index = networks.index(None)
+        problem = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {cidrs[index]})"
+        errors.append(internal(path, f"invalid PodCIDRs. failed to check with dual stack with error:{problem}"))
+    families = {network.network.version for network in networks if network}
+    if None in networks or len(families) < 2 or len(cidrs) > 2:
+        errors.append(invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
+    return errors
+
+
+class _NodeStatus(StatusStrategy):
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        obj.get("status", {}).pop("config", None)
+
+    def canonicalize(self, obj: Object) -> None:
+        _allocate_all(obj)
+
+
+STATUS = _NodeStatus(_change)

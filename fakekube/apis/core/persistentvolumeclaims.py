@@ -1,0 +1,365 @@
+"""PersistentVolumeClaims, and the claims that pods and stateful sets make from templates.
+
+A claim's spec does not change, but for the volume it is bound to, the size and the class of attributes of a
+bound one, and a storage class that it had not named. Its data source is told twice, in an old field and a
+new one, which the server keeps alike.
+
+Specified by: ValidatePersistentVolumeClaim… in pkg/apis/core/validation,
+pkg/api/persistentvolumeclaim/util.go, pkg/registry/core/persistentvolumeclaim. """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, go_quote, invalid, not_supported, required
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
+from fakekube.validation.to_internal import diff
+from fakekube.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.validation.resource_lists import (
+    ResourceList,
+    is_fractional,
+    is_native,
+    positive_quantity,
+    quantity,
+    quantity_value,
+)
+from fakekube.validation.selectors import label_selector
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+
+__all__ = [
+    "ACCESS_MODES",
+    "STATUS",
+    "VOLUME_MODES",
+    "PersistentVolumeClaimStrategy",
+    "access_modes",
+    "basic_resource",
+    "validate_claim_spec",
+    "validate_claim_template",
+]
+
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+CROSS_NAMESPACE_GATE = "CrossNamespaceVolumeDataSource"
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES = ("Block", "Filesystem")
+SNAPSHOTS = ("VolumeSnapshot", "snapshot.storage.k8s.io")
+CLAIMS = ("PersistentVolumeClaim", "")
+RESIZE_STATUSES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+
+IMMUTABLE_SPEC = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+@dataclass(slots=True, frozen=True)
+class ValidationOptions:
+    """What may stay wrong because the stored object has it so."""
+
+    label_values: bool = False
+    data_source_groups: bool = False
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    """See the module."""
+
+    delete_returns_object = True
+    has_status = True
+    checks_metadata_again = True
+    unsettled_at_creation = True  # the phase
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending"}
+        _settle_data_sources(context, obj["spec"], {})
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _settle_data_sources(context, obj["spec"], old["spec"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return validate_claim_spec(obj["spec"], "spec")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        old_spec = old["spec"]
+        errors = validate_claim_spec(obj["spec"], "spec", _tolerance(old_spec))
+        return errors + _change(context, obj, old)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        warnings: list[str] = []
+        if CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+            text = 'deprecated since v1.8; use "storageClassName" attribute instead'
+            warnings.append(f"metadata.annotations[{CLASS_ANNOTATION}]: {text}")
+        return warnings + claim_spec_warnings(obj["spec"], "spec")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _tolerance(old_spec: Object) -> ValidationOptions:
+    sources = (old_spec.get("dataSource"), old_spec.get("dataSourceRef"))
+    return ValidationOptions(
+        label_values=bool(label_selector(old_spec.get("selector"), "")),
+        data_source_groups=any(source and source.get("apiGroup") is not None for source in sources),
+    )
+
+
+def claim_spec_warnings(spec: Object, path: str) -> list[str]:
+    """Sizes that are no whole number of bytes."""
+    resources = spec.get("resources") or {}
+    return [
+        f"{path}.resources.{side}[storage]: fractional byte value {go_quote(amount)} is invalid, must be an integer"
+        for side in ("requests", "limits")
+        for name, amount in (resources.get(side) or {}).items()
+        if name == "storage" and is_fractional(amount)
+    ]
+
+
+# ---------------------------------------------------------------- data sources
+
+
+def _settle_data_sources(context: WriteContext, spec: Object, old_spec: Object) -> None:
+    """Drop what old fields may not say; then what one of the two fields says, the other one says, too."""
+    reference = spec.get("dataSourceRef")
+    crosses = bool(reference and reference.get("namespace"))
+    if crosses and old_spec.get("dataSourceRef") is None and not context.services.enabled(CROSS_NAMESPACE_GATE):
+        del spec["dataSourceRef"]
+    unused = old_spec.get("dataSource") is None and old_spec.get("dataSourceRef") is None
+    if unused and spec.get("dataSourceRef") is None and not _is_classic(spec.get("dataSource")):
+        spec.pop("dataSource", None)
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif reference is not None and source is None and not reference.get("namespace"):
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+
+
+def _is_classic(source: Mapping[str, Any] | None) -> bool:
+    """Only claims and snapshots could be sources of old."""
+    return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, SNAPSHOTS)
+
+
+def _data_source(source: Mapping[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
+    group, kind, namespace = source.get("apiGroup") or "", source.get("kind", ""), source.get("namespace") or ""
+    if not group and kind != CLAIMS[0]:
+        text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        errors.append(invalid(path, kind, text))
+    if group and not tolerance.data_source_groups:
+        errors += invalid_each(f"{path}.apiGroup", group, names.dns_subdomain(group))
+    if namespace:
+        errors += invalid_each(f"{path}.namespace", namespace, names.dns_label(namespace))
+    return errors
+
+
+# ---------------------------------------------------------------- the spec
+
+
+def access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
+    """Known modes; the one that is for a single pod stands alone."""
+    modes = list(modes)
+    errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    others = any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
+    if "ReadWriteOncePod" in modes and others:
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
+
+
+def validate_claim_spec(spec: Object, path: str, tolerance: ValidationOptions | None = None) -> list[FieldError]:
+    """A claim's spec, in a claim or in a template (ValidatePersistentVolumeClaimSpec)."""
+    tolerance = tolerance or ValidationOptions()
+    errors: list[FieldError] = []
+    modes, size = spec.get("accessModes") or (), _requests(spec).get("storage")
+    if not modes:
+        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    errors += label_selector(spec.get("selector"), f"{path}.selector", allow_invalid_values=tolerance.label_values)
+    errors += access_modes(modes, f"{path}.accessModes")
+    errors += _size(size, f"{path}.resources[storage]")
+    errors += _class_name(spec.get("storageClassName"), f"{path}.storageClassName")
+    if spec.get("volumeMode") is not None:
+        errors += one_of(spec["volumeMode"], f"{path}.volumeMode", VOLUME_MODES)
+    errors += _data_sources(spec, path, tolerance)
+    return errors + _class_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+
+
+def _requests(spec: Object) -> ResourceList:
+    return (spec.get("resources") or {}).get("requests") or {}
+
+
+def _size(amount: str | None, path: str) -> list[FieldError]:
+    if amount is None:
+        return [required(path)]
+    return positive_quantity(amount, path) or quantity_value("storage", amount, path)
+
+
+def _class_name(name: str | None, path: str) -> list[FieldError]:
+    return invalid_each(path, name, names.dns_subdomain(name)) if name else []
+
+
+def _data_sources(spec: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None:
+        errors += _data_source({**source, "namespace": ""}, f"{path}.dataSource", tolerance)
+    if reference is not None:
+        errors += _data_source(reference, f"{path}.dataSourceRef", tolerance)
+    if source is None or reference is None:
+        return errors
+    if reference.get("namespace"):
+        errors.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))
+    elif any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
+        errors.append(invalid(path, {}, "must match dataSourceRef"))
+    return errors
+
+
+#: What a template's metadata may not have, in the order and the letters of Go's fields.
+_NOT_IN_TEMPLATES = {
+    "name": "name",
+    "generateName": "generateName",
+    "namespace": "namespace",
+    "selfLink": "selfLink",
+    "uid": "uID",
+    "resourceVersion": "resourceVersion",
+    "generation": "generation",
+    "creationTimestamp": "creationTimestamp",
+    "deletionTimestamp": "deletionTimestamp",
+    "deletionGracePeriodSeconds": "deletionGracePeriodSeconds",
+    "ownerReferences": "ownerReferences",
+    "finalizers": "finalizers",
+    "managedFields": "managedFields",
+}
+
+
+def validate_template_metadata(meta: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Annotations and labels, and nothing else (ValidateTemplateObjectMeta)."""
+    errors = validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
+    errors += validate_labels(meta.get("labels") or {}, f"{path}.labels")
+    told = {field: value for field, value in meta.items() if value not in (None, "") and (field, value) != ("generation", 0)}
+    unwanted = [shown for field, shown in _NOT_IN_TEMPLATES.items() if field in told]
+    return errors + [forbidden(f"{path}.{shown}", "cannot be set") for shown in unwanted]
+
+
+def validate_claim_template(template: Object, path: str) -> list[FieldError]:
+    """The claim that an ephemeral volume of a pod makes."""
+    errors = validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
+    return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
+
+
+# ---------------------------------------------------------------- changes
+
+
+def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+    spec, old_spec = obj["spec"], old["spec"]
+    annotations = obj["metadata"].get("annotations") or {}
+    old_annotations = old["metadata"].get("annotations") or {}
+    compared, old_compared = dict(spec), dict(old_spec)
+    errors: list[FieldError] = []
+    if not old_spec.get("volumeName") and spec.get("volumeName"):
+        old_compared["volumeName"] = spec["volumeName"]
+    if _moved_from_annotation(spec, old_spec, annotations, old_annotations):
+        compared.pop("storageClassName", None)
+    else:
+        errors += immutable_annotation(obj["metadata"], old["metadata"], CLASS_ANNOTATION, "metadata")
+        if _named_at_last(spec, old_spec, old_annotations):
+            compared.pop("storageClassName", None)
+    if (obj.get("status") or {}).get("phase") == "Bound":
+        _forgive(compared, old_compared)
+    if part_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
+        lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
+        errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
+    errors += _shrunk(spec, old_spec, old.get("status") or {})
+    errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    return errors + _changed_attributes_class(spec, old_spec, old.get("status") or {})
+
+
+def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
+    """The class that an annotation named has got into its field."""
+    named = old_annotations.get(CLASS_ANNOTATION)
+    return (
+        named is not None
+        and old_spec.get("storageClassName") is None
+        and spec.get("storageClassName") == named
+        and annotations.get(CLASS_ANNOTATION, named) == named
+    )
+
+
+def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> bool:
+    named = spec.get("storageClassName")
+    if named is None or old_spec.get("storageClassName") is not None:
+        return False
+    return bool(old_annotations.get(CLASS_ANNOTATION, named) == named)
+
+
+def _forgive(compared: Object, old_compared: Object) -> None:
+    """What may change of a bound claim: its size and the class of its attributes."""
+    resources = compared.get("resources") or {}
+    if resources.get("requests") is not None:
+        size = _requests(old_compared).get("storage", "0")
+        compared["resources"] = {**resources, "requests": {**resources["requests"], "storage": size}}
+    compared.pop("volumeAttributesClassName", None)
+    if old_compared.get("volumeAttributesClassName") is not None:
+        compared["volumeAttributesClassName"] = old_compared["volumeAttributesClassName"]
+
+
+def _shrunk(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
+    """A size that could not be reached may be taken back, but not below what is there."""
+    new, before = (quantity(_requests(each).get("storage", "0")) for each in (spec, old_spec))
+    there = quantity((old_status.get("capacity") or {}).get("storage", "0"))
+    if new < before and not there < new:
+        return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
+    return []
+
+
+def _changed_attributes_class(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
+    name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+    if name == old_spec.get("volumeAttributesClassName") or name:
+        return []
+    if old_status.get("currentVolumeAttributesClassName") is None:
+        return []
+    what = "nil" if name is None else "empty string"
+    return [forbidden(path, f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil")]
+
+
+# ---------------------------------------------------------------- status
+
+
+def basic_resource(amount: str, path: str) -> list[FieldError]:
+    """An amount that is not negative; the message shows it as a whole number."""
+    value = quantity(amount).value()
+    return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
+
+
+def _validate_status(obj: Object, old: Object) -> list[FieldError]:
+    status = obj.get("status") or {}
+    errors: list[FieldError] = []
+    if not obj["spec"].get("accessModes"):
+        errors.append(required("Spec.accessModes"))
+    for name, amount in (status.get("capacity") or {}).items():
+        errors += basic_resource(amount, f"status.capacity[{name}]")
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        errors += _resource_key(name, path)
+        if state not in RESIZE_STATUSES:
+            errors.append(not_supported(path, name, sorted(RESIZE_STATUSES)))
+    path = "status.allocatedResources"
+    for name, amount in (status.get("allocatedResources") or {}).items():
+        wrong = _resource_key(name, path) or basic_resource(amount, f"{path}[{name}]")
+        errors += wrong or quantity_value("storage", amount, f"{path}[{name}]")
+    return errors
+
+
+def _resource_key(name: str, path: str) -> list[FieldError]:
+    errors = invalid_each(path, name, names.label_key(name))
+    if errors or not is_native(name):
+        return errors
+    return one_of(name, path, ("storage",))
+
+
+STATUS = StatusStrategy(_validate_status)

@@ -1,0 +1,293 @@
+"""PersistentVolumes: one source each, of many kinds, and a size.
+
+Specified by: ValidatePersistentVolume… in pkg/apis/core/validation, pkg/volume/validation,
+pkg/api/persistentvolume, pkg/registry/core/persistentvolume."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_field, invalid_each, one_of
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal, diff
+from fakekube.validation.objectmeta import validate_object_meta
+from fakekube.apis.core.node_labels import node_selector_term_warnings
+from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
+from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
+from fakekube.validation.resource_lists import positive_quantity
+from fakekube.validation.selectors import node_selector
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["STATUS", "PersistentVolumeStrategy", "validate_volume_spec"]
+
+RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+DEPRECATED_ANNOTATIONS = {
+    "volume.beta.kubernetes.io/storage-class": 'deprecated since v1.8; use "storageClassName" attribute instead',
+    MOUNT_OPTIONS: 'deprecated since v1.31; use "mountOptions" attribute instead',
+}
+DEPRECATED_SOURCES = {
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+INLINE = "in the context of inline volumes"
+NOT_INLINE = f"may not be specified {INLINE}"
+
+#: Kinds of volumes whose mount options an annotation may name.
+WITH_MOUNT_OPTIONS = frozenset(
+    {
+        "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "iscsi", "cinder", "cephfs",
+        "azureFile", "vsphereVolume", "azureDisk", "photonPersistentDisk",
+    }
+)  # fmt: skip
+
+Part = Mapping[str, Any]
+
+
+# ---------------------------------------------------------------- the spec
+
+
+def validate_volume_spec(
+    spec: Object, path: str, *, name: str = "", inline: bool = False, tolerant: bool = False
+) -> list[FieldError]:
+    """A volume's spec, of a volume (`name`) or within a VolumeAttachment (`inline`).
+
+    `tolerant`: the node affinity may have impossible label values, as the stored object has.
+    """
+    errors = _inline_rules(spec, path) if inline else []
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        errors.append(required(f"{path}.accessModes"))
+    errors += access_modes(modes, f"{path}.accessModes")
+    if not inline:
+        errors += _capacity(spec.get("capacity"), f"{path}.capacity")
+    errors += _reclaim_policy(
+        spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy", inline
+    )
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None:
+        errors += _node_affinity(affinity, f"{path}.nodeAffinity", inline, tolerant)
+    errors += volume_source(spec, name, path)
+    errors += _recycled_root(spec, path)
+    errors += _class_and_mode(spec, path, inline)
+    return errors if inline else errors + _attributes_class(spec, path)
+
+
+def _inline_rules(spec: Object, path: str) -> list[FieldError]:
+    unwanted = {"claimRef": "claimRef" in spec, "capacity": bool(spec.get("capacity"))}
+    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, told in unwanted.items() if told]
+    if spec.get("csi") is None:
+        errors.append(required(f"{path}.csi", f"has to be specified {INLINE}"))
+    return errors
+
+
+def _capacity(capacity: Mapping[str, str] | None, path: str) -> list[FieldError]:
+    if not capacity:
+        return [required(path), not_supported(path, capacity, ("storage",))]
+    errors: list[FieldError] = []
+    if "storage" not in capacity or len(capacity) > 1:
+        errors.append(not_supported(path, capacity, ("storage",)))
+    for name, amount in capacity.items():
+        errors += basic_resource(amount, f"{path}[{name}]") + positive_quantity(amount, f"{path}[{name}]")
+    return errors
+
+
+def _reclaim_policy(policy: str, path: str, inline: bool) -> list[FieldError]:
+    if not policy:
+        return []
+    if inline:
+        return [] if policy == "Retain" else [forbidden(path, f"may only be Retain {INLINE}")]
+    return one_of(policy, path, RECLAIM_POLICIES)
+
+
+def _node_affinity(affinity: Object, path: str, inline: bool, tolerant: bool) -> list[FieldError]:
+    if inline:
+        return [forbidden(path, NOT_INLINE)]
+    selector = affinity.get("required")
+    if selector is None:
+        return [required(f"{path}.required", "must specify required node constraints")]
+    return node_selector(selector, f"{path}.required", allow_invalid_values=tolerant)
+
+
+def _recycled_root(spec: Object, path: str) -> list[FieldError]:
+    target = (spec.get("hostPath") or {}).get("path", "")
+    if posixpath.normpath(target) in ("/", "//") and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        where = f"{path}.persistentVolumeReclaimPolicy"
+        return [forbidden(where, "may not be 'recycle' for a hostPath mount of '/'")]
+    return []
+
+
+def _class_and_mode(spec: Object, path: str, inline: bool) -> list[FieldError]:
+    name, mode = spec.get("storageClassName", ""), spec.get("volumeMode")
+    errors: list[FieldError] = []
+    if name and inline:
+        errors.append(forbidden(f"{path}.storageClassName", NOT_INLINE))
+    elif name:
+        errors += invalid_each(f"{path}.storageClassName", name, names.dns_subdomain(name))
+    if mode is None:
+        return errors
+    if not inline:
+        return errors + one_of(mode, f"{path}.volumeMode", VOLUME_MODES)
+    text = f"may not specify volumeMode other than Filesystem {INLINE}"
+    return errors if mode == "Filesystem" else [*errors, forbidden(f"{path}.volumeMode", text)]
+
+
+def _attributes_class(spec: Object, path: str) -> list[FieldError]:
+    name, where = spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName"
+    if name is None:
+        return []
+    errors = (
+        invalid_each(where, name, names.dns_subdomain(name))
+        if name
+        else [required(where, "an empty string is disallowed")]
+    )
+    if spec.get("csi") is None:
+        errors.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
+    return errors
+
+
+# ---------------------------------------------------------------- the kind
+
+
+class PersistentVolumeStrategy(Strategy):
+    """A volume's source never changes; its node affinity can be set once. An update is validated twice
+    over."""
+
+    delete_returns_object = True
+    has_status = True
+    checks_metadata_update = False
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now()}
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return self._spec_errors(obj, tolerant=False) + _mount_options(obj)
+
+    def _spec_errors(self, obj: Object, *, tolerant: bool) -> list[FieldError]:
+        return validate_volume_spec(obj["spec"], "spec", name=obj["metadata"].get("name", ""), tolerant=tolerant)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        selector = (old["spec"].get("nodeAffinity") or {}).get("required")
+        tolerant = selector is not None and bool(node_selector(selector, ""))
+        whole = validate_object_meta(obj["metadata"], False, self.name_errors) + self._spec_errors(
+            obj, tolerant=tolerant
+        )
+        return whole + _mount_options(obj) + whole + _change(obj["spec"], old["spec"])
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _mount_options(obj: Object) -> list[FieldError]:
+    if WITH_MOUNT_OPTIONS.isdisjoint(obj["spec"]) and MOUNT_OPTIONS in (obj["metadata"].get("annotations") or {}):
+        path = f"metadata.annotations.{MOUNT_OPTIONS}"
+        return [forbidden(path, "may not specify mount options for this volume type")]
+    return []
+
+
+def _change(spec: Object, old_spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    source = {field: spec[field] for field in SOURCES if spec.get(field) is not None}
+    old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
+    if (
+        "csi" in source
+        and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None
+    ):
+        source["csi"] = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
+    if not same(source, old_source):
+        lines = diff("PersistentVolumeSource", old_source, source)
+        text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
+        errors.append(forbidden("spec.persistentvolumesource", text))
+    errors += immutable_field(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    if old_spec.get("nodeAffinity") is not None:
+        errors += _changed_node_affinity(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
+    path = "spec.volumeAttributesClassName"
+    if old_spec.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
+        errors.append(forbidden(path, "update from non-nil value to nil is forbidden"))
+    return errors
+
+
+#: Old labels of topology → their successors.
+_TOPOLOGY_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
+    """It may only move from old labels to new ones."""
+    if new is not None and same(_renamed(new, old), old):
+        return []
+    shown = None if new is None else to_internal("VolumeNodeAffinity", new)
+    return [invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")]
+
+
+def _renamed(new: Object, old: Object) -> Object:
+    """The new affinity with old labels where the old one has them."""
+    terms = (new.get("required") or {}).get("nodeSelectorTerms") or []
+    old_terms = (old.get("required") or {}).get("nodeSelectorTerms") or []
+    if len(terms) != len(old_terms):
+        return new
+    changed = [_renamed_term(term, before) for term, before in zip(terms, old_terms, strict=True)]
+    return {**new, "required": {**new["required"], "nodeSelectorTerms": changed}} if terms else new
+
+
+def _renamed_term(term: Object, old: Object) -> Object:
+    items, old_items = term.get("matchExpressions") or [], old.get("matchExpressions") or []
+    if len(items) != len(old_items):
+        return term
+    changed = [
+        {**item, "key": before["key"]} if _TOPOLOGY_LABELS.get(before["key"], "") == item["key"] else item
+        for item, before in zip(items, old_items, strict=True)
+    ]
+    return {**term, "matchExpressions": changed}
+
+
+def _warnings(spec: Object, annotations: Object) -> list[str]:
+    warnings = [
+        f"metadata.annotations[{key}]: {text}" for key, text in DEPRECATED_ANNOTATIONS.items() if key in annotations
+    ]
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        advice = "Instead, the recommended approach is to use dynamic provisioning."
+        text = f"The Recycle reclaim policy is deprecated. {advice}"
+        warnings.append(f"spec.persistentVolumeReclaimPolicy: {text}")
+    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    for index, term in enumerate(terms):
+        warnings += node_selector_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    return warnings + [
+        f"spec.{shown}: {text}" for field, (shown, text) in DEPRECATED_SOURCES.items() if spec.get(field) is not None
+    ]
+
+
+class _VolumeStatus(StatusStrategy):
+    """The time of the last change of phase is the server's, unless the client tells another one."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        status, old_status = obj.setdefault("status", {}), old.get("status") or {}
+        field = "lastPhaseTransitionTime"
+        told, held = status.get(field), old_status.get(field)
+        if status.get("phase", "") == old_status.get("phase", ""):
+            if field not in status and held is not None:
+                status[field] = held
+        elif field not in status or told == held:
+            status[field] = context.now()
+
+
+STATUS = _VolumeStatus()

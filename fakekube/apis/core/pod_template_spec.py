@@ -1,0 +1,118 @@
+"""Pod templates: defaults, rules, warnings, and the selector that must match them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, not_supported
+from fakekube.validation import names, selectors
+from fakekube.validation.to_internal import printed
+from fakekube.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.core.pods.v1_conversion import drop_old_annotations
+from fakekube.apis.core.pods.annotations import pod_annotations, profiles_match
+from fakekube.apis.core.pods.defaults import default_pod_spec
+from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields
+from fakekube.apis.core.pods.spec import validate_pod_spec
+from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
+from fakekube.apis.core.pods.warnings import template_warnings
+from fakekube.registry.strategy import Object
+from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
+
+Part = Mapping[str, Any]
+
+
+def spec_of(template: Object) -> Object:
+    """The spec of a template; an empty one where there is none."""
+    spec: Object = template.setdefault("spec", {})
+    return spec
+
+
+def default_template(template: Object) -> None:
+    default_pod_spec(spec_of(template))
+    if "metadata" in template:
+        drop_old_annotations(template["metadata"])
+
+
+def drop_disabled(template: Object | None, old: Object | None = None) -> None:
+    """Drop what feature gates do not let in."""
+    if template is not None:
+        drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))
+
+
+def tolerance_of(old: Object | None, selector: Part | None = None) -> ValidationOptions:
+    """What an update of this template (and selector, where it counts) tolerates; of none, what a new template does."""
+    if old is None:
+        return NEW_TEMPLATE
+    return ValidationOptions(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False, selector=selector)
+
+
+def validate_template(template: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    """What is wrong with a template by itself (ValidatePodTemplateSpec)."""
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    errors = validate_labels(labels, f"{path}.labels") if labels else []
+    if annotations:
+        errors += validate_annotations(annotations, f"{path}.annotations")
+        errors += pod_annotations(annotations, spec, f"{path}.annotations", tolerance)
+    errors += validate_pod_spec(spec, f"{path}.spec", tolerance)
+    errors += profiles_match(annotations, spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        where = f"{path}.spec.ephemeralContainers"
+        errors.append(forbidden(where, "ephemeral containers not allowed in pod template"))
+    return errors
+
+
+def always_running(template: Object, path: str, kind: str) -> list[FieldError]:
+    """Pods that are kept running neither end nor have a deadline."""
+    spec = template.get("spec") or {}
+    errors: list[FieldError] = []
+    policy = spec.get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported(f"{path}.spec.restartPolicy", policy, ["Always"]))
+    if spec.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", text))
+    return errors
+
+
+def matched_by(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
+    """The selector must find the pods made of the template."""
+    labels = (template.get("metadata") or {}).get("labels")
+    if selector.empty or selector.matches(labels):
+        return []
+    return [invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")]
+
+
+def validate_selector(selector: Part | None, path: str, empty: str) -> list[FieldError]:
+    """A label selector that selects something; `empty`: the kind, as the message has it."""
+    errors = selectors.label_selector(selector, path)
+    if not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions"):
+        errors.append(invalid(path, printed(selector), f"empty selector is invalid for {empty}"))
+    return errors
+
+
+def parsed_selector(selector: Part | None) -> LabelSelector | None:
+    """The selector, or None if it cannot be read."""
+    try:
+        return from_label_selector(selector)
+    except SelectorError:
+        return None
+
+
+def name_warnings(name: str) -> list[str]:
+    """Names of pods begin with the name of what makes them."""
+    wrong = names.dns_label(name)
+    if not wrong:
+        return []
+    surprise = "this is used in Pod names and hostnames, which can result in surprising behavior"
+    return [f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]"]
+
+
+def changed_template_warnings(template: Object, obj: Object, old: Object | None, path: str) -> list[str]:
+    """Warnings about the template of a new object, or of one whose generation has changed."""
+    generation = obj["metadata"].get("generation")
+    if old is not None and generation == old["metadata"].get("generation"):
+        return []
+    return template_warnings(template, path)

@@ -1,0 +1,168 @@
+"""Annotations that mean something to pods: mirror pods, tolerations, deletion cost, old security profiles.
+
+Specified by: ValidatePodSpecificAnnotations and its neighbours in pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, go_quote, invalid
+from fakekube.validation.annotation_values import read_tolerations
+from fakekube.golang.json_objects import JSONProblem
+from fakekube.validation.paths import descending
+from fakekube.apis.core.pods.validation_options import DELETION_COST, ValidationOptions, is_deletion_cost
+from fakekube.apis.core.pods.visitor import containers, containers_with_paths
+from fakekube.validation.tolerations import tolerations
+
+MIRROR = "kubernetes.io/config.mirror"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+RUNTIME_DEFAULT = "runtime/default"
+DOCKER_DEFAULT = "docker/default"
+UNCONFINED = "unconfined"
+LOCALHOST = "localhost/"
+
+Annotations = Mapping[str, str]
+
+
+def pod_annotations(
+    annotations: Annotations, spec: dict[str, Any], path: str, tolerance: ValidationOptions
+) -> list[FieldError]:
+    """The annotations of a pod or template (ValidatePodSpecificAnnotations); `path` is theirs."""
+    errors: list[FieldError] = []
+    mirror = annotations.get(MIRROR)
+    if mirror is not None and not spec.get("nodeName"):
+        text = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid(f"{path}[{MIRROR}]", mirror, text))
+    if annotations.get(TOLERATIONS):
+        errors += _tolerations(annotations[TOLERATIONS], path, tolerance)
+    cost = annotations.get(DELETION_COST)
+    if not tolerance.deletion_cost and not is_deletion_cost(cost):
+        errors.append(invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer"))
+    return errors + _seccomp(annotations, path) + _apparmor(annotations, spec, path)
+
+
+def _tolerations(text: str, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    try:
+        found = read_tolerations(text)
+    except JSONProblem as problem:
+        return [invalid(path, TOLERATIONS, str(problem))]
+    return tolerations(found, f"{path}.{TOLERATIONS}", tolerate_comparisons=tolerance.comparing_tolerations)
+
+
+def _seccomp(annotations: Annotations, path: str) -> list[FieldError]:
+    keys = [key for key in annotations if key == SECCOMP or key.startswith(SECCOMP_OF_CONTAINER)]
+    return [error for key in keys for error in _seccomp_profile(annotations[key], f"{path}.{key}")]
+
+
+def _seccomp_profile(profile: str, path: str) -> list[FieldError]:
+    if profile in (RUNTIME_DEFAULT, DOCKER_DEFAULT, UNCONFINED):
+        return []
+    if profile.startswith(LOCALHOST):
+        return descending(profile.removeprefix(LOCALHOST), path)
+    return [invalid(path, profile, "must be a valid seccomp profile")]
+
+
+def _apparmor(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key, profile in annotations.items():
+        if not key.startswith(APPARMOR):
+            continue
+        name = key.removeprefix(APPARMOR)
+        if all(container.get("name") != name for container in containers(spec)):
+            errors.append(invalid(f"{path}[{key}]", name, "container not found"))
+        if profile not in ("", RUNTIME_DEFAULT, UNCONFINED) and not profile.startswith(LOCALHOST):
+            text = f"invalid AppArmor profile name: {go_quote(profile)}"
+            errors.append(invalid(f"{path}[{key}]", profile, text))
+    return errors
+
+
+def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
+    """The AppArmor profile that an annotation of old stands for."""
+    if annotation == RUNTIME_DEFAULT:
+        return {"type": "RuntimeDefault"}
+    if annotation == UNCONFINED:
+        return {"type": "Unconfined"}
+    if annotation.startswith(LOCALHOST):
+        name = annotation.removeprefix(LOCALHOST)
+        return {"type": "Localhost", "localhostProfile": name} if name else None
+    return None
+
+
+def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
+    """Annotations that neither come nor go (the first half of ValidatePodSpecificAnnotationUpdates)."""
+    errors: list[FieldError] = []
+    for key, value in old.items():
+        if new.get(key) == value:
+            continue
+        if key.startswith(APPARMOR):
+            errors.append(forbidden(f"{path}[{key}]", "may not remove or update AppArmor annotations"))
+        if key == MIRROR:
+            errors.append(forbidden(f"{path}[{key}]", "may not remove or update mirror pod annotation"))
+    for key in new:
+        if key in old:
+            continue
+        if key.startswith(APPARMOR):
+            errors.append(forbidden(f"{path}[{key}]", "may not add AppArmor annotations"))
+        if key == MIRROR:
+            errors.append(forbidden(f"{path}[{key}]", "may not add mirror pod annotation"))
+    return errors
+
+
+def profiles_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+    """On create, annotations and fields must name the same profiles."""
+    if not annotations:
+        return []
+    return _seccomp_match(annotations, spec, path) + _apparmor_match(annotations, spec, path)
+
+
+def _seccomp_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    of_pod = (spec.get("securityContext") or {}).get("seccompProfile")
+    if of_pod is not None and SECCOMP in annotations:
+        where = f"{path}.securityContext.seccompProfile"
+        errors += _same_profile("seccomp", annotations[SECCOMP], of_pod, where)
+    for container, where in containers_with_paths(spec, path):
+        profile = (container.get("securityContext") or {}).get("seccompProfile")
+        key = f"{SECCOMP_OF_CONTAINER}{container.get('name', '')}"
+        if profile is not None and key in annotations:
+            errors += _same_profile(
+                "seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile"
+            )
+    return errors
+
+
+def _apparmor_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+    if (spec.get("os") or {}).get("name") == "windows":
+        return []
+    errors: list[FieldError] = []
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for container, where in containers_with_paths(spec, path):
+        profile = (container.get("securityContext") or {}).get("appArmorProfile", of_pod)
+        key = f"{APPARMOR}{container.get('name', '')}"
+        if profile is not None and key in annotations:
+            errors += _same_profile(
+                "apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile"
+            )
+    return errors
+
+
+def _same_profile(what: str, annotation: str, profile: Mapping[str, Any], path: str) -> list[FieldError]:
+    kind = profile.get("type", "")
+    defaults = (RUNTIME_DEFAULT, DOCKER_DEFAULT) if what == "seccomp" else (RUNTIME_DEFAULT,)
+    same_type = {
+        "Unconfined": annotation == UNCONFINED,
+        "RuntimeDefault": annotation in defaults,
+        "Localhost": annotation.startswith(LOCALHOST),
+    }
+    if not same_type.get(kind, True):
+        return [forbidden(f"{path}.type", f"{what} type in annotation and field must match")]
+    if kind == "Localhost" and annotation.removeprefix(LOCALHOST) != profile.get("localhostProfile"):
+        text = f"{what} profile in annotation and field must match"
+        return [forbidden(f"{path}.localhostProfile", text)]
+    return []

@@ -1,0 +1,101 @@
+"""Binding a pod to a node: what the scheduler does.
+
+Specified by: pkg/registry/core/pod/storage/storage.go (BindingREST).
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import FieldError, aggregate, not_supported, required
+from fakekube.registry.object_name import check_key_name
+from fakekube.apis.core.pods.conditions import set_condition
+from fakekube.registry.strategy import Object, WriteContext
+
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def bind_named(context: WriteContext, _name: str, body: Object) -> Object:
+    """POST to the bindings of a namespace: the body names the pod, of whatever uid."""
+    meta = {field: value for field, value in (body.get("metadata") or {}).items() if field != "uid"}
+    return bind(context, meta.get("name", ""), {**body, "metadata": meta})
+
+
+def bind(context: WriteContext, name: str, body: Object) -> Object:
+    """POST to pods/binding. Raises StatusError."""
+    meta = body.get("metadata") or {}
+    if meta.get("name", "") != name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    errors = _target_errors(body.get("target") or {})
+    if errors:
+        raise status.generic(500, "", aggregate(errors))
+
+    check_key_name(name)
+
+    def assign(pod: Object) -> Object:
+        _check_preconditions(context, pod, meta)
+        _check_unbound(pod)
+        return _assigned(context, pod, body)
+
+    if context.dry_run:
+        assign(_pod(context, name))
+    else:
+        context.services.update("", "pods", context.namespace, name, assign)
+    return SUCCESS
+
+
+def _pod(context: WriteContext, name: str) -> Object:
+    pod = context.services.get("", "pods", context.namespace, name)
+    if pod is None:
+        raise status.not_found("", "pods", name)
+    return pod
+
+
+def _target_errors(target: Object) -> list[FieldError]:
+    """ValidatePodBinding."""
+    kind = target.get("kind", "")
+    errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]
+    return errors if target.get("name") else [*errors, required("target.name")]
+
+
+def _check_preconditions(context: WriteContext, pod: Object, wanted: Object) -> None:
+    meta = pod["metadata"]
+    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        value = wanted.get(field)
+        found = meta.get(field)
+        if value and value != found:
+            problem = (
+                f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
+            )
+            prefix = "" if context.dry_run else "/registry"  # which only the storage adds
+            key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
+            error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
+            raise status.conflict("", "pods", meta["name"], f"{error}, AdditionalErrorMsg: {problem}")
+
+
+def _check_unbound(pod: Object) -> None:
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    if "deletionTimestamp" in pod["metadata"]:
+        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _refused(name: str, problem: str) -> StatusError:
+    return status.conflict("", "pods/binding", name, problem)
+
+
+def _assigned(context: WriteContext, pod: Object, body: Object) -> Object:
+    """The pod with its node, and the labels and annotations that the binding brings."""
+    sent = body.get("metadata") or {}
+    meta = dict(pod["metadata"])
+    for field in ("labels", "annotations"):
+        if sent.get(field):
+            meta[field] = {**(meta.get(field) or {}), **sent[field]}
+    state = {k: v for k, v in (pod.get("status") or {}).items() if k != "nominatedNodeName"}
+    state["conditions"] = set_condition(
+        state.get("conditions") or (), {"type": "PodScheduled", "status": "True"}, context.clock.now()
+    )
+    spec = {**pod["spec"], "nodeName": body["target"]["name"]}
+    return {**pod, "metadata": meta, "spec": spec, "status": state}

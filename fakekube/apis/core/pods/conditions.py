@@ -1,0 +1,34 @@
+"""Conditions of pods.
+
+Specified by: pkg/api/pod/util.go (UpdatePodCondition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from fakekube.golang.timestamps import print_time
+
+Condition = dict[str, Any]
+
+
+def set_condition(
+    conditions: Sequence[Condition], wanted: Mapping[str, Any], now: datetime
+) -> list[Condition]:
+    """The conditions with this one among them; the time of its last transition stays if its status does."""
+    fresh = {**wanted, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
+    result = list(conditions)
+    for index, condition in enumerate(result):
+        if condition.get("type") == wanted["type"]:
+            if condition.get("status") == wanted.get("status"):
+                fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
+            result[index] = fresh
+            return result
+    return [*result, fresh]
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)

@@ -1,0 +1,90 @@
+"""Defaults of pods and templates that depend on other fields; constants are applied by schema.
+
+Specified by: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.apis.core.pods.v1_conversion import settle_account
+from fakekube.apis.core.pods.images import default_pull_policy
+from fakekube.apis.core.pods.pod_resources import container_sums
+from fakekube.apis.core.pods.volumes import SOURCES
+from fakekube.apis.core.pods.visitor import containers
+from fakekube.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
+
+Spec = dict[str, Any]
+
+
+def default_pod_spec(spec: Spec) -> None:
+    """Defaults of a PodSpec wherever it stands."""
+    settle_account(spec)
+    for volume in spec.get("volumes") or ():
+        _default_volume(volume)
+    for container in containers(spec):
+        if not container.get("imagePullPolicy"):
+            container["imagePullPolicy"] = default_pull_policy(container.get("image", ""))
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        image["pullPolicy"] = default_pull_policy(image.get("reference", ""))
+    if "emptyDir" not in volume and not any(source in volume for source in SOURCES):
+        volume["emptyDir"] = {}
+
+
+def default_pod(spec: Spec) -> None:
+    """Defaults that the spec of a pod has and that of a template has not (SetDefaults_Pod)."""
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            _default_requests(container.get("resources"))
+    if "resources" in spec:
+        _default_huge_page_limits(spec, spec["resources"])
+        _default_pod_requests(spec, spec["resources"])
+    if spec.get("hostNetwork"):
+        _default_host_ports(spec)
+
+
+def _default_requests(wanted: dict[str, Any] | None) -> None:
+    """What has a limit and no request requests the limit."""
+    limits = wanted.get("limits") if wanted else None
+    if wanted and limits is not None:
+        wanted["requests"] = {**limits, **(wanted.get("requests") or {})}
+
+
+def _default_host_ports(spec: Spec) -> None:
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            for port in container.get("ports") or ():
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort", 0)
+
+
+def _default_huge_page_limits(spec: Spec, wanted: dict[str, Any]) -> None:
+    limits, requests = wanted.get("limits") or {}, wanted.get("requests") or {}
+    if not limits and not requests:
+        return
+    missing = {
+        name: str(amount)
+        for name, amount in container_sums(spec, "limits").items()
+        if is_huge_page(name) and name not in requests and name not in limits
+    }
+    if missing:
+        wanted["limits"] = {**limits, **missing}
+
+
+def _default_pod_requests(spec: Spec, wanted: dict[str, Any]) -> None:
+    limits = wanted.get("limits") or {}
+    if not limits:
+        return
+    requests = dict(wanted.get("requests") or {})
+    for name, amount in container_sums(spec, "requests").items():
+        if is_pod_level(name) and is_overcommitable(name):
+            requests.setdefault(name, str(amount))
+    for name, limit in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, limit)
+    if requests:
+        wanted["requests"] = requests

@@ -1,0 +1,239 @@
+"""Evicting a pod: a deletion that disruption budgets may hold up.
+
+Specified by: pkg/registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import invalid
+from fakekube.apis.core.pods.binding import SUCCESS
+from fakekube.apis.core.pods.conditions import is_ready, set_condition
+from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.strategy import Object, WriteContext
+from fakekube.golang.timestamps import print_time
+from fakekube.selectors import SelectorError, from_label_selector
+
+POLICY = "policy"
+BUDGETS = "poddisruptionbudgets"
+
+#: So many evictions may wait for the budget's controller.
+DISRUPTED_PODS = 2000
+
+OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def evict(context: WriteContext, name: str, body: Object) -> Object:
+    """POST to pods/eviction. Raises StatusError: 429 if a budget says no, 404, 409."""
+    if name != (body.get("metadata") or {}).get("name", ""):
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    options = _options(context, name, body.get("deleteOptions") or {})
+    pod = context.services.get("", "pods", context.namespace, name)
+    if pod is None:
+        raise status.not_found("", "pods", name)
+    has_revision = bool((options.get("preconditions") or {}).get("resourceVersion"))
+    if _needs_no_budget(pod):
+        if _is_alive(pod) and not has_revision:
+            options = _at_revision(options, pod)
+        return _delete(context, name, options)
+    budgets = _budgets(context, pod)
+    if len(budgets) > 1:
+        text = (
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+        raise status.generic(500, "", text)
+    for budget in budgets:
+        if _may_go_unhealthy(pod, budget):
+            try:
+                return _delete(context, name, _at_revision(options, pod))
+            except StatusError as error:
+                if error.reason != "Conflict" or has_revision:
+                    raise
+                raise _still_processed(budget["metadata"]["name"]) from None  # the client is to try again
+        _spend(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
+    return _delete(context, name, options)
+
+
+def _options(context: WriteContext, name: str, options: Object) -> Object:
+    """The options of the deletion, with the dry run of the request."""
+    if options.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
+        path = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
+        text = "can not be set for pod eviction, try after removing the option"
+        raise status.invalid(POLICY, "Eviction", name, [invalid(path, True, text)])
+    if not context.dry_run:
+        return options
+    wanted = options.get("dryRun") or ["All"]
+    if wanted != ["All"]:
+        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
+        raise status.generic(500, "", text)
+    return {**options, "dryRun": wanted}
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    """Pods that do no work, or are leaving already, disrupt nothing."""
+    return not _is_alive(pod) or _phase(pod) == "Pending"
+
+
+def _is_alive(pod: Object) -> bool:
+    return _phase(pod) not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+
+
+def _phase(pod: Object) -> str:
+    phase: str = (pod.get("status") or {}).get("phase", "")
+    return phase
+
+
+def _at_revision(options: Object, pod: Object) -> Object:
+    """The decision holds for this state of the pod."""
+    conditions = options.get("preconditions") or {}
+    return {**options, "preconditions": {**conditions, "resourceVersion": pod["metadata"]["resourceVersion"]}}
+
+
+def _delete(context: WriteContext, name: str, options: Object) -> Object:
+    """Tell of the eviction in the pod's conditions, then delete it."""
+    conditions = dict(options.get("preconditions") or {})
+    if not options.get("dryRun"):
+        marked = context.services.update(
+            "", "pods", context.namespace, name, lambda pod: _marked(pod, conditions, context.clock.now())
+        )
+        if "resourceVersion" in conditions:
+            conditions["resourceVersion"] = marked["metadata"]["resourceVersion"]
+            options = {**options, "preconditions": conditions}
+    assert context.remove is not None
+    context.remove(name, options)
+    return SUCCESS
+
+
+def _marked(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
+    meta = pod["metadata"]
+    for field, shown, fate in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        wanted, found = conditions.get(field), meta.get(field)
+        if wanted and wanted != found:
+            text = (
+                f"the {shown} in the precondition ({wanted}) does not match the {shown} in record ({found})"
+            )
+            raise status.conflict("", "Pod", meta["name"], f"{text}. The object might have been {fate}")
+    state = pod.get("status") or {}
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    changed = set_condition(state.get("conditions") or (), condition, now)
+    return {**pod, "status": {**state, "conditions": changed}}
+
+
+def _budgets(context: WriteContext, pod: Object) -> list[Object]:
+    """The budgets that select the pod; those whose selector cannot be read select nothing."""
+    labels = pod["metadata"].get("labels") or {}
+    budgets = context.services.list(POLICY, BUDGETS, context.namespace)
+    return [budget for budget in budgets if _selects((budget.get("spec") or {}).get("selector"), labels)]
+
+
+def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
+    try:
+        return from_label_selector(selector).matches(labels)
+    except SelectorError:
+        return False
+
+
+def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
+    """Pods that are not ready may go while enough others are healthy, or always."""
+    if is_ready(pod):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    state = budget.get("status") or {}
+    desired: int = state.get("desiredHealthy", 0)
+    return bool(desired > 0 and state.get("currentHealthy", 0) >= desired)
+
+
+def _spend(context: WriteContext, budget_name: str, pod_name: str, dry_run: bool) -> None:
+    """Take one disruption from the budget (checkAndDecrement). Raises StatusError 403 or 429."""
+    now = context.clock.now()
+
+    def decrement(budget: Object) -> Object:
+        _check_budget(budget)
+        return _decremented(budget, pod_name, now)
+
+    if dry_run:
+        budget = context.services.get(POLICY, BUDGETS, context.namespace, budget_name)
+        if budget is not None:
+            decrement(budget)
+        return
+    recorded = Recorded("status", now)
+    context.services.update(POLICY, BUDGETS, context.namespace, budget_name, decrement, recorded=recorded)
+
+
+def _check_budget(budget: Object) -> None:
+    state, name = budget.get("status") or {}, budget["metadata"]["name"]
+    allowed = state.get("disruptionsAllowed", 0)
+    if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _still_processed(name)
+    if allowed < 0:
+        raise status.forbidden(POLICY, "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+    if len(state.get("disruptedPods") or ()) > DISRUPTED_PODS:
+        text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise status.forbidden(POLICY, "poddisruptionbudget", name, text)
+    if not allowed:
+        raise _over_budget(_why_not(name, state))
+
+
+def _still_processed(budget_name: str) -> StatusError:
+    return _over_budget(f"The disruption budget {budget_name} is still being processed by the server.", retry_after=10)
+
+
+def _over_budget(text: str, retry_after: int = 0) -> StatusError:
+    return status.too_many_requests(
+        OVER_BUDGET, retry_after, [{"reason": "DisruptionBudget", "message": text}]
+    )
+
+
+def _why_not(name: str, state: dict[str, Any]) -> str:
+    conditions = state.get("conditions") or ()
+    condition: dict[str, str] = next(
+        (item for item in conditions if item.get("type") == "DisruptionAllowed"), {}
+    )
+    message, reason = condition.get("message", ""), condition.get("reason", "")
+    told = condition.get("status") == "False" and message
+    current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
+    no = f"The disruption budget {name} does not allow evicting pods currently"
+    if told and reason == "SyncFailed":
+        return f"{no} because it failed sync: {message}"
+    if current <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+    return f"{no} ({reason}): {message}" if told else no
+
+
+def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
+    state = dict(budget["status"])
+    state["disruptionsAllowed"] -= 1
+    stamp = print_time(now)
+    state["disruptedPods"] = {**(state.get("disruptedPods") or {}), pod_name: stamp}
+    if not state["disruptionsAllowed"]:
+        state["conditions"] = _not_allowed(state, stamp)
+    return {**budget, "status": state}
+
+
+def _not_allowed(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
+    """The conditions of a budget that is spent (UpdateDisruptionAllowedCondition)."""
+    wanted = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+    if state.get("observedGeneration"):
+        wanted["observedGeneration"] = state["observedGeneration"]
+    conditions = list(state.get("conditions") or ())
+    for index, condition in enumerate(conditions):
+        if condition.get("type") == "DisruptionAllowed":
+            same = condition.get("status") == "False"
+            conditions[index] = {
+                **wanted,
+                "lastTransitionTime": condition["lastTransitionTime"] if same else stamp,
+            }
+            return conditions
+    return [*conditions, {**wanted, "lastTransitionTime": stamp}]

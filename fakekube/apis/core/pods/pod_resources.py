@@ -1,0 +1,89 @@
+"""Resources of a pod as a whole, against those of its containers; and the sums over containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid
+from fakekube.apis.core.pods.containers import Surroundings
+from fakekube.apis.core.pods.visitor import is_sidecar
+from fakekube.validation.resource_lists import is_huge_page, pod_resource_name, quantity, requirements
+from fakekube.schema.quantity import Quantity
+
+Sums = dict[str, Quantity]
+
+
+def container_sums(spec: Mapping[str, Any], side: str) -> Sums:
+    """What the containers need together (`side`: "requests" or "limits"): all at once, or the largest of the
+    init containers (with the sidecars started before it), whichever is more.
+
+    Specified by: k8s.io/component-helpers/resource (AggregateContainerRequests, AggregateContainerLimits).
+    """
+    sums: Sums = {}
+    for container in spec.get("containers") or ():
+        _add(sums, _amounts(container, side))
+    sidecars: Sums = {}
+    largest: Sums = {}
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts(container, side)
+        if is_sidecar(container):
+            _add(sums, amounts)
+            _add(sidecars, amounts)
+            needed = sidecars
+        else:
+            needed = {}
+            _add(needed, amounts)
+            _add(needed, sidecars)
+        _raise(largest, needed)
+    _raise(sums, largest)
+    return sums
+
+
+def _amounts(container: Mapping[str, Any], side: str) -> Sums:
+    amounts = (container.get("resources") or {}).get(side) or {}
+    return {name: quantity(amount) for name, amount in amounts.items()}
+
+
+def _add(sums: Sums, amounts: Sums) -> None:
+    for name, amount in amounts.items():
+        sums[name] = sums[name] + amount if name in sums else amount
+
+
+def _raise(sums: Sums, amounts: Sums) -> None:
+    for name, amount in amounts.items():
+        if name not in sums or amount > sums[name]:
+            sums[name] = amount
+
+
+def pod_resources(spec: Mapping[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
+    """validatePodResources; `path` is theirs."""
+    wanted = spec["resources"]
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "may not be set for a windows pod")]
+    errors: list[FieldError] = []
+    if "claims" in wanted:
+        errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
+    errors += requirements(wanted, path, pod_resource_name, pod.claims, pod.tolerance.huge_pages)
+    return errors + _consistent(spec, wanted, path)
+
+
+def _consistent(spec: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> list[FieldError]:
+    """The pod needs at least what its containers need together (validatePodResourceConsistency)."""
+    requests, limits = wanted.get("requests") or {}, wanted.get("limits") or {}
+    errors: list[FieldError] = []
+    for name, amount in container_sums(spec, "requests").items():
+        if name in requests and amount > quantity(requests[name]):
+            text = f"must be greater than or equal to aggregate container requests of {amount}"
+            errors.append(invalid(f"{path}.requests[{name}]", requests[name], text))
+    for name, amount in container_sums(spec, "limits").items():
+        if is_huge_page(name) and name in limits and amount > quantity(limits[name]):
+            text = f"must be greater than or equal to aggregate container limits of {amount}"
+            errors.append(invalid(f"{path}.limits[{name}]", limits[name], text))
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and quantity(limit) > quantity(limits[name]):
+                text = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{path}.containers[{index}][{name}].limits", limit, text))
+    return errors

@@ -1,0 +1,115 @@
+"""What projected volumes are put together from, and the files that volumes make of objects and of the pod
+itself.
+
+Sources that are behind feature gates of 1.36 which are off (trust bundles, pod certificates) never come
+here: they are dropped on write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, required
+from fakekube.validation.paths import non_reserved
+from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
+
+Part = Mapping[str, Any]
+
+SHORTEST_TOKEN = 10 * 60
+LONGEST_TOKEN = 1 << 32
+
+
+def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
+    """Permission bits."""
+    mode = part.get(field)
+    if mode is None or 0 <= mode <= 0o777:
+        return []
+    text = "must be a number between 0 and 0777 (octal), both inclusive"
+    return [invalid(f"{path}.{field}", mode, text)]
+
+
+def key_to_path(item: Part, path: str) -> list[FieldError]:
+    """A key of an object as a file."""
+    errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
+    return errors + non_reserved(item.get("path", ""), f"{path}.path") + file_mode(item, "mode", path)
+
+
+def downward_file(item: Part, path: str) -> list[FieldError]:
+    """A field of the pod, or a resource of a container, as a file (validateDownwardAPIVolumeFile)."""
+    target = item.get("path", "")
+    errors = [] if target else [required(f"{path}.path")]
+    errors += non_reserved(target, f"{path}.path")
+    if "fieldRef" in item:
+        errors += object_field(item["fieldRef"], f"{path}.fieldRef", VOLUME_FIELDS)
+        if "resourceFieldRef" in item:
+            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(path, "resource", text))
+    elif "resourceFieldRef" in item:
+        errors += resource_field(item["resourceFieldRef"], f"{path}.resourceFieldRef", of_volume=True)
+    else:
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return errors + file_mode(item, "mode", path)
+
+
+def projected_volume(volume: Part, path: str, *, tolerate_token_paths: bool = False) -> list[FieldError]:
+    """validateProjectedVolumeSource."""
+    errors = file_mode(volume, "defaultMode", path)
+    taken: set[str] = set()
+    for index, source in enumerate(volume.get("sources") or ()):
+        where = f"{path}.sources[{index}]"
+        for field in ("secret", "configMap"):
+            if field in source:
+                errors += _object(source[field], taken, path, f"{where}.{field}")
+        if "downwardAPI" in source:
+            errors += _downward(source["downwardAPI"], taken, path, f"{where}.downwardAPI")
+        if "serviceAccountToken" in source:
+            token = source["serviceAccountToken"]
+            errors += _token(token, path, f"{where}.serviceAccountToken", tolerate_token_paths)
+        if len(source) > 1:
+            errors.append(forbidden(where, "may not specify more than 1 volume type per source"))
+    return errors
+
+
+def _free(target: str, taken: set[str], shown: str, path: str) -> list[FieldError]:
+    """No two files of a volume have the same path."""
+    if not target:
+        return []
+    if target in taken:
+        return [invalid(path, shown, "conflicting duplicate paths")]
+    taken.add(target)
+    return []
+
+
+def _object(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+    name = source.get("name", "")
+    errors = [] if name else [required(f"{path}.name")]
+    for index, item in enumerate(source.get("items") or ()):
+        errors += key_to_path(item, f"{path}.items[{index}]")
+        errors += _free(item.get("path", ""), taken, name, volume_path)
+    return errors
+
+
+def _downward(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for item in source.get("items") or ():
+        target = item.get("path", "")
+        errors += downward_file(item, path) + _free(target, taken, target, volume_path)
+    return errors
+
+
+def _token(token: Part, volume_path: str, path: str, tolerate_path: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seconds, target = token.get("expirationSeconds", 0), token.get("path", "")
+    if seconds < SHORTEST_TOKEN:
+        text = "may not specify a duration less than 10 minutes"
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
+    if seconds > LONGEST_TOKEN:
+        text = "may not specify a duration larger than 2^32 seconds"
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
+    if not target:
+        errors.append(required(f"{volume_path}.path"))
+    elif not tolerate_path:
+        errors += non_reserved(target, f"{volume_path}.path")
+    return errors

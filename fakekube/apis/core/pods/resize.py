@@ -1,0 +1,201 @@
+"""Resizing a pod in place: CPU and memory of its containers and of the whole (ValidatePodResize)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid
+from fakekube.apis.core.pods.annotations import MIRROR
+from fakekube.apis.core.pods.qos import qos_class
+from fakekube.apis.core.pods.visitor import NIL_PATH, is_sidecar
+
+Part = dict[str, Any]
+
+RESIZABLE = ("cpu", "memory")
+ONLY_COMPUTE = "only cpu and memory resources are mutable"
+
+
+def keep_all_but_resources(new: Part, old: Part) -> None:
+    """Take back every change of the spec but those of resources (dropNonResizeUpdates).
+
+    Containers that do not line up with the old ones stay as they were sent, for validation to refuse.
+    """
+    spec, before = new["spec"], old["spec"]
+    fields = ("containers", "initContainers")
+    if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in fields):
+        return
+    kept = {**before}
+    _move(kept, spec, "resources")
+    for field in fields:
+        if spec.get(field):
+            kept[field] = _resized(spec[field], before[field])
+    new["spec"] = kept
+
+
+def _resized(containers: Sequence[Part], before: Sequence[Part]) -> Sequence[Part]:
+    if any(new.get("name") != old.get("name") for new, old in zip(containers, before, strict=True)):
+        return containers
+    merged = [dict(old) for old in before]
+    for target, sent in zip(merged, containers, strict=True):
+        _move(target, sent, "resources")
+        _move(target, sent, "resizePolicy")
+    return merged
+
+
+def _move(target: Part, source: Part, field: str) -> None:
+    if field in source:
+        target[field] = source[field]
+    else:
+        target.pop(field, None)
+
+
+def refusal(old: Part) -> FieldError | None:
+    """Why this pod cannot be resized whatever the change is."""
+    if MIRROR in (old["metadata"].get("annotations") or {}):
+        return forbidden(NIL_PATH, "static pods cannot be resized")
+    if (old["spec"].get("os") or {}).get("name") == "windows":
+        return forbidden(NIL_PATH, "windows pods cannot be resized")
+    return None
+
+
+def validate_resize(new: Part, old: Part) -> list[FieldError]:
+    """What is wrong with the change of a pod's resources; the pod is valid by itself."""
+    spec, before = new["spec"], old["spec"]
+    errors: list[FieldError] = []
+    status = old.get("status") or {}
+    quality = status.get("qosClass") or qos_class(before)
+    if quality != qos_class(spec):
+        shown = (new.get("status") or {}).get("qosClass", "")
+        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
+    if not _is_supported(status):
+        errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    left = dict(spec)
+    if _asks(before.get("resources")) or _asks(spec.get("resources")):
+        errors += _pod_level(spec, before, left)
+    if status.get("nodeAllocatableResourceClaimStatuses"):
+        errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
+    disorder = _lined_up(spec, before)
+    if disorder:
+        return errors + disorder
+    for field in ("initContainers", "containers"):
+        for index, (item, old_item) in enumerate(_pairs(spec, before, field)):
+            errors += _removed(
+                item.get("resources"),
+                old_item.get("resources"),
+                f"spec.{field}[{index}].resources",
+                "resource ",
+            )
+    errors += _only_compute(spec, before, left)
+    if not errors and left != before:
+        errors.append(forbidden("spec", ONLY_COMPUTE))
+    return errors
+
+
+def _pairs(spec: Part, before: Part, field: str) -> list[tuple[Part, Part]]:
+    return list(zip(spec.get(field) or (), before.get(field) or (), strict=True))
+
+
+def _is_supported(status: Mapping[str, Any]) -> bool:
+    """Does the node tell the resources of what runs?"""
+    for item in status.get("containerStatuses") or ():
+        if "running" in (item.get("state") or {}):
+            return "resources" in item
+    return True
+
+
+def _asks(wanted: Part | None) -> bool:
+    return bool(wanted and (wanted.get("requests") or wanted.get("limits")))
+
+
+def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
+    """validatePodLevelResourcesResize; puts CPU and memory back in `left`."""
+    wanted, old = spec.get("resources"), before.get("resources")
+    if wanted is None:
+        return [forbidden("spec.resources", "pod-level resources cannot be removed")]
+    errors = _removed(wanted, old, "spec.resources", "pod-level resource ") if old is not None else []
+    claims = {"claims": wanted["claims"]} if wanted.get("claims") else {}
+    restored = {**claims, **_put_back(wanted, old)}
+    if old is None and not any(restored.values()):
+        left.pop("resources")
+    else:
+        left["resources"] = restored
+    if left.get("resources") != old:
+        errors.append(forbidden("spec", f"{ONLY_COMPUTE} at pod-level"))
+    return errors
+
+
+def _removed(wanted: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
+    """What had an amount must keep one."""
+    return [
+        forbidden(f"{path}.{side}", f"{what}{side} cannot be removed")
+        for side in ("requests", "limits")
+        if ((old or {}).get(side) or {}).keys() - ((wanted or {}).get(side) or {}).keys()
+    ]
+
+
+def _put_back(wanted: Part | None, old: Part | None) -> Part:
+    """The new resources with the old amounts of CPU and memory."""
+    restored = {}
+    for side in ("limits", "requests"):
+        amounts, before = (wanted or {}).get(side) or {}, (old or {}).get(side) or {}
+        kept = {name: amount for name, amount in amounts.items() if name not in RESIZABLE}
+        kept.update((name, before[name]) for name in RESIZABLE if name in before)
+        if kept:
+            restored[side] = kept
+    return restored
+
+
+def _lined_up(spec: Part, before: Part) -> list[FieldError]:
+    """validatePodResizeContainerOrdering."""
+    errors: list[FieldError] = []
+    for field in ("containers", "initContainers"):
+        now, then = spec.get(field) or (), before.get(field) or ()
+        if len(now) != len(then):
+            errors.append(forbidden(f"spec.{field}", f"{field} may not be added or removed on resize"))
+            continue
+        errors += [
+            forbidden(f"spec.{field}[{index}].name", f"{field} may not be renamed or reordered on resize")
+            for index, (item, old) in enumerate(zip(now, then, strict=True))
+            if item.get("name") != old.get("name")
+        ]
+    return errors
+
+
+def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
+    """Nothing but CPU and memory changes in containers; puts those back in `left`."""
+    errors: list[FieldError] = []
+    for field in ("containers", "initContainers"):
+        restored = []
+        for index, (item, old) in enumerate(_pairs(spec, before, field)):
+            munged = {**item, "resources": _put_back(item.get("resources"), old.get("resources"))}
+            restored.append(munged)
+            if _comparable(munged) != _comparable(old):
+                errors.append(_immutable(field, index))
+            if field == "initContainers" and item != old and not is_sidecar(item):
+                errors += _restarted(munged, index)
+        if restored:
+            left[field] = restored
+    return errors
+
+
+def _comparable(container: Part) -> Part:
+    """Claims are left out by the real server's comparison of containers."""
+    return {**container, "resources": {k: v for k, v in (container.get("resources") or {}).items() if v}}
+
+
+def _immutable(field: str, index: int) -> FieldError:
+    if field == "containers":
+        return forbidden("spec", ONLY_COMPUTE)
+    text = "only cpu and memory resources for init or sidecar containers are mutable"
+    return forbidden(f"spec.initContainers[{index}]", text)
+
+
+def _restarted(container: Part, index: int) -> list[FieldError]:
+    text = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+    return [
+        forbidden(f"spec.initContainers[{index}]", text)
+        for policy in container.get("resizePolicy") or ()
+        if policy.get("restartPolicy") == "RestartContainer"
+    ]

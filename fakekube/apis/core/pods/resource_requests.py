@@ -1,0 +1,101 @@
+"""What a Pod asks for as a whole.
+
+Specified by: plugin/pkg/admission/limitranger/admission.go (podRequests, podLimits) and
+k8s.io/component-helpers/resource/helpers.go (PodRequests, PodLimits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fakekube.apis.core.pods.pod_resources import container_sums
+from fakekube.apis.core.pods.visitor import is_sidecar
+from fakekube.validation.resource_lists import quantity
+from fakekube.registry.strategy import Object
+from fakekube.schema.quantity import Quantity
+
+__all__ = ["Amounts", "amounts", "as_resized", "pod_limits", "pod_requests"]
+
+Amounts = dict[str, Quantity]
+
+POD_LEVEL = ("cpu", "memory")
+_NONE = quantity("0")
+
+
+def amounts(resources: Mapping[str, str] | None) -> Amounts:
+    """A resource list to reckon with."""
+    return {name: quantity(amount) for name, amount in (resources or {}).items()}
+
+
+def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
+    """The requests of all containers together; `overhead` adds that of the runtime class."""
+    sums = _together(pod, "requests", overhead=overhead)
+    return _add(sums, amounts(pod["spec"].get("overhead"))) if overhead else sums
+
+
+def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
+    """The limits of all containers together; `overhead` adds that of the runtime class to what is limited."""
+    sums = _together(pod, "limits", overhead=overhead)
+    if overhead:
+        extra = amounts(pod["spec"].get("overhead"))
+        sums = _add(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
+    return sums
+
+
+def as_resized(pod: Object) -> Object:
+    """The pod as if it asked for what it holds, too, while a resize is under way (to be measured only)."""
+    status = pod.get("status") or {}
+    told = {
+        item["name"]: item
+        for field in ("containerStatuses", "initContainerStatuses")
+        for item in status.get(field) or ()
+        if "resources" in item
+    }
+    if not told:
+        return pod
+    refused = any(
+        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
+        for condition in status.get("conditions") or ()
+    )
+    spec = dict(pod["spec"])
+    for field in ("containers", "initContainers"):
+        spec[field] = [
+            _held(container, told[container["name"]], refused)
+            if container["name"] in told and (field == "containers" or is_sidecar(container))
+            else container
+            for container in spec.get(field) or ()
+        ]
+    return {**pod, "spec": spec}
+
+
+def _held(container: Object, told: Object, refused: bool) -> Object:
+    """The most of what is wanted (unless it is refused), used and allocated."""
+    resources = {
+        side: _most({} if refused else _of(container, side), _of(told, side)) for side in ("requests", "limits")
+    }
+    resources["requests"] = _most(resources["requests"], amounts(told.get("allocatedResources")))
+    return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
+
+
+def _together(pod: Object, side: str, *, overhead: bool) -> Amounts:
+    whole = _of(pod["spec"], side)
+    return {
+        **container_sums(pod["spec"], side),
+        **{name: amount for name, amount in whole.items() if _is_pod_level(name, overhead)},
+    }
+
+
+def _is_pod_level(name: str, huge_pages: bool) -> bool:
+    return name in POD_LEVEL or (huge_pages and name.startswith("hugepages-"))
+
+
+def _of(container: Object, side: str) -> Amounts:
+    return amounts((container.get("resources") or {}).get(side))
+
+
+def _add(left: Amounts, right: Amounts) -> Amounts:
+    return {**left, **{name: left[name] + amount if name in left else amount for name, amount in right.items()}}
+
+
+def _most(left: Amounts, right: Amounts) -> Amounts:
+    return {**left, **{n: amount for n, amount in right.items() if n not in left or amount > left[n]}}

@@ -1,0 +1,259 @@
+"""The PodSpec as a whole: the sum of the rules of its parts, in the real server's order (ValidatePodSpec)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
+from fakekube.validation import ip, names
+from fakekube.validation.checks import invalid_each, label_name, required_one_of
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.objectmeta import validate_labels
+from fakekube.apis.core.pods import containers, scheduling, security_context
+from fakekube.apis.core.pods.annotations import MIRROR
+from fakekube.apis.core.pods.containers import Surroundings
+from fakekube.apis.core.pods.volume_mounts import file_key_volumes
+from fakekube.apis.core.pods.pod_resources import pod_resources
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.apis.core.pods.volumes import volumes
+from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
+from fakekube.validation.resource_lists import container_resource_name, requirements
+from fakekube.validation.tolerations import tolerations
+
+Part = Mapping[str, Any]
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+
+NAMESERVERS = 3
+SEARCH_PATHS = 32
+SEARCH_LENGTH = 2048
+HOSTNAME_LENGTH = 64
+LARGEST_INT32 = 2**31 - 1
+
+
+def validate_pod_spec(
+    spec: dict[str, Any], path: str, tolerance: ValidationOptions, meta: Part | None = None
+) -> list[FieldError]:
+    """What is wrong with a pod's spec (ValidatePodSpec).
+
+    `meta`: the metadata of the pod; None in a template, whose pods have names of their own.
+    """
+    grace = spec.get("terminationGracePeriodSeconds")
+    errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
+    usable, wrong = volumes(
+        spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", tolerance
+    )
+    errors += wrong
+    claims = spec.get("resourceClaims") or ()
+    if claims:
+        errors += _resource_claims(claims, meta, f"{path}.resourceClaims")
+    pod = Surroundings(
+        volumes=usable,
+        claims=frozenset(claim["name"] for claim in claims if claim.get("name")),
+        grace=grace,
+        restart_policy=spec.get("restartPolicy", ""),
+        host_users=spec.get("hostUsers", True),
+        tolerance=tolerance,
+    )
+    errors += _containers(spec, path, pod)
+    if "resources" in spec:
+        errors += pod_resources(spec, f"{path}.resources", pod)
+    return (
+        errors
+        + _policies(spec, path, tolerance)
+        + _placement(spec, path, tolerance)
+        + _rest(spec, path, tolerance)
+    )
+
+
+def _containers(spec: dict[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
+    regular, first, debugging = spec.get("containers") or (), spec.get("initContainers"), spec.get("ephemeralContainers")
+    errors = containers.containers(regular, f"{path}.containers", pod)
+    if first:
+        errors += containers.init_containers(first, regular, f"{path}.initContainers", pod)
+    if debugging:
+        others = [*regular, *(first or ())]
+        errors += containers.ephemeral_containers(debugging, others, f"{path}.ephemeralContainers", pod)
+    return errors
+
+
+def _policies(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if spec.get("hostNetwork"):
+        errors += _host_network_ports(spec, f"{path}.containers", tolerance)
+    restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
+    errors += required_one_of(restart, f"{path}.restartPolicy", RESTART_POLICIES, ordered=True)
+    errors += required_one_of(dns, f"{path}.dnsPolicy", DNS_POLICIES, ordered=True)
+    if "nodeSelector" in spec:
+        errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
+    context = spec.get("securityContext") or {}
+    return errors + security_context.pod_security(context, spec, f"{path}.securityContext", tolerance)
+
+
+def _placement(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if "affinity" in spec:
+        errors += scheduling.affinity(spec["affinity"], f"{path}.affinity", tolerance)
+    if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
+        errors += _dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        errors += label_name(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType")
+    if "schedulingGates" in spec:
+        errors += scheduling.scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
+    constraints = spec.get("topologySpreadConstraints")
+    if constraints:
+        errors += scheduling.topology_spread(constraints, f"{path}.topologySpreadConstraints", tolerance)
+    errors += security_context.host_process(spec, path)
+    errors += security_context.host_users(spec, path, tolerance)
+    if "hostnameOverride" in spec:
+        errors += _hostname_override(spec, f"{path}.hostnameOverride")
+    return errors
+
+
+#: Names of other things → how they must look.
+_NAMES = (("serviceAccountName", names.dns_subdomain), ("nodeName", names.dns_subdomain))
+_HOST_NAMES = (("hostname", names.dns_label), ("subdomain", names.dns_label))
+_CLASS_NAMES = (("priorityClassName", names.dns_subdomain),)
+
+
+def _named(spec: Part, fields: Sequence[tuple[str, Any]], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, check in fields:
+        value = spec.get(field)
+        if value:
+            details = check(value)
+            if details:
+                errors += invalid_each(f"{path}.{field}", value, details)
+    return errors
+
+
+def _rest(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    errors = _named(spec, _NAMES, path)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None:
+        details = names.in_range(deadline, 1, LARGEST_INT32)
+        errors += invalid_each(f"{path}.activeDeadlineSeconds", deadline, details)
+    errors += _named(spec, _HOST_NAMES, path)
+    if "tolerations" in spec:
+        errors += tolerations(
+            spec["tolerations"], f"{path}.tolerations", tolerate_comparisons=tolerance.comparing_tolerations
+        )
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        errors += _host_alias(alias, f"{path}.hostAliases[{index}]")
+    errors += _named(spec, _CLASS_NAMES, path)
+    runtime_class = spec.get("runtimeClassName")
+    if runtime_class is not None:
+        errors += invalid_each(f"{path}.runtimeClassName", runtime_class, names.dns_subdomain(runtime_class))
+    preemption = spec.get("preemptionPolicy")
+    if preemption is not None:
+        where = f"{path}.preemptionPolicy"
+        errors += required_one_of(preemption, where, PREEMPTION_POLICIES, ordered=True)
+    if "overhead" in spec:
+        errors += requirements(
+            {"limits": spec["overhead"]},
+            f"{path}.overhead",
+            container_resource_name,
+            frozenset(),
+            tolerance.huge_pages,
+        )
+    if "os" in spec:
+        errors += security_context.operating_system(spec, path)
+    return errors + file_key_volumes(list(containers_with_paths(spec, path)), spec.get("volumes") or ())
+
+
+def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> list[FieldError]:
+    """validatePodResourceClaims."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    mirrored = MIRROR in ((meta or {}).get("annotations") or {})
+    for index, claim in enumerate(claims):
+        if mirrored:
+            errors.append(forbidden(NIL_PATH, "static pods do not support resource claims"))
+        else:
+            errors += _resource_claim(claim, seen, f"{path}[{index}]")
+    return errors
+
+
+def _resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
+    name = claim.get("name", "")
+    if not name:
+        errors = [required(f"{path}.name")]
+    elif name in seen:
+        errors = [duplicate(f"{path}.name", name)]
+    else:
+        errors = invalid_each(f"{path}.name", name, names.dns_label(name))
+        seen.add(name)
+    sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
+    if len(sources) != 1:
+        both = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        none = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        errors.append(invalid(path, to_internal("PodResourceClaim", claim), both if sources else none))
+    for field in sources:
+        errors += invalid_each(f"{path}.{field}", claim[field], names.dns_subdomain(claim[field]))
+    return errors
+
+
+def _host_network_ports(spec: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+    """On the node's network, ports of containers are ports of the node (validatePodHostNetworkDeps)."""
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("containers") or ()):
+        for position, port in enumerate(container.get("ports") or ()):
+            host = port.get("hostPort", 0)
+            if (host or tolerance.of_pod) and host != port.get("containerPort", 0):
+                text = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(invalid(f"{path}[{index}].ports[{position}].hostPort", host, text))
+    return errors
+
+
+def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]:
+    """validatePodDNSConfig."""
+    if policy == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", text)]
+    config = config or {}
+    servers, searches = config.get("nameservers") or (), config.get("searches") or ()
+    errors: list[FieldError] = []
+    if len(servers) > NAMESERVERS:
+        text = f"must not have more than {NAMESERVERS} nameservers"
+        errors.append(invalid(f"{path}.nameservers", servers, text))
+    for index, server in enumerate(servers):
+        errors += ip.legacy_ip(f"{path}.nameservers[{index}]", server, strict=True)
+    if len(searches) > SEARCH_PATHS:
+        text = f"must not have more than {SEARCH_PATHS} search paths"
+        errors.append(invalid(f"{path}.searches", searches, text))
+    if not names.fits(" ".join(searches), SEARCH_LENGTH):
+        text = f"must not have more than {SEARCH_LENGTH} characters (including spaces) in the search list"
+        errors.append(invalid(f"{path}.searches", searches, text))
+    for index, search in enumerate(searches):
+        if search != ".":
+            domain = search.removesuffix(".")
+            details = names.dns_subdomain_with_underscores(domain)
+            errors += invalid_each(f"{path}.searches[{index}]", domain, details)
+    for index, option in enumerate(config.get("options") or ()):
+        if not option.get("name"):
+            errors.append(required(f"{path}.options[{index}]", "must not be empty"))
+    return errors
+
+
+def _host_alias(alias: Part, path: str) -> list[FieldError]:
+    errors = ip.legacy_ip(f"{path}.ip", alias.get("ip", ""), strict=True)
+    for index, name in enumerate(alias.get("hostnames") or ()):
+        errors += invalid_each(f"{path}.hostnames[{index}]", name, names.dns_subdomain(name))
+    return errors
+
+
+def _hostname_override(spec: Part, path: str) -> list[FieldError]:
+    """validatePodHostName."""
+    wrong = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
+    errors = [forbidden(path, f"may not be specified when {field} is true") for field in wrong]
+    name = spec["hostnameOverride"]
+    if not names.fits(name, HOSTNAME_LENGTH):
+        errors.append(too_long(path, HOSTNAME_LENGTH))
+    return errors + invalid_each(path, name, names.dns_subdomain(name))

@@ -1,0 +1,292 @@
+"""What may be written into the status of a pod (ValidatePodStatusUpdate)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, immutable, internal, invalid, not_supported, required, too_long
+from fakekube.validation import ip, names
+from fakekube.validation.checks import invalid_each, label_name
+from fakekube.validation.to_internal import to_internal
+
+Part = Mapping[str, Any]
+
+#: Conditions whose types are not looked at.
+SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
+
+HEALTH_MESSAGE_LENGTH = 1024
+NOT_FROM_TERMINATED = "may not be transitioned to non-terminated state"
+
+
+def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
+    """What is wrong with the change of a pod's status; everything else of the pod is as it was."""
+    status, before, spec = new.get("status") or {}, old.get("status") or {}, old.get("spec") or {}
+    errors = _conditions(status.get("conditions") or ())
+    errors += _nominated_node(status, before, spec)
+    if status.get("observedGeneration", 0) < 0:
+        where, value = "status.observedGeneration", status["observedGeneration"]
+        errors.append(invalid(where, value, "must be a non-negative integer"))
+    if status.get("qosClass") != before.get("qosClass"):
+        errors.append(immutable("status.qosClass", status.get("qosClass", "")))
+    errors += _transitions(status, before, spec)
+    errors += _resource_claims(status, spec)
+    errors += _extended_claim(status, spec)
+    errors += _addresses(status, before, "podIPs", "PodIP")
+    errors += _host_addresses(status, before)
+    return errors + _containers(status, spec)
+
+
+def _conditions(conditions: Sequence[Part]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, condition in enumerate(conditions):
+        where, generation = f"status.conditions[{index}]", condition.get("observedGeneration", 0)
+        if generation < 0:
+            text = "must be a non-negative integer"
+            errors.append(invalid(f"{where}.observedGeneration", generation, text))
+        kind = condition.get("type", "")
+        if kind not in SYSTEM_CONDITIONS:
+            errors += label_name(kind, f"{where}.Type")
+    return errors
+
+
+def _nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
+    name = status.get("nominatedNodeName", "")
+    if not name or name == before.get("nominatedNodeName"):
+        return []
+    where = "status.nominatedNodeName"
+    errors = invalid_each(where, name, names.dns_subdomain(name))
+    if spec.get("nodeName"):
+        errors.append(forbidden(where, "may not be set on pods that are already bound to a node"))
+    return errors
+
+
+def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
+    """Containers that ended stay ended, unless something lets them restart."""
+    errors: list[FieldError] = []
+    if not _all_may_restart(spec):
+        for field, containers in (
+            ("containerStatuses", spec.get("containers") or ()),
+            ("initContainerStatuses", spec.get("initContainers") or ()),
+        ):
+            by_name = {container.get("name", ""): container for container in reversed(containers)}
+            for index, name, ended in _revived(status.get(field) or (), before.get(field) or (), once=True):
+                container = by_name.get(name)
+                if container is None or not _should_restart(container, spec, ended.get("exitCode", 0)):
+                    errors.append(forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED))
+    field = "ephemeralContainerStatuses"
+    return errors + [
+        forbidden(f"status.{field}[{index}].state", NOT_FROM_TERMINATED)
+        for index, _, _ in _revived(status.get(field) or (), before.get(field) or (), once=False)
+    ]
+
+
+def _revived(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
+    """Containers that were terminated and are not now: index, name, and how they ended."""
+    found = []
+    for index, before in enumerate(old):
+        ended = (before.get("state") or {}).get("terminated")
+        if ended is None:
+            continue
+        name = before.get("name", "")
+        running = [s for s in new if s.get("name", "") == name and "terminated" not in (s.get("state") or {})]
+        found += [(index, name, ended)] * len(running[:1] if once else running)
+    return found
+
+
+def _all_may_restart(spec: Part) -> bool:
+    """Has any container a rule by which all containers restart?"""
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for field in ("initContainers", "containers")
+        for container in spec.get(field) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    )
+
+
+def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:
+    """By its rules, its own policy, or that of the pod (ContainerShouldRestart)."""
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes")
+        if codes is not None:
+            listed = exit_code in (codes.get("values") or ())
+            if listed == (codes.get("operator") == "In"):
+                return True
+    policy = container.get("restartPolicy", spec.get("restartPolicy"))
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
+    """validatePodResourceClaimStatuses."""
+    known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, item in enumerate(status.get("resourceClaimStatuses") or ()):
+        where, name, claim = (
+            f"status.resourceClaimStatuses[{index}]",
+            item.get("name", ""),
+            item.get("resourceClaimName"),
+        )
+        if name not in known:
+            text = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid(f"{where}.name", name, text))
+        if name in seen:
+            errors.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        if claim is not None:
+            errors += invalid_each(f"{where}.resourceClaimName", claim, names.dns_subdomain(claim))
+    return errors
+
+
+def _extended_claim(status: Part, spec: Part) -> list[FieldError]:
+    """validatePodExtendedResourceClaimStatus."""
+    claim = status.get("extendedResourceClaimStatus")
+    if claim is None:
+        return []
+    path = "status.extendedResourceClaimStatus"
+    fields = ("initContainers", "containers")
+    containers = {item.get("name", ""): item for field in fields for item in spec.get(field) or ()}
+    mappings = claim.get("requestMappings") or ()
+    errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
+    seen: set[tuple[str, str, str]] = set()
+    for index, mapping in enumerate(mappings):
+        errors += _request_mapping(mapping, containers, seen, f"{path}.requestMappings[{index}]", path)
+    name = claim.get("resourceClaimName", "")
+    where = f"{path}.resourceClaimName"
+    return errors + (invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)])
+
+
+def _request_mapping(
+    mapping: Part, containers: Mapping[str, Part], seen: set[tuple[str, str, str]], path: str, claim_path: str
+) -> list[FieldError]:
+    fields = ("containerName", "resourceName", "requestName")
+    container, resource, request = (mapping.get(field, "") for field in fields)
+    errors: list[FieldError] = []
+    if container not in containers:
+        text = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+        errors.append(invalid(f"{path}.containerName", container, text))
+    elif resource not in ((containers[container].get("resources") or {}).get("requests") or {}):
+        places = "spec.initContainers.resources.requests or spec.containers.resources.requests"
+        text = f"must match the extended resource name of an entry in {places}"
+        errors.append(invalid(f"{path}.resourceName", resource, text))
+    errors += invalid_each(f"{claim_path}.requestName", request, names.dns_label(request))
+    if (container, resource, request) in seen:
+        errors += [duplicate(f"{path}.{field}", mapping.get(field, "")) for field in fields]
+    seen.add((container, resource, request))
+    return errors
+
+
+def _addresses(status: Part, before: Part, field: str, struct: str) -> list[FieldError]:
+    """At most one address of each family (validatePodIPs)."""
+    path = f"status.{field}"
+    items = [item.get("ip", "") for item in status.get(field) or ()]
+    known = [item.get("ip", "") for item in before.get(field) or ()]
+    errors: list[FieldError] = []
+    for index, address in enumerate(items):
+        errors += ip.legacy_ip(f"{path}[{index}]", address, strict=True, old=known)
+    if len(items) > 1:
+        parsed = [ip.parse_ip(item) for item in items]
+        if None in parsed:
+            index = parsed.index(None)
+            text = f"failed to check for dual stack with error:invalid IP[{index}]: {items[index]}"
+            errors.append(internal(path, text))
+        families = {one.version for one in parsed if one is not None}
+        if None in parsed or len(families) < 2 or len(items) > 2:
+            shown = [to_internal(struct, item) for item in status[field]]
+            errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+    return errors
+
+
+def _host_addresses(status: Part, before: Part) -> list[FieldError]:
+    items = status.get("hostIPs") or ()
+    if not items:
+        return []
+    first = items[0].get("ip", "")
+    errors: list[FieldError] = []
+    if status.get("hostIP", "") != first:
+        errors.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
+    return errors + _addresses(status, before, "hostIPs", "HostIP")
+
+
+_LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+def _containers(status: Part, spec: Part) -> list[FieldError]:
+    """What is told of the users and the allocated resources of containers."""
+    system = (spec.get("os") or {}).get("name", "linux")
+    errors: list[FieldError] = []
+    for field in _LISTS:
+        for index, item in enumerate(status.get(field) or ()):
+            linux = (item.get("user") or {}).get("linux")
+            if linux is not None:
+                errors += _user(linux, system, f"status.{field}[{index}].user.linux")
+    for field, containers in zip(_LISTS, ("containers", "initContainers", ""), strict=True):
+        for index, item in enumerate(status.get(field) or ()):
+            where, allocated = (
+                f"status.{field}[{index}].allocatedResourcesStatus",
+                item.get("allocatedResourcesStatus"),
+            )
+            if allocated and not containers:
+                errors.append(forbidden(where, "must not be specified in container status"))
+            elif allocated:
+                named = [c for c in spec.get(containers) or () if c.get("name") == item.get("name")]
+                errors += _allocated(allocated, named[0] if named else None, where)
+    return errors
+
+
+def _user(user: Part, system: str, path: str) -> list[FieldError]:
+    if system == "windows":
+        return [forbidden(path, "cannot be set for a windows pod")]
+    numbers = [(user.get(field, 0), f"{path}.{field}") for field in ("uid", "gid")]
+    groups = user.get("supplementalGroups") or ()
+    numbers += [(group, f"{path}.supplementalGroups[{index}]") for index, group in enumerate(groups)]
+    return [
+        error
+        for number, where in numbers
+        for error in invalid_each(where, number, names.in_range(number, 0, 2**31 - 1))
+    ]
+
+
+def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
+    """validateContainerStatusAllocatedResourcesStatus."""
+    errors: list[FieldError] = []
+    for index, item in enumerate(items):
+        if container is not None:
+            errors += _allocated_name(item.get("name", ""), container, f"{path}[{index}].name")
+        seen: set[str] = set()
+        for position, resource in enumerate(item.get("resources") or ()):
+            errors += _allocated_resource(resource, seen, f"{path}[{index}].resources[{position}]")
+    return errors
+
+
+def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
+    wanted = container.get("resources") or {}
+    if not name.startswith("claim:"):
+        text = "must match one of the container's resource requests"
+        return [] if name in (wanted.get("requests") or {}) else [invalid(path, name, text)]
+    for claim in wanted.get("claims") or ():
+        request = claim.get("request")
+        if name == f"claim:{claim.get('name', '')}" + (f"/{request}" if request else ""):
+            return []
+    form = "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+    return [invalid(path, name, f"must match one of the container's resource claims in a format {form}")]
+
+
+def _allocated_resource(resource: Part, seen: set[str], path: str) -> list[FieldError]:
+    health, message, identity = (
+        resource.get("health", ""),
+        resource.get("message"),
+        resource.get("resourceID", ""),
+    )
+    errors: list[FieldError] = []
+    if health not in ("Healthy", "Unhealthy", "Unknown"):
+        errors.append(not_supported(f"{path}.health", health, ("Healthy", "Unhealthy", "Unknown")))
+    if message is not None and not message:
+        errors.append(required(f"{path}.message", "must be non-empty if specified"))
+    elif message is not None and not names.fits(message, HEALTH_MESSAGE_LENGTH):
+        errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH))
+    if identity in seen:
+        errors.append(duplicate(f"{path}.resourceID", identity))
+    seen.add(identity)
+    return errors

@@ -1,0 +1,311 @@
+"""Pods: what a write of a pod, of its status, of its ephemeral containers and of its resources does.
+
+Specified by: pkg/registry/core/pod/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden
+from fakekube.validation import ip, names
+from fakekube.validation.to_internal import diff
+from fakekube.apis.core.pods import status_validation, update_validation
+from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, settle_addresses, settle_grace
+from fakekube.apis.core.pods.annotations import (
+    APPARMOR,
+    MIRROR,
+    changed_annotations,
+    pod_annotations,
+    profile_of_annotation,
+    profiles_match,
+)
+from fakekube.apis.core.pods.containers import image_without_padding
+from fakekube.apis.core.pods.defaults import default_pod, default_pod_spec
+from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields, drop_disabled_status
+from fakekube.apis.core.pods.qos import qos_class
+from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
+from fakekube.apis.core.pods.security_context import apparmor_profile
+from fakekube.apis.core.pods.spec import validate_pod_spec
+from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
+from fakekube.apis.core.pods.visitor import NIL_PATH, containers
+from fakekube.apis.core.pods.warnings import pod_warnings
+from fakekube.registry.status_strategy import keep_all_but, keep_metadata, restore
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+
+
+class PodStrategy(Strategy):
+    """pods."""
+
+    delete_returns_object = True
+    has_status = True
+    graceful = True
+    generation = True
+    checks_metadata_again = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        default_pod_spec(spec)
+        default_pod(spec)
+        settle_grace(spec)
+        settle_addresses(obj.get("status") or {})
+        drop_old_annotations(obj["metadata"])
+
+    def reset_status(self, obj: Object) -> None:
+        """A quality of service that is told is believed."""
+        quality = (obj.get("status") or {}).get("qosClass") or qos_class(obj["spec"])
+        obj["status"] = {"phase": "Pending", "qosClass": quality}
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
+        drop_disabled_fields(spec, None)
+        if spec.get("schedulingGates"):
+            status["conditions"] = [_gated(context)]
+        _merge_label_keys(spec, meta.get("labels") or {})
+        _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        drop_disabled_fields(obj["spec"], old["spec"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        annotations = obj["metadata"].get("annotations") or {}
+        errors = validate_whole(obj, NEW_POD)
+        if spec.get("ephemeralContainers"):
+            errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            text = "cannot be set until all schedulingGates have been cleared"
+            errors.append(forbidden("spec.nodeName", text))
+        return errors + profiles_match(annotations, spec, "spec")
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        tolerance = _tolerance(old)
+        errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
+        return errors + update_validation.validate_spec_update(
+            obj["spec"], old["spec"], tolerance, lambda spec: part_as_stored(context, {**obj, "spec": spec}, old)
+        )
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        if old is not None:
+            return []
+        meta = obj["metadata"]
+        found = []
+        wrong = names.dns_label(meta["name"])
+        if wrong:
+            surprise = "this is used in the Pod's hostname, which can result in surprising behavior"
+            found.append(f"metadata.name: {surprise}; a DNS label is recommended: [{' '.join(wrong)}]")
+        return found + pod_warnings(obj["spec"], meta)
+
+    def grace_period(self, context: WriteContext, old: Object, options: Object) -> int:
+        spec, status = old.get("spec") or {}, old.get("status") or {}
+        if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+            return 0
+        period: int = options.get("gracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 0))
+        return period if period >= 0 else 1
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+def _tolerance(old: Object) -> ValidationOptions:
+    return ValidationOptions(old["spec"], old["metadata"], of_pod=True)
+
+
+def validate_whole(obj: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """A pod by itself, new or changed, but for its metadata (validatePodMetadataAndSpec)."""
+    spec, meta = obj["spec"], obj["metadata"]
+    annotations = meta.get("annotations")
+    errors: list[FieldError] = []
+    if annotations:
+        errors += pod_annotations(annotations, spec, "metadata.annotations", tolerance)
+    errors += validate_pod_spec(spec, "spec", tolerance, meta)
+    if not spec.get("serviceAccountName") and "volumes" in spec:
+        errors += _tokens_without_account(spec)
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            errors += image_without_padding(container, f"spec.{field}[{index}]")
+    return errors
+
+
+def _tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
+    return [
+        forbidden(
+            f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken",
+            "must not be specified when serviceAccountName is not set",
+        )
+        for index, volume in enumerate(spec["volumes"])
+        for position, source in enumerate(volume.get("projected", {}).get("sources") or ())
+        if "serviceAccountToken" in source
+    ]
+
+
+def _annotation_changes(obj: Object, old: Object, tolerance: ValidationOptions) -> list[FieldError]:
+    """ValidatePodSpecificAnnotationUpdates."""
+    new, before = (one["metadata"].get("annotations") or {} for one in (obj, old))
+    if not new and not before:
+        return []
+    errors = changed_annotations(new, before, "metadata.annotations")
+    return errors + pod_annotations(new, obj["spec"], "metadata.annotations", tolerance)
+
+
+def _gated(context: WriteContext) -> dict[str, Any]:
+    """The condition of a pod that waits for its gates."""
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": context.now(),
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+def _merge_label_keys(spec: dict[str, Any], labels: dict[str, str]) -> None:
+    """Label keys become requirements on the values that this pod has."""
+    for _, term in pod_affinity_terms(spec):
+        _add_requirements(term, "matchLabelKeys", "In", labels)
+        _add_requirements(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _add_requirements(constraint, "matchLabelKeys", "In", labels)
+
+
+def _add_requirements(holder: dict[str, Any], field: str, operator: str, labels: dict[str, str]) -> None:
+    selector = holder.get("labelSelector")
+    found = [key for key in holder.get(field) or () if key in labels]
+    if selector is None or not found:
+        return
+    added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in found]
+    selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def _profiles_from_annotations(
+    context: WriteContext, annotations: dict[str, str], spec: dict[str, Any]
+) -> None:
+    """AppArmor annotations become fields (applyAppArmorVersionSkew)."""
+    if not annotations or (spec.get("os") or {}).get("name") == "windows":
+        return
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for container in containers(spec):
+        key = f"{APPARMOR}{container.get('name', '')}"
+        security = container.get("securityContext") or {}
+        if key not in annotations or "appArmorProfile" in security:
+            continue
+        profile = profile_of_annotation(annotations[key])
+        if profile is not None and apparmor_profile(profile, ""):
+            profile = None
+        if profile is not None and profile == of_pod:
+            continue
+        if profile is not None:
+            container["securityContext"] = {**security, "appArmorProfile": profile}
+        text = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+        context.warnings.append(f"metadata.annotations[{key}]: {text}")
+
+
+class PodStatusStrategy(Strategy):
+    """pods/status."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        keep_all_but(obj, old, "status")
+        meta = obj["metadata"]
+        meta.pop("deletionTimestamp", None)
+        restore(meta, old["metadata"], "ownerReferences")
+        status, before = obj.setdefault("status", {}), old.get("status") or {}
+        if not status.get("qosClass"):
+            restore(status, before, "qosClass")
+        _keep_observed_generations(status, before)
+        drop_disabled_status(status)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = _annotation_changes(obj, old, _tolerance(old))
+        return errors + status_validation.validate_status_update(obj, old)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        status = obj.get("status") or {}
+        return [
+            warning
+            for field in ("podIPs", "hostIPs")
+            for index, item in enumerate(status.get(field) or ())
+            for warning in ip.ip_warnings(f"status.{field}[{index}].ip", item.get("ip", ""))
+        ]
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")]
+
+
+def _keep_observed_generations(status: dict[str, Any], before: dict[str, Any]) -> None:
+    """A client that does not know observedGeneration does not remove it (preserveOldObservedGeneration)."""
+    if not status.get("observedGeneration"):
+        restore(status, before, "observedGeneration")
+    old: dict[str, list[int]] = {}
+    for condition in before.get("conditions") or ():
+        old.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+    for condition in status.get("conditions") or ():
+        generations = old.get(condition.get("type", ""))
+        generation = generations.pop(0) if generations else 0
+        if not condition.get("observedGeneration") and generation:
+            condition["observedGeneration"] = generation
+
+
+class EphemeralContainersStrategy(Strategy):
+    """pods/ephemeralcontainers: containers for debugging come, and stay as they came."""
+
+    generation = True
+    checks_metadata_again = True
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        sent = obj["spec"]
+        keep_all_but(obj, old)
+        obj["spec"] = dict(old["spec"])
+        restore(obj["spec"], sent, "ephemeralContainers")
+        keep_metadata(obj, old)
+        drop_disabled_fields(obj["spec"], old["spec"])
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        if MIRROR in (old["metadata"].get("annotations") or {}):
+            return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
+        tolerance = _tolerance(old)
+        errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
+        before = old["spec"].get("ephemeralContainers") or ()
+        if not before:
+            return errors
+        stored = {item.get("name"): item for item in part_as_stored(context, obj, old).get("ephemeralContainers") or ()}
+        sent = {item.get("name"): item for item in obj["spec"].get("ephemeralContainers") or ()}
+        for container in before:
+            name = container.get("name")
+            errors += _unchanged(container, stored.get(name), sent.get(name))
+        return errors
+
+
+def _unchanged(old: Object, stored: Object | None, sent: Object | None) -> list[FieldError]:
+    """An ephemeral container that was there is still there, and as it was; `sent` is shown, `stored` is compared."""
+    path, name = "spec.ephemeralContainers", old.get("name", "")
+    if stored is None or sent is None:
+        return [forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')]
+    if stored == old:
+        return []
+    text = f'existing ephemeral containers "{name}" may not be changed'
+    return [forbidden(path, f"{text}\n{diff('EphemeralContainer', old, sent)}")]
+
+
+class ResizeStrategy(Strategy):
+    """pods/resize."""
+
+    generation = True
+    checks_metadata_again = True
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        sent = obj["spec"]
+        keep_all_but_resources(obj, old)
+        if obj["spec"] is not sent:
+            keep_all_but(obj, old, "spec")
+            keep_metadata(obj, old)
+        drop_disabled_fields(obj["spec"], old["spec"])
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        refused = refusal(old)
+        if refused:
+            return [refused]
+        stored = {**obj, "spec": part_as_stored(context, obj, old)}
+        return validate_whole(obj, _tolerance(old)) + validate_resize(stored, old)

@@ -1,0 +1,205 @@
+"""What an update may change of a pod: images, deadlines, tolerations, gates, and little else
+(ValidatePodUpdate).
+
+A pod is compared with its old self after all that may change has been put back; what differs then is told
+as a diff of the internal forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid, required
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal, diff
+from fakekube.apis.core.pods.containers import image_without_padding
+from fakekube.apis.core.pods.spec import LARGEST_INT32
+from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
+from fakekube.validation.tolerations import tolerations
+
+Spec = dict[str, Any]
+
+UPDATABLE = (
+    "`spec.containers[*].image`",
+    "`spec.initContainers[*].image`",
+    "`spec.activeDeadlineSeconds`",
+    "`spec.tolerations` (only additions to existing tolerations)",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)
+
+
+def validate_spec_update(
+    new: Spec, old: Spec, tolerance: ValidationOptions, stored: Callable[[Spec], Spec]
+) -> list[FieldError]:
+    """What is wrong with the change of a pod's spec, which is valid by itself.
+
+    `stored` gives a spec in the form in which it is kept: so it is compared, but shown as it was sent.
+    """
+    errors: list[FieldError] = []
+    for field in ("containers", "initContainers"):
+        wrong, stop = _images(new.get(field) or (), old.get(field) or (), f"spec.{field}")
+        errors += wrong
+        if stop:
+            return errors
+    wrong, stop = _deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
+    errors += wrong
+    if stop:
+        return errors
+    errors += _added_tolerations(new, old, tolerance)
+    errors += _removed_gates(new.get("schedulingGates") or (), old.get("schedulingGates") or ())
+    if new == old:
+        return errors
+    munged = _with_old_images(new, old)
+    for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        _put_back(munged, old, field)
+    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get(
+        "terminationGracePeriodSeconds"
+    ) == 1:
+        _put_back(munged, old, "terminationGracePeriodSeconds")
+    if old.get("schedulingGates"):
+        errors += _narrowed(munged, old)
+    if munged != old and stored(munged) != old:
+        text = f"pod updates may not change fields other than {','.join(UPDATABLE)}"
+        errors.append(forbidden("spec", f"{text}\n{diff('PodSpec', old, munged)}"))
+    return errors
+
+
+def _put_back(spec: Spec, old: Spec, field: str) -> None:
+    if field in old:
+        spec[field] = old[field]
+    else:
+        spec.pop(field, None)
+
+
+def _images(new: Sequence[Spec], old: Sequence[Spec], path: str) -> tuple[list[FieldError], bool]:
+    """ValidateContainerUpdates: errors, and whether there is no use in going on."""
+    if len(new) != len(old):
+        return [forbidden(path, "pod updates may not add or remove containers")], True
+    errors: list[FieldError] = []
+    for index, container in enumerate(new):
+        if not container.get("image"):
+            errors.append(required(f"{path}[{index}].image"))
+        errors += image_without_padding(container, f"{path}[{index}]")
+    return errors, False
+
+
+def _deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]:
+    path = "spec.activeDeadlineSeconds"
+    if new is None:
+        text = "must not update from a positive integer to nil value"
+        return [] if old is None else [invalid(path, None, text)], False
+    if not 0 <= new <= LARGEST_INT32:
+        return invalid_each(path, new, names.in_range(new, 0, LARGEST_INT32)), True
+    if old is not None and old < new:
+        return [invalid(path, new, "must be less than or equal to previous value")], True
+    return [], False
+
+
+def _added_tolerations(new: Spec, old: Spec, tolerance: ValidationOptions) -> list[FieldError]:
+    """validateOnlyAddedTolerations."""
+    path = "spec.tolerations"
+    now = new.get("tolerations") or ()
+    kept = [_without_seconds(item) for item in now]
+    if any(_without_seconds(item) not in kept for item in old.get("tolerations") or ()):
+        return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
+    return tolerations(now, path, tolerate_comparisons=tolerance.comparing_tolerations)
+
+
+def _without_seconds(toleration: Mapping[str, Any]) -> Spec:
+    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+
+
+def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:
+    """validateOnlyDeletedSchedulingGates."""
+    known = {gate.get("name") for gate in old}
+    added = {gate.get("name", ""): index for index, gate in enumerate(new) if gate.get("name") not in known}
+    return [
+        forbidden(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{name}'",
+        )
+        for name, index in added.items()
+    ]
+
+
+def _with_old_images(new: Spec, old: Spec) -> Spec:
+    """A copy of the new spec in which the images are the old ones."""
+    munged = dict(new)
+    for field in ("containers", "initContainers"):
+        if new.get(field):
+            munged[field] = [
+                _with_image(container, before.get("image"))
+                for container, before in zip(new[field], old[field], strict=True)
+            ]
+    return munged
+
+
+def _with_image(container: Spec, image: str | None) -> Spec:
+    if container.get("image") == image:
+        return container
+    return {**container, "image": image} if image else {k: v for k, v in container.items() if k != "image"}
+
+
+def _narrowed(munged: Spec, old: Spec) -> list[FieldError]:
+    """A gated pod may be bound to fewer nodes. Puts back what may change."""
+    errors: list[FieldError] = []
+    wanted, before = munged.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if wanted != before:
+        if any(wanted.get(key) != value for key, value in before.items()):
+            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+            errors.append(invalid("spec.nodeSelector", munged.get("nodeSelector"), text))
+        _put_back(munged, old, "nodeSelector")
+    affinity, old_affinity = munged.get("affinity"), old.get("affinity")
+    rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
+    if not same(rules, old_rules):
+        errors += _narrowed_affinity(rules or {}, old_rules or {})
+        _put_back_node_affinity(munged, affinity, old_affinity, old_rules)
+    return errors
+
+
+def _put_back_node_affinity(
+    munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None
+) -> None:
+    if affinity is None:
+        munged["affinity"] = {"nodeAffinity": old_rules}
+    elif old_affinity is None and not {"podAffinity", "podAntiAffinity"} & affinity.keys():
+        del munged["affinity"]
+    else:
+        others = {name: rules for name, rules in affinity.items() if name != "nodeAffinity"}
+        munged["affinity"] = others if old_rules is None else {"nodeAffinity": old_rules, **others}
+
+
+def _narrowed_affinity(rules: Spec, old_rules: Spec) -> list[FieldError]:
+    """Required terms may only grow requirements (validateNodeAffinityMutation)."""
+    path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    if REQUIRED not in old_rules:
+        return []
+    old_terms = old_rules[REQUIRED].get("nodeSelectorTerms") or []
+    sent = (rules.get(REQUIRED) or {}).get("nodeSelectorTerms")
+    terms = sent or []
+    if old_terms and len(old_terms) != len(terms):
+        text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        shown = None if sent is None else [to_internal("NodeSelectorTerm", term) for term in sent]
+        return [invalid(path, shown, text)]
+    text = "only additions are allowed (no mutations or deletions)"
+    return [
+        invalid(f"{path}[{index}]", to_internal("NodeSelectorTerm", term), text)
+        for index, (term, before) in enumerate(zip(terms, old_terms, strict=False))
+        if not _only_grown(term, before)
+    ]
+
+
+def _only_grown(term: Spec, old: Spec) -> bool:
+    """An empty term matches nothing: it must stay empty."""
+    fields = ("matchExpressions", "matchFields")
+    if not any(old.get(field) for field in fields):
+        return not any(term.get(field) for field in fields)
+    for field in fields:
+        before = old.get(field) or []
+        if (term.get(field) or [])[: len(before)] != before:
+            return False
+    return True

@@ -1,0 +1,389 @@
+"""The volumes of a pod: exactly one source each, and what each source must say.
+
+`SOURCES` has a row for every source but emptyDir, in the order in which the real server looks at them. The
+checks of sources that persistent volumes have too are public.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, go_quote, invalid, not_supported, required, too_long
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, one_of
+from fakekube.validation.paths import descending, no_backsteps
+from fakekube.apis.core.pods.projected_volumes import downward_file, file_mode, key_to_path, projected_volume
+from fakekube.apis.core.pods.security_context import pull_policy
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+
+Part = Mapping[str, Any]
+Check = Callable[[Part, str], list[FieldError]]
+
+
+def needs(*fields: str) -> Check:
+    """A source in which these fields must be set."""
+
+    def check(source: Part, path: str) -> list[FieldError]:
+        return [required(f"{path}.{field}") for field in fields if not source.get(field)]
+
+    return check
+
+
+def _partition(source: Part, path: str) -> list[FieldError]:
+    partition = source.get("partition", 0)
+    if 0 <= partition <= 255:
+        return []
+    return [invalid(f"{path}.partition", partition, "must be between 1 and 255, inclusive")]
+
+
+def gce_persistent_disk(source: Part, path: str) -> list[FieldError]:
+    return needs("pdName")(source, path) + _partition(source, path)
+
+
+def aws_elastic_block_store(source: Part, path: str) -> list[FieldError]:
+    return needs("volumeID")(source, path) + _partition(source, path)
+
+
+HOST_PATH_TYPES = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+
+
+def host_path(source: Part, path: str) -> list[FieldError]:
+    target, kind = source.get("path", ""), source.get("type")
+    if not target:
+        return [required(f"{path}.path")]
+    errors = no_backsteps(target, f"{path}.path")
+    return errors if kind is None else errors + one_of(kind, f"{path}.type", HOST_PATH_TYPES)
+
+
+def _git_repo(source: Part, path: str) -> list[FieldError]:
+    directory = descending(source.get("directory", ""), f"{path}.directory")
+    return needs("repository")(source, path) + directory
+
+
+def nfs(source: Part, path: str) -> list[FieldError]:
+    errors = needs("server", "path")(source, path)
+    target = source.get("path", "")
+    if not target.startswith("/"):
+        errors.append(invalid(f"{path}.path", target, "must be an absolute path"))
+    return errors
+
+
+_ISCSI_NAMES = {
+    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9\-.]+)(:[^,;*&$|\s]+)\Z", re.ASCII).search,
+    "eui": re.compile(r"eui.[A-Za-z0-9]{16}").fullmatch,
+    "naa": re.compile(r"naa.[A-Za-z0-9]{32}").fullmatch,
+}
+
+
+def _iscsi_name(name: str, path: str) -> list[FieldError]:
+    matches = _ISCSI_NAMES.get(name[:3])
+    if matches is None:
+        return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
+    return [] if matches(name) else [invalid(path, name, "must be valid format")]
+
+
+def iscsi(source: Part, path: str) -> list[FieldError]:
+    errors = needs("targetPortal")(source, path)
+    name, lun, initiator = source.get("iqn", ""), source.get("lun", 0), source.get("initiatorName")
+    errors += _iscsi_name(name, f"{path}.iqn") if name else [required(f"{path}.iqn")]
+    errors += invalid_each(f"{path}.lun", lun, names.in_range(lun, 0, 255))
+    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and "secretRef" not in source:
+        errors.append(required(f"{path}.secretRef"))
+    return errors if initiator is None else errors + _iscsi_name(initiator, f"{path}.initiatorname")
+
+
+def iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
+    """The name of the volume and the portal together, where an initiator is named; `path` is the volume's."""
+    if "initiatorName" not in source or names.fits(f"{name}:{source.get('targetPortal', '')}", 64):
+        return []
+    limit = "must be under 64 characters if iscsi.initiatorName is specified."
+    return [invalid(f"{path}.name", name, f"Total length of <volume name>:<iscsi.targetPortal> {limit}")]
+
+
+def flocker(source: Part, path: str) -> list[FieldError]:
+    name, identifier = source.get("datasetName", ""), source.get("datasetUUID", "")
+    errors: list[FieldError] = []
+    if not name and not identifier:
+        errors.append(required(path, "one of datasetName and datasetUUID is required"))
+    if name and identifier:
+        text = "datasetName and datasetUUID can not be specified simultaneously"
+        errors.append(invalid(path, "resource", text))
+    if "/" in name:
+        errors.append(invalid(f"{path}.datasetName", name, "must not contain '/'"))
+    return errors
+
+
+def secret_reference_name(source: Part, path: str) -> list[FieldError]:
+    """A secret of the same namespace, named if referred to."""
+    reference = source.get("secretRef")
+    return [required(f"{path}.secretRef.name")] if reference is not None and not reference.get("name") else []
+
+
+def _cinder(source: Part, path: str) -> list[FieldError]:
+    return needs("volumeID")(source, path) + secret_reference_name(source, path)
+
+
+_PAIRS = "must be a host:port pair or multiple pairs separated by commas"
+
+
+def quobyte(source: Part, path: str) -> list[FieldError]:
+    registry = source.get("registry", "")
+    if not registry:
+        errors = [required(f"{path}.registry", _PAIRS)]
+    elif not names.fits(source.get("tenant", ""), 64):
+        errors = [required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")]
+    else:
+        wrong = [pair for pair in registry.split(",") if not is_host_port(pair)]
+        errors = [invalid(f"{path}.registry", registry, _PAIRS) for _ in wrong]
+    return errors + needs("volume")(source, path)
+
+
+_host_port_matches = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*").fullmatch
+
+
+def is_host_port(text: str) -> bool:
+    """Can Go split this into a host and a port (net.SplitHostPort)?"""
+    return _host_port_matches(text) is not None
+
+
+def fibre_channel(source: Part, path: str) -> list[FieldError]:
+    targets, identifiers, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
+    errors: list[FieldError] = []
+    if not targets and not identifiers:
+        text = "must specify either targetWWNs or wwids, but not both"
+        errors.append(required(f"{path}.targetWWNs", text))
+    if targets and identifiers:
+        text = "targetWWNs and wwids can not be specified simultaneously"
+        errors.append(invalid(f"{path}.targetWWNs", targets, text))
+    if targets and lun is None:
+        errors.append(required(f"{path}.lun", "lun is required if targetWWNs is specified"))
+    elif targets:
+        errors += invalid_each(f"{path}.lun", lun, names.in_range(lun or 0, 0, 255))
+    return errors
+
+
+def flex_volume(source: Part, path: str) -> list[FieldError]:
+    errors = needs("driver")(source, path)
+    for key in source.get("options") or ():
+        domain = f".{key.partition('/')[0].lower()}"
+        if domain.endswith((".kubernetes.io", ".k8s.io")):
+            text = "kubernetes.io and k8s.io namespaces are reserved"
+            errors.append(invalid(f"{path}.options[{key}]", key, text))
+    return errors
+
+
+MANAGED_DISK = (
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+)
+BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+
+
+def azure_disk(source: Part, path: str) -> list[FieldError]:
+    errors = needs("diskName", "diskURI")(source, path)
+    uri, caching, kind = source.get("diskURI", ""), source.get("cachingMode"), source.get("kind")
+    if caching is not None:
+        errors += one_of(caching, f"{path}.cachingMode", ("None", "ReadOnly", "ReadWrite"))
+    if kind is not None:
+        errors += one_of(kind, f"{path}.kind", ("Dedicated", "Managed", "Shared"))
+        start, form = ("/subscriptions/", MANAGED_DISK) if kind == "Managed" else ("https://", BLOB_DISK)
+        if not uri.startswith(start):
+            errors.append(not_supported(f"{path}.diskURI", uri, [form]))
+    return errors
+
+
+def storage_os(source: Part, path: str) -> list[FieldError]:
+    name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
+    errors = (
+        invalid_each(f"{path}.volumeName", name, names.dns_label(name))
+        if name
+        else needs("volumeName")(source, path)
+    )
+    if namespace:
+        errors += invalid_each(f"{path}.volumeNamespace", namespace, names.dns_label(namespace))
+    return errors + secret_reference_name(source, path)
+
+
+def csi_driver_name(name: str, path: str) -> list[FieldError]:
+    """The name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
+    if not name:
+        return [required(path)]
+    errors = [] if names.fits(name, 63) else [too_long(path, 63)]
+    return errors + invalid_each(path, name, names.dns_subdomain(name.lower()))
+
+
+def _csi(source: Part, path: str) -> list[FieldError]:
+    errors = csi_driver_name(source.get("driver", ""), f"{path}.driver")
+    reference = source.get("nodePublishSecretRef")
+    if reference is None:
+        return errors
+    name = reference.get("name", "")
+    if not name:
+        return [*errors, required(f"{path}.nodePublishSecretRef.name")]
+    return errors + invalid_each(f"{path}.name", name, names.dns_subdomain(name))
+
+
+def _object_volume(name_field: str) -> Check:
+    """A volume with the keys of a config map or secret as files."""
+
+    def check(source: Part, path: str) -> list[FieldError]:
+        errors = needs(name_field)(source, path) + file_mode(source, "defaultMode", path)
+        for index, item in enumerate(source.get("items") or ()):
+            errors += key_to_path(item, f"{path}.items[{index}]")
+        return errors
+
+    return check
+
+
+def _downward_api(source: Part, path: str) -> list[FieldError]:
+    errors = file_mode(source, "defaultMode", path)
+    for item in source.get("items") or ():
+        errors += downward_file(item, path)
+    return errors
+
+
+@dataclass(slots=True, frozen=True)
+class Setting:
+    """Where a volume is, as far as its source cares."""
+
+    name: str
+    """Of the volume."""
+    pod_name: str
+    """Empty in templates."""
+    tolerance: ValidationOptions
+
+
+def _ephemeral(source: Part, path: str, setting: Setting) -> list[FieldError]:
+    from fakekube.apis.core.persistentvolumeclaims import validate_claim_template
+
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        errors = [required(f"{path}.volumeClaimTemplate")]
+    else:
+        errors = validate_claim_template(template, f"{path}.volumeClaimTemplate")
+    if setting.pod_name and setting.name:
+        claim = f"{setting.pod_name}-{setting.name}"
+        where = f"{path.removesuffix('.ephemeral')}.name"
+        details = [f"PVC name {go_quote(claim)}: {text}" for text in names.dns_subdomain(claim)]
+        errors += invalid_each(where, setting.name, details)
+    return errors
+
+
+def _image(source: Part, path: str, setting: Setting) -> list[FieldError]:
+    errors = needs("reference")(source, path) if setting.tolerance.of_pod else []
+    return errors + pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
+
+
+def _projected(source: Part, path: str, setting: Setting) -> list[FieldError]:
+    return projected_volume(source, path, tolerate_token_paths=setting.tolerance.token_paths)
+
+
+class _Source(NamedTuple):
+    check: Check | Callable[[Part, str, Setting], list[FieldError]]
+    settled: bool = False
+    """The check cares for the setting."""
+    shown: str = ""
+    """The name in paths, if it is another one."""
+    surplus: str = ""
+    """The name in the path when it is one source too many, if it is another one."""
+
+
+SOURCES: Mapping[str, _Source] = {
+    "hostPath": _Source(host_path),
+    "gitRepo": _Source(_git_repo),
+    "gcePersistentDisk": _Source(gce_persistent_disk, shown="persistentDisk"),
+    "awsElasticBlockStore": _Source(aws_elastic_block_store),
+    "secret": _Source(_object_volume("secretName")),
+    "nfs": _Source(nfs),
+    "iscsi": _Source(iscsi),
+    "glusterfs": _Source(needs("endpoints", "path")),
+    "flocker": _Source(flocker),
+    "persistentVolumeClaim": _Source(needs("claimName")),
+    "rbd": _Source(needs("monitors", "image")),
+    "cinder": _Source(_cinder),
+    "cephfs": _Source(needs("monitors"), surplus="cephFS"),
+    "quobyte": _Source(quobyte),
+    "downwardAPI": _Source(_downward_api, surplus="downwarAPI"),
+    "fc": _Source(fibre_channel),
+    "flexVolume": _Source(flex_volume),
+    "configMap": _Source(_object_volume("name")),
+    "azureFile": _Source(needs("secretName", "shareName")),
+    "vsphereVolume": _Source(needs("volumePath")),
+    "photonPersistentDisk": _Source(needs("pdID")),
+    "portworxVolume": _Source(needs("volumeID")),
+    "azureDisk": _Source(azure_disk),
+    "storageos": _Source(storage_os),
+    "projected": _Source(_projected, settled=True),
+    "scaleIO": _Source(needs("gateway", "system", "volumeName")),
+    "csi": _Source(_csi),
+    "ephemeral": _Source(_ephemeral, settled=True),
+    "image": _Source(_image, settled=True),
+}
+
+
+def volumes(
+    items: Sequence[Part], pod_name: str, path: str, tolerance: ValidationOptions
+) -> tuple[dict[str, Part], list[FieldError]]:
+    """The volumes that containers may mount, by name, and what is wrong with the others (ValidateVolumes).
+
+    `pod_name` is empty in templates.
+    """
+    errors: list[FieldError] = []
+    usable: dict[str, Part] = {}
+    if not items:
+        return usable, errors
+    created = _created_claims(items, pod_name)
+    for index, item in enumerate(items):
+        name = item.get("name", "")
+        found = _volume(item, Setting(name, pod_name, tolerance), f"{path}[{index}]")
+        if name in usable:
+            found.append(duplicate(f"{path}[{index}].name", name))
+        if not found:
+            usable[name] = item
+        errors += found
+        claim = item.get("persistentVolumeClaim", {}).get("claimName")
+        if claim in created:
+            text = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(invalid(f"{path}[{index}].persistentVolumeClaim.claimName", claim, text))
+    return usable, errors
+
+
+def _created_claims(items: Sequence[Part], pod_name: str) -> set[str]:
+    """The names of the claims that come into being for ephemeral volumes."""
+    if not pod_name:
+        return set()
+    return {f"{pod_name}-{item.get('name', '')}" for item in items if "ephemeral" in item}
+
+
+def _volume(volume: Part, setting: Setting, path: str) -> list[FieldError]:
+    errors = _source(volume, setting, path)
+    if not setting.name:
+        return [*errors, required(f"{path}.name")]
+    return errors + invalid_each(f"{path}.name", setting.name, names.dns_label(setting.name))
+
+
+def _source(volume: Part, setting: Setting, path: str) -> list[FieldError]:
+    """Exactly one source (validateVolumeSource)."""
+    errors: list[FieldError] = []
+    found = "emptyDir" in volume
+    if found and volume["emptyDir"].get("sizeLimit", "").startswith("-"):
+        text = "SizeLimit field must be a valid resource quantity"
+        errors.append(forbidden(f"{path}.emptyDir.sizeLimit", text))
+    for field, row in SOURCES.items():
+        if field not in volume:
+            continue
+        if found:
+            where = f"{path}.{row.surplus or field}"
+            errors.append(forbidden(where, "may not specify more than 1 volume type"))
+        else:
+            found = True
+            rest = (setting,) if row.settled else ()
+            errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
+        if field == "iscsi":
+            errors += iscsi_initiator_length(setting.name, volume[field], path)
+    return errors if found else [*errors, required(path, "must specify a volume type")]

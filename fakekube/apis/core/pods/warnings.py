@@ -1,0 +1,370 @@
+"""Warnings about pods and templates that are accepted, but are not what their author wants.
+
+Each function returns texts; `prefix` is the path of the template with a dot ("" for a pod).
+
+Specified by: pkg/api/pod/warnings.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fakekube.errors.field import go_quote
+from fakekube.validation import ip as addresses
+from fakekube.apis.core import node_labels
+from fakekube.apis.core.pods.annotations import APPARMOR, SECCOMP, SECCOMP_OF_CONTAINER, profile_of_annotation
+from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED
+from fakekube.apis.core.pods.visitor import containers_with_paths
+from fakekube.validation.resource_lists import is_fractional
+
+Part = Mapping[str, Any]
+Spec = dict[str, Any]
+
+_USE_SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
+
+#: Annotations that mean nothing any more.
+ANNOTATIONS: Mapping[str, str] = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": _USE_SYSCTLS,
+    "security.alpha.kubernetes.io/unsafe-sysctls": _USE_SYSCTLS,
+}
+
+#: Sources of volumes that are on their way out: the field → (its name in the path, what to say), in order.
+VOLUMES: Mapping[str, tuple[str, str]] = {
+    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "ephemeral": ("", ""),
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+
+NULL_SELECTOR = "a null labelSelector results in matching no pod"
+
+
+def pod_warnings(spec: Spec, meta: Part) -> list[str]:
+    """Warnings about a pod (GetWarningsForPod)."""
+    return _warnings(spec, meta, "")
+
+
+def template_warnings(template: Part, path: str) -> list[str]:
+    """Warnings about a pod template at this path (GetWarningsForPodTemplate)."""
+    return _warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
+
+
+def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
+    path, annotations = f"{prefix}spec", meta.get("annotations") or {}
+    found = _nodes(spec, path)
+    found += _spread(spec, path)
+    if annotations:
+        found += [
+            f"{prefix}metadata.annotations[{key}]: {text}"
+            for key, text in ANNOTATIONS.items()
+            if key in annotations
+        ]
+    if "volumes" in spec:
+        found += _volumes(spec["volumes"], path)
+        found += _overlapping_paths(spec["volumes"])
+    found += _repeated(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
+    secrets = spec.get("imagePullSecrets") or ()
+    if secrets:
+        found += _repeated(secrets, "name", f"{path}.imagePullSecrets")
+        found += [
+            f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
+            for index, secret in enumerate(secrets)
+            if not secret.get("name")
+        ]
+    if "overhead" in spec:
+        found += fractional_bytes(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
+    if SECCOMP in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
+        found.append(f"{prefix}metadata.annotations[{SECCOMP}]: {_USE_SECCOMP}")
+    visited = list(containers_with_paths(spec, path))
+    found += _containers(visited, spec, annotations, prefix)
+    found += _ports(visited) + _port_names(visited)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{path}.terminationGracePeriodSeconds: {text}")
+    return found + _pod_affinity(spec, path) + _addresses(spec, path)
+
+
+def _nodes(spec: Spec, path: str) -> list[str]:
+    known = node_labels.DEPRECATED
+    found = [
+        f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known
+    ]
+    rules = (spec.get("affinity") or {}).get("nodeAffinity")
+    if not rules:
+        return found
+    where = f"{path}.affinity.nodeAffinity"
+    for index, term in enumerate((rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
+        terms = f"{where}.{REQUIRED}.nodeSelectorTerms[{index}]"
+        found += node_labels.node_selector_term_warnings(term, terms)
+    for index, term in enumerate(rules.get(PREFERRED) or ()):
+        found += node_labels.node_selector_term_warnings(
+            term.get("preference") or {}, f"{where}.{PREFERRED}[{index}].preference", check_values=True
+        )
+    return found
+
+
+def _spread(spec: Spec, path: str) -> list[str]:
+    found = []
+    for index, item in enumerate(spec.get("topologySpreadConstraints") or ()):
+        where, key = f"{path}.topologySpreadConstraints[{index}]", item.get("topologyKey", "")
+        if key in node_labels.DEPRECATED:
+            found.append(f"{where}.topologyKey: {key} is {node_labels.DEPRECATED[key]}")
+        if "labelSelector" not in item:
+            found.append(f"{where}.labelSelector: {NULL_SELECTOR}")
+    return found
+
+
+def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
+    found = []
+    for index, volume in enumerate(volumes):
+        for field, (shown, text) in VOLUMES.items():
+            if field not in volume:
+                continue
+            if field == "ephemeral":
+                wanted = ((volume[field].get("volumeClaimTemplate") or {}).get("spec") or {}).get(
+                    "resources"
+                ) or {}
+                where = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec.resources"
+                for side in ("requests", "limits"):
+                    found += fractional_bytes(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
+            else:
+                found.append(f"{path}.volumes[{index}].{shown}: {text}")
+    return found
+
+
+def _repeated(items: Sequence[Part], field: str, path: str) -> list[str]:
+    seen: set[str] = set()
+    found = []
+    for index, item in enumerate(items):
+        value = item.get(field, "")
+        if value in seen:
+            found.append(f"{path}[{index}].{field}: duplicate {field} {go_quote(value)}")
+        seen.add(value)
+    return found
+
+
+def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
+    """Parts of bytes."""
+    return [
+        f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
+        for name in names
+        if name in resources and is_fractional(resources[name])
+    ]
+
+
+_USE_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+def _containers(
+    visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str
+) -> list[str]:
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    found = []
+    for container, path in visited:
+        if annotations:
+            found += _profile_annotations(container, annotations, of_pod, prefix)
+        wanted = container.get("resources")
+        if wanted:
+            for name in ("memory", "ephemeral-storage"):
+                for side in ("limits", "requests"):
+                    found += fractional_bytes(wanted.get(side) or {}, f"{path}.resources.{side}", (name,))
+        if len(container.get("env") or ()) > 1:
+            found += _hidden_variables(container["env"], f"{path}.env")
+    return found
+
+
+def _profile_annotations(
+    container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str
+) -> list[str]:
+    """Annotations where there are fields now; those of pods for AppArmor are told when they become fields."""
+    security, name = container.get("securityContext") or {}, container.get("name", "")
+    found = []
+    key = f"{SECCOMP_OF_CONTAINER}{name}"
+    if key in annotations and "seccompProfile" not in security:
+        found.append(f"{prefix}metadata.annotations[{key}]: {_USE_SECCOMP}")
+    key = f"{APPARMOR}{name}"
+    told = prefix and key in annotations and "appArmorProfile" not in security
+    if told and (of_pod is None or of_pod != profile_of_annotation(annotations[key])):
+        found.append(f"{prefix}metadata.annotations[{key}]: {_USE_APPARMOR}")
+    return found
+
+
+def _hidden_variables(variables: Sequence[Part], path: str) -> list[str]:
+    seen: set[str] = set()
+    found = []
+    for index, item in enumerate(variables):
+        name, value = item.get("name", ""), item.get("value", "")
+        reference = f"$({name})"
+        extends = "valueFrom" not in item and reference in value and value != reference
+        if name in seen and not extends:
+            text = f"hides previous definition of {go_quote(name)}, which may be dropped when using apply"
+            found.append(f"{path}[{index}]: {text}")
+        seen.add(name)
+    return found
+
+
+def _each_port(visited: Sequence[tuple[Part, str]]) -> Iterator[tuple[Part, str]]:
+    for container, path in visited:
+        for index, port in enumerate(container.get("ports") or ()):
+            yield port, f"{path}.ports[{index}]"
+
+
+def _ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
+    found = []
+    taken: dict[tuple[int, str], list[tuple[Part, str]]] = {}
+    for port, where in _each_port(visited):
+        if port.get("hostIP") and not port.get("hostPort"):
+            found.append(f"{where}: hostIP set without hostPort: {_go_port(port)}")
+        others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+        for other, other_where in others:
+            clash = _clash(port, other)
+            if clash:
+                found.append(f"{where}: {clash} port definition with {other_where}")
+        others.append((port, where))
+    return found
+
+
+def _go_port(port: Part) -> str:
+    """A port as Go's %+v prints it."""
+    return (
+        f"{{Name:{port.get('name', '')} HostPort:{port.get('hostPort', 0)} "
+        f"ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')} "
+        f"HostIP:{port.get('hostIP', '')}}}"
+    )
+
+
+def _clash(port: Part, other: Part) -> str:
+    """How two definitions of the same container port get in each other's way."""
+    ip, other_ip = port.get("hostIP", ""), other.get("hostIP", "")
+    host, other_host = port.get("hostPort", 0), other.get("hostPort", 0)
+    if ip == other_ip and host == other_host:
+        return "duplicate"
+    if not host or not other_host:
+        return "overlapping"
+    if host == other_host and bool(ip) != bool(other_ip):
+        return "dangerously ambiguous"
+    return ""
+
+
+def _port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
+    seen: dict[str, str] = {}
+    found = []
+    for port, where in _each_port(visited):
+        name = port.get("name", "")
+        first = seen.get(name) if name else None
+        if first is not None:
+            text = f"services and probes that select ports by name will use {first}"
+            found.append(f"{where}: duplicate port name {go_quote(name)} with {first}, {text}")
+        elif name:
+            seen[name] = where
+    return found
+
+
+def _pod_affinity(spec: Spec, path: str) -> list[str]:
+    affinity = spec.get("affinity") or {}
+    found = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        found += [
+            f"{path}.affinity.{kind}.{REQUIRED}[{index}].labelSelector: {NULL_SELECTOR}"
+            for index, term in enumerate(terms.get(REQUIRED) or ())
+            if "labelSelector" not in term
+        ]
+        found += [
+            f"{path}.affinity.{kind}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {NULL_SELECTOR}"
+            for index, term in enumerate(terms.get(PREFERRED) or ())
+            if "labelSelector" not in (term.get("podAffinityTerm") or {})
+        ]
+    return found
+
+
+def _addresses(spec: Spec, path: str) -> list[str]:
+    servers = (spec.get("dnsConfig") or {}).get("nameservers") or ()
+    named = [(f"{path}.dnsConfig.nameservers[{index}]", server) for index, server in enumerate(servers)]
+    aliases = enumerate(spec.get("hostAliases") or ())
+    named += [(f"{path}.hostAliases[{index}].ip", alias.get("ip", "")) for index, alias in aliases]
+    return [warning for where, address in named for warning in addresses.ip_warnings(where, address)]
+
+
+class _File(NamedTuple):
+    path: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{go_quote(self.path)} ({self.source})" if self.source else go_quote(self.path)
+
+
+def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
+    """Files of a volume that lie in each other's way (warningsForOverlappingVirtualPaths)."""
+    found = []
+    for volume in volumes:
+        name = go_quote(volume.get("name", ""))
+        for field, described in _DESCRIBED.items():
+            source = volume.get(field)
+            if source is not None:
+                files = [_File(item.get("path", "")) for item in source.get("items") or ()]
+                overlaps = _overlaps(files)
+                found += [
+                    f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps
+                ]
+        if "projected" in volume:
+            found += _projected(volume["projected"], name)
+    return found
+
+
+_DESCRIBED: Mapping[str, Callable[[Part], str]] = {
+    "configMap": lambda source: f"ConfigMap {go_quote(source.get('name', ''))}",
+    "secret": lambda source: f"Secret {go_quote(source.get('secretName', ''))}",
+    "downwardAPI": lambda _: "DownwardAPI",
+}
+
+
+def _projected(volume: Part, name: str) -> list[str]:
+    found = []
+    files: list[_File] = []
+    for source in volume.get("sources") or ():
+        if not source:
+            found.append(f"volume {name} (Projected) has no sources provided")
+        files += _projected_files(source)
+    return found + [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files)]
+
+
+def _projected_files(source: Part) -> list[_File]:
+    for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+        items = source.get(field, {}).get("items")
+        if items is not None:
+            described = f"{kind} {go_quote(source[field].get('name', ''))}"
+            return [_File(item.get("path", ""), described) for item in items]
+    items = source.get("downwardAPI", {}).get("items")
+    if items is not None:
+        return [_File(item.get("path", ""), "DownwardAPI") for item in items]
+    token = source.get("serviceAccountToken")
+    return [] if token is None else [_File(token.get("path", ""), "ServiceAccountToken")]
+
+
+def _overlaps(files: Iterable[_File]) -> list[str]:
+    seen: list[_File] = []
+    found = []
+    for file in files:
+        current = _File(file.path.rstrip("/"), file.source)
+        found += [f"{current} with {other}" for other in seen if _overlap(current, other)]
+        seen.append(current)
+    return found
+
+
+def _overlap(one: _File, other: _File) -> bool:
+    if not one.path or not other.path:
+        return False
+    first, second = f"{one.path}/", f"{other.path}/"
+    return first.startswith(second) or second.startswith(first)

@@ -1,0 +1,36 @@
+"""podtemplates: a template for others to refer to.
+
+Specified by: pkg/registry/core/podtemplate; ValidatePodTemplate… of pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.apis.core import pod_template_spec
+
+
+class PodTemplateStrategy(Strategy):
+    """podtemplates."""
+
+    generation = True
+    delete_returns_object = True
+
+    def default(self, obj: Object) -> None:
+        pod_template_spec.default_template(obj.setdefault("template", {}))
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        pod_template_spec.drop_disabled(obj["template"])
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        pod_template_spec.drop_disabled(obj["template"], old["template"])
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return pod_template_spec.validate_template(obj["template"], "template", pod_template_spec.tolerance_of(None))
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        tolerance = pod_template_spec.tolerance_of(old["template"])
+        return pod_template_spec.validate_template(obj["template"], "template", tolerance)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        return pod_template_spec.changed_template_warnings(obj["template"], obj, old, "template")

@@ -1,0 +1,167 @@
+"""resourcequotas: how much all objects of a namespace together may ask for.
+
+Specified by: pkg/registry/core/resourcequota; ValidateResourceQuota… of pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, invalid, required
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.resource_lists import (
+    QUOTA_RESOURCES,
+    is_quota_huge_page,
+    quantity,
+    quantity_value,
+    quota_resource_name,
+)
+from fakekube.registry.status_strategy import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
+
+_PODS = frozenset({"pods"})
+_COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
+
+#: Scopes, and the resources that they can narrow down.
+SCOPES = {
+    "Terminating": _PODS | _COMPUTE,
+    "NotTerminating": _PODS | _COMPUTE,
+    "BestEffort": _PODS,
+    "NotBestEffort": _PODS | _COMPUTE,
+    "PriorityClass": _PODS | _COMPUTE,
+    "CrossNamespacePodAffinity": _PODS | _COMPUTE,
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+EXCLUSIVE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+
+#: Scopes that have no values to compare.
+PLAIN_SCOPES = (
+    "BestEffort",
+    "NotBestEffort",
+    "Terminating",
+    "NotTerminating",
+    "CrossNamespacePodAffinity",
+)
+PLAIN_SCOPES_TEXT = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+    "ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+#: Resources of which requests and limits are compared; those that may go without `requests.`.
+COMPARED = ("cpu", "memory", "storage", "ephemeral-storage")
+COMPARED_BARE = ("cpu", "memory")
+
+
+class ResourceQuotaStrategy(Strategy):
+    """resourcequotas."""
+
+    has_status = True
+    delete_returns_object = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes"), spec.get("scopeSelector")
+        errors = _amounts(hard, "spec.hard")
+        if scopes:
+            errors += _scopes(scopes, hard, "spec.scopes")
+        if selector is not None:
+            errors += _selector(selector, scopes, hard, "spec.scopeSelector.matchExpressions")
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        scopes, before = ((o.get("spec") or {}).get("scopes") for o in (obj, old))
+        errors = self.validate(context, obj)
+        return errors if set(scopes or ()) == set(before or ()) else [*errors, immutable("spec.scopes", scopes)]
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        return [] if old is not None else _warnings((obj.get("spec") or {}).get("hard") or {})
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class ResourceQuotaStatusStrategy(StatusStrategy):
+    """resourcequotas/status."""
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        status = obj.get("status") or {}
+        errors = _amounts(status.get("hard") or {}, "status.hard")
+        return errors + _amounts(status.get("used") or {}, "status.used")
+
+
+def _amounts(amounts: Mapping[str, str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for name, amount in amounts.items():
+        where = f"{path}[{name}]"
+        errors += quota_resource_name(name, where) + quantity_value(name, amount, where)
+    return errors
+
+
+def _scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for scope in scopes:
+        if scope not in SCOPES:
+            errors.append(invalid(path, scopes, "unsupported scope"))
+        errors += [invalid(path, scopes, UNFITTING)] * _unfitting(scope, hard)
+    return errors + _exclusive(scopes, scopes, path)
+
+
+UNFITTING = "unsupported scope applied to resource"
+
+
+def _unfitting(scope: str, hard: Iterable[str]) -> int:
+    """How many of the resources a scope cannot narrow down."""
+    if scope not in SCOPES:
+        return 0
+    known = (name for name in hard if name in QUOTA_RESOURCES or is_quota_huge_page(name))
+    return sum(name not in SCOPES[scope] for name in known)
+
+
+def _exclusive(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]:
+    return [invalid(path, shown, "conflicting scopes") for pair in EXCLUSIVE_SCOPES if set(pair) <= set(scopes)]
+
+
+def _selector(
+    selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str
+) -> list[FieldError]:
+    """validateScopedResourceSelectorRequirement."""
+    errors: list[FieldError] = []
+    expressions = selector.get("matchExpressions") or ()
+    for expression in expressions:
+        scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
+        if scope not in SCOPES:
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        shown = to_internal("ScopeSelector", selector)
+        errors += [invalid(path, shown, UNFITTING)] * _unfitting(scope, hard)
+        if scope in PLAIN_SCOPES and operator != "Exists":
+            errors.append(invalid(f"{path}.operator", operator, PLAIN_SCOPES_TEXT))
+        errors += _operator(operator, expression.get("values"), path)
+    named = [expression.get("scopeName", "") for expression in expressions]
+    return errors + _exclusive(named, scopes, path)
+
+
+def _operator(operator: str, values: Sequence[str] | None, path: str) -> list[FieldError]:
+    if operator in ("In", "NotIn"):
+        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        return [] if values else [required(f"{path}.values", text)]
+    if operator in ("Exists", "DoesNotExist"):
+        text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        return [invalid(f"{path}.values", values, text)] if values else []
+    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+
+
+def _warnings(hard: Mapping[str, str]) -> list[str]:
+    """Requests that are bounded less than limits."""
+    found = []
+    for resource in COMPARED:
+        request, limit = f"requests.{resource}", f"limits.{resource}"
+        if request not in hard and resource in COMPARED_BARE:
+            request = resource
+        if request in hard and limit in hard and quantity(hard[request]) > quantity(hard[limit]):
+            found.append(f"ResourceQuota {request} ({hard[request]}) should be less than {limit} ({hard[limit]})")
+    return found

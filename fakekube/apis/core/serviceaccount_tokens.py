@@ -1,0 +1,156 @@
+"""serviceaccounts/token: a POST is answered with a token for the account.
+
+Specified by: pkg/registry/core/serviceaccount/storage/token.go; pkg/serviceaccount/claims.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import invalid
+from fakekube.registry.object_name import check_key_name
+from fakekube.registry.strategy import Object, WriteContext
+from fakekube.golang.timestamps import print_time
+
+__all__ = ["request_token"]
+
+GROUP, KIND = "authentication.k8s.io", "TokenRequest"
+
+SHORTEST = 10 * 60
+LONGEST = 2**32
+
+#: Who asks for exactly that gets a token for a year, and is to be warned after an hour.
+EXTENDED = 60 * 60 + 7
+EXTENSION = 365 * 24 * 60 * 60
+
+#: Kinds that a token can be bound to: the resource, and if it has a namespace.
+BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
+
+
+@dataclass(slots=True, frozen=True)
+class _Bound:
+    """What a token ends with."""
+
+    kind: str = ""
+    obj: Mapping[str, Any] | None = None
+
+
+def request_token(context: WriteContext, name: str, request: Object) -> Object:
+    """POST to serviceaccounts/token. Raises StatusError: 404, 409 for another uid, 422, 400."""
+    _check_name(name, request.get("metadata") or {})
+    account = context.services.get("", "serviceaccounts", context.namespace, name)
+    if account is None:
+        raise status.not_found("", "serviceaccounts", name)
+    meta = _metadata(context, name, request.get("metadata") or {}, account["metadata"])
+    spec = dict(request.get("spec") or {})
+    if not spec.get("audiences"):
+        spec["audiences"] = [context.services.issuer]
+    seconds = spec.get("expirationSeconds", 0)
+    _check_duration(seconds)
+    bound = _bound_object(context, name, spec.get("boundObjectRef"))
+    now = context.clock.now()
+    token = context.services.sign(_claims(context, account, bound, spec, now))
+    expiration = print_time(now + timedelta(seconds=seconds))
+    return {
+        **request,
+        "metadata": {**meta, "creationTimestamp": print_time(now)},
+        "spec": spec,
+        "status": {"token": token, "expirationTimestamp": expiration},
+    }
+
+
+def _check_name(name: str, meta: Mapping[str, Any]) -> None:
+    wanted = meta.get("name")
+    if wanted and wanted != name:
+        text = "must match the service account name if specified"
+        raise status.invalid(GROUP, KIND, name, [invalid("metadata.name", wanted, text)])
+
+
+def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of the answer: that of the request, as far as it goes, with the names of the account."""
+    uid = account.get("uid", "")
+    wanted = meta.get("uid")
+    if wanted and wanted != uid:
+        text = f"the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+        raise status.conflict(GROUP, KIND, name, text)
+    return {**meta, "name": name, "namespace": context.namespace, "uid": uid}
+
+
+def _check_duration(seconds: int) -> None:
+    path, errors = "spec.expirationSeconds", []
+    if seconds < SHORTEST:
+        errors.append(invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+    if seconds > LONGEST:
+        errors.append(invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+    if errors:
+        raise status.invalid(GROUP, KIND, "", errors)
+
+
+def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any] | None) -> _Bound:
+    if reference is None:
+        return _Bound()
+    api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    if "/" in api_version or kind not in BOUND_KINDS:
+        raise status.bad_request(f"cannot bind token to object of type {_go_syntax(api_version, kind)}")
+    plural, namespaced = BOUND_KINDS[kind]
+    wanted = reference.get("name", "")
+    check_key_name(wanted)
+    obj = context.services.get("", plural, context.namespace if namespaced else "", wanted)
+    if obj is None:
+        raise status.not_found("", plural, wanted)
+    if kind == "Pod" and name != obj["spec"].get("serviceAccountName", ""):
+        text = f'cannot bind token for serviceaccount "{name}" to pod running with different serviceaccount name.'
+        raise status.bad_request(text)
+    uid = reference.get("uid")
+    if uid and uid != obj["metadata"].get("uid"):
+        raise _another(kind, wanted, uid)
+    return _Bound(kind, obj)
+
+
+def _go_syntax(api_version: str, kind: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return f"{group}/{version}, Kind={kind}"
+
+
+def _another(kind: str, name: str, uid: str) -> StatusError:
+    text = (
+        f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+        "The object might have been deleted and then recreated"
+    )
+    return status.conflict("", kind, name, text)
+
+
+def _claims(
+    context: WriteContext, account: Object, bound: _Bound, spec: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    meta, at = account["metadata"], int(now.timestamp())
+    audiences, seconds = spec["audiences"], spec["expirationSeconds"]
+    private: dict[str, Any] = {"namespace": meta["namespace"], "serviceaccount": _reference(meta)}
+    if bound.obj is not None:
+        private[bound.kind.lower()] = _reference(bound.obj["metadata"])
+    if bound.obj is not None and bound.kind == "Pod":
+        node = bound.obj["spec"].get("nodeName")
+        if node:
+            found = context.services.get("", "nodes", "", node) or {"metadata": {"name": node}}
+            private["node"] = _reference(found["metadata"])
+        if seconds == EXTENDED and set(audiences) == {context.services.issuer}:
+            private["warnafter"], seconds = at + seconds, EXTENSION
+    return {
+        "aud": audiences,
+        "exp": at + seconds,
+        "iat": at,
+        "iss": context.services.issuer,
+        "jti": str(uuid4()),
+        "kubernetes.io": dict(sorted(private.items())),
+        "nbf": at,
+        "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
+    }
+
+
+def _reference(meta: Mapping[str, Any]) -> dict[str, str]:
+    return {field: meta[field] for field in ("name", "uid") if meta.get(field)}

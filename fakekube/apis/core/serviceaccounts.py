@@ -1,0 +1,41 @@
+"""serviceaccounts: who pods are.
+
+Specified by: pkg/registry/core/serviceaccount; ValidateServiceAccount… of pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["ServiceAccountStrategy"]
+
+MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
+MOUNTABLE_SECRETS_TEXT = (
+    f"metadata.annotations[{MOUNTABLE_SECRETS}]: deprecated in v1.32+; "
+    "prefer separate namespaces to isolate access to mounted secrets"
+)
+
+
+class ServiceAccountStrategy(Strategy):
+    """serviceaccounts."""
+
+    delete_returns_object = True
+    checks_metadata_again = True
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        _keep_names(obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        _keep_names(obj)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        annotations, before = ((o or {}).get("metadata", {}).get("annotations") or () for o in (obj, old))
+        new = MOUNTABLE_SECRETS in annotations and MOUNTABLE_SECRETS not in before
+        return [MOUNTABLE_SECRETS_TEXT] if new else []
+
+
+def _keep_names(obj: Object) -> None:
+    """Of references to secrets only the names are kept."""
+    secrets = obj.get("secrets")
+    if secrets:
+        obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]

@@ -1,0 +1,466 @@
+"""What a Service gets from the cluster: cluster IPs, node ports, a port for health checks.
+
+Cluster IPs are held by IPAddress objects, one each, so that two Services never share one: whoever creates
+the object has the address. Node ports are held in a pool of the server's. Values are drawn at random from
+the upper part of their range and, when that is full, from the lower, which is so left to those who ask for
+a certain value. Everything that is taken for a write is given back if the write does not happen; what a
+write no longer needs is given back once it has happened. A dry run takes nothing.
+
+Invariant: an address has one IPAddress, a port is in the pool once.
+
+Specified by: pkg/registry/core/service/storage/alloc.go, …/ipallocator, …/portallocator.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors.field import invalid
+from fakekube.validation import ip as addresses
+from fakekube.apis.networking.ipaddresses import of_service, parent_reference
+from fakekube.apis.core.services.addresses import cluster_ip_fields
+from fakekube.apis.core.services.types import (
+    EXTERNAL_NAME,
+    NODE_PORT,
+    NONE,
+    is_headless,
+    needs_health_check,
+    node_ports,
+    uses_node_ports,
+)
+from fakekube.registry.strategy import Object, WriteContext
+
+__all__ = ["Allocation", "release"]
+
+FAMILIES = ("IPv4",)
+"""Those that the cluster is configured for; the first is the default."""
+
+PORTS = range(30000, 32768)
+PORT_POOL = "nodeports"
+STATIC_PORTS = 86
+"""How many of the lowest ports are drawn last: a 32nd of the range, at least 16, at most 128."""
+
+DRY_RUN_PORT = 32769
+"""Where the made-up ports of a dry run begin."""
+
+NETWORKING = "networking.k8s.io"
+FULL = "range is full"
+TAKEN_IP = "provided IP is already allocated"
+TAKEN_PORT = "provided port is already allocated"
+OTHER_NETWORK = "the provided network does not match the current range"
+OTHER_PORTS = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
+
+SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDualStack", "RequireDualStack"
+
+
+class NotAllocatedError(Exception):
+    """Why a value cannot be had, in words."""
+
+
+class FullError(NotAllocatedError):
+    """There is no address left."""
+
+
+class Allocation:
+    """What one write of a Service takes and gives up; `finish` ends it."""
+
+    def __init__(self, context: WriteContext, obj: Object, old: Object | None) -> None:
+        self._context = context
+        self._obj = obj
+        self._spec: Object = obj["spec"]
+        self._old: Object = old["spec"] if old else {}
+        self._taken_ips: list[str] = []
+        self._taken_ports: list[int] = []
+        self._released_ips: list[str] = []
+        self._released_ports: list[int] = []
+
+    def begin(self) -> None:
+        """Take what the Service needs, and fill it in. Raises StatusError, having given back everything."""
+        try:
+            self._settle_families()
+            if self._old:
+                self._change_ips()
+                self._change_ports()
+            else:
+                self._take_ips(range(len(self._spec.get("ipFamilies", ()))))
+                self._take_new_ports()
+        except StatusError:
+            self.finish(False)
+            raise
+
+    def finish(self, stored: bool) -> None:
+        """Give back what is not needed."""
+        if self._context.dry_run:
+            return
+        _release(
+            self._context,
+            self._released_ips if stored else self._taken_ips,
+            self._released_ports if stored else self._taken_ports,
+        )
+
+    def _invalid(self, errors: list[FieldError]) -> StatusError:
+        return status.invalid("", "Service", self._obj["metadata"].get("name", ""), errors)
+
+    # ---- families
+
+    def _settle_families(self) -> None:
+        """ipFamilyPolicy and ipFamilies, where the client has left them to the server
+        (initIPFamilyFields)."""
+        spec, old = self._spec, self._old
+        if spec.get("type") == EXTERNAL_NAME or self._keeps_preferred_families():
+            return
+        selectorless = spec.get("clusterIP") == NONE and not spec.get("selector")
+        if spec.get("ipFamilyPolicy") is None:
+            usual = REQUIRE_DUAL_STACK if selectorless else SINGLE_STACK
+            spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or usual
+        errors = cluster_ip_fields(spec, old)
+        if errors:
+            raise self._invalid(errors)
+        errors = self._narrow() if old else []
+        errors += self._too_many_for_single_stack()
+        errors += self._infer_families()
+        if errors:
+            raise self._invalid(errors)
+        if not selectorless:
+            errors = self._unconfigured()
+            if errors:
+                raise self._invalid(errors)
+        families = spec.get("ipFamilies") or [FAMILIES[0]]
+        both = spec["ipFamilyPolicy"] != SINGLE_STACK and (selectorless or len(FAMILIES) == 2)
+        if both and len(families) == 1:
+            families = [families[0], "IPv6" if families[0] == "IPv4" else "IPv4"]
+        spec["ipFamilies"] = families
+
+    def _keeps_preferred_families(self) -> bool:
+        """A Service that prefers two families is not widened or narrowed just because the cluster has
+        changed."""
+        new, old = self._spec, self._old
+        return (
+            bool(old)
+            and new.get("type") == old.get("type") != EXTERNAL_NAME
+            and new.get("ipFamilyPolicy") == PREFER_DUAL_STACK
+            and old.get("ipFamilyPolicy") in (None, PREFER_DUAL_STACK)
+            and _same(new, old, "clusterIPs")
+            and _same(new, old, "ipFamilies")
+        )
+
+    def _narrow(self) -> list[FieldError]:
+        """From two families to one: meant if the policy says so, else a mistake."""
+        spec, old = self._spec, self._old
+        errors: list[FieldError] = []
+        for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
+            new_values, old_values = spec.get(field) or [], old.get(field) or []
+            if spec["ipFamilyPolicy"] == SINGLE_STACK:
+                if new_values == old_values and len(new_values) > 1:
+                    spec[field] = new_values[:1]
+            elif new_values and len(new_values) < len(old_values):
+                detail = f"must be 'SingleStack' to release the secondary {what}"
+                errors.append(invalid("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], detail))
+        return errors
+
+    def _too_many_for_single_stack(self) -> list[FieldError]:
+        spec = self._spec
+        if spec["ipFamilyPolicy"] != SINGLE_STACK:
+            return []
+        errors: list[FieldError] = []
+        for field, what in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
+            if len(spec.get(field) or ()) == 2:
+                detail = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+                errors.append(invalid("spec.ipFamilyPolicy", SINGLE_STACK, detail))
+        return errors
+
+    def _infer_families(self) -> list[FieldError]:
+        """The families of the addresses that the client has chosen."""
+        spec = self._spec
+        errors: list[FieldError] = []
+        ips: Sequence[str] = spec.get("clusterIPs") or ()
+        families: list[str] = list(spec.get("ipFamilies") or ())
+        for index, ip in enumerate(ips):
+            if ip == NONE:
+                break
+            if index < len(families):
+                continue
+            family = "IPv6" if addresses.is_ipv6(ip) else "IPv4"
+            if family in FAMILIES:
+                families.append(family)
+            else:
+                detail = f"{family} is not configured on this cluster"
+                errors.append(invalid(f"spec.clusterIPs[{index}]", list(ips), detail))
+        if families:
+            spec["ipFamilies"] = families
+        return errors
+
+    def _unconfigured(self) -> list[FieldError]:
+        spec = self._spec
+        errors: list[FieldError] = []
+        if spec["ipFamilyPolicy"] == REQUIRE_DUAL_STACK and len(FAMILIES) < 2:
+            detail = "this cluster is not configured for dual-stack services"
+            errors.append(invalid("spec.ipFamilyPolicy", REQUIRE_DUAL_STACK, detail))
+        for index, family in enumerate(spec.get("ipFamilies") or ()):
+            if family not in FAMILIES:
+                errors.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
+        return errors
+
+    # ---- cluster IPs
+
+    def _change_ips(self) -> None:
+        spec, old = self._spec, self._old
+        if self._keeps_preferred_families():
+            return
+        families, old_families = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
+        if old.get("type") == EXTERNAL_NAME and spec.get("type") != EXTERNAL_NAME:
+            self._take_ips(range(len(families)))
+        elif is_headless(old):
+            return
+        elif old.get("type") != EXTERNAL_NAME and spec.get("type") == EXTERNAL_NAME:
+            self._released_ips = list(old.get("clusterIPs") or ())
+        elif len(old_families) == 1 and len(families) == 2:
+            self._take_ips(range(1, 2))
+        elif len(old_families) == 2 and len(families) == 1:
+            self._released_ips = list(old.get("clusterIPs") or ())[1:2]
+
+    def _take_ips(self, positions: range) -> None:
+        """An address for each of these families, the one that the client wants or any."""
+        spec = self._spec
+        if spec.get("type") == EXTERNAL_NAME or (spec.get("clusterIPs") or [""])[0] == NONE:
+            return
+        ips: list[str] = list(spec.get("clusterIPs") or ())
+        ips += [""] * (positions.stop - len(ips))
+        for position in positions:
+            ips[position] = self._take_ip(ips, position, spec["ipFamilies"][position])
+        spec["clusterIP"], spec["clusterIPs"] = ips[0], ips
+
+    def _take_ip(self, ips: list[str], position: int, family: str) -> str:
+        wanted = ips[position]
+        try:
+            taken = self._take_this_ip(wanted) if wanted else self._take_any_ip(family)
+        except FullError as problem:
+            name = self._obj["metadata"].get("name", "")
+            raise status.internal(f'failed to allocate a serviceIP for Service "{name}": {problem}') from None
+        except NotAllocatedError as problem:
+            detail = f"failed to allocate IP{wanted and ' '}{wanted}: {problem}"
+            raise self._invalid([invalid("spec.clusterIPs", ips, detail)]) from None
+        if not self._context.dry_run:
+            self._taken_ips.append(taken)
+        return taken
+
+    def _take_this_ip(self, wanted: str) -> str:
+        address = addresses.parse_ip(wanted)
+        networks = list(_networks(self._context, None))
+        if self._context.dry_run:
+            if networks and not any(_usable(network, address) for network in networks):
+                text = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {networks[0]}"
+                raise NotAllocatedError(text)
+        elif not any(_usable(network, address) for network in networks):
+            raise NotAllocatedError(OTHER_NETWORK)
+        elif not self._hold_ip(str(address)):
+            raise NotAllocatedError(TAKEN_IP)
+        return wanted
+
+    def _take_any_ip(self, family: str) -> str:
+        for network in _networks(self._context, family):
+            if self._context.dry_run:
+                return str(network.network_address)
+            for candidate in _draw_address(network):
+                if self._hold_ip(candidate):
+                    return candidate
+        raise FullError(FULL)
+
+    def _hold_ip(self, address: str) -> bool:
+        services = self._context.services
+        if services.get(NETWORKING, "ipaddresses", "", address) is not None:
+            return False
+        holder = of_service(self._context, address, self._obj["metadata"]["name"])
+        errors = parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
+        if errors:
+            raise NotAllocatedError(status.invalid(NETWORKING, "IPAddress", address, errors).message)
+        try:
+            services.create(NETWORKING, "ipaddresses", "", holder)
+        except StatusError as error:
+            if error.reason == "AlreadyExists":
+                return False
+            raise
+        return True
+
+    # ---- ports
+
+    def _take_new_ports(self) -> None:
+        spec = self._spec
+        if uses_node_ports(spec):
+            by_port: dict[int, int] = {}
+            for index, item in enumerate(spec.get("ports", ())):
+                if item.get("nodePort") or _allocates_node_ports(spec):
+                    self._take_node_port(index, item, by_port)
+        if needs_health_check(spec):
+            self._take_health_check_port()
+
+    def _take_node_port(self, index: int, item: Object, by_port: dict[int, int]) -> None:
+        """The same port of two protocols gets the same node port, unless two are asked for."""
+        number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
+        held = by_port.get(number)
+        if held is None:
+            wanted = _wanted_node_port(self._spec, number)
+            held = self._take_port(wanted, path) if wanted else self._take_any_port()
+            by_port[number] = item["nodePort"] = held
+        elif not item.get("nodePort"):
+            item["nodePort"] = held
+        elif item["nodePort"] != held:
+            self._take_port(item["nodePort"], path)
+
+    def _change_ports(self) -> None:
+        spec, old = self._spec, self._old
+        if uses_node_ports(spec):
+            self._change_node_ports()
+        elif uses_node_ports(old):
+            self._released_ports += node_ports(old)
+        if needs_health_check(spec) and not needs_health_check(old):
+            self._take_health_check_port()
+        elif needs_health_check(old) and not needs_health_check(spec) and old.get("healthCheckNodePort"):
+            self._released_ports.append(old["healthCheckNodePort"])
+
+    def _change_node_ports(self) -> None:
+        spec = self._spec
+        held = node_ports(self._old)
+        fresh: set[int] = set()
+        seen: set[tuple[str, int]] = set()
+        for index, item in enumerate(spec.get("ports", ())):
+            wanted, protocol = item.get("nodePort", 0), item.get("protocol", "")
+            if not wanted and not _allocates_node_ports(spec):
+                continue
+            if not wanted:
+                item["nodePort"] = self._take_any_port()
+            elif wanted not in held and wanted not in fresh:
+                fresh.add(self._take_port(wanted, f"spec.ports[{index}].nodePort"))
+            key = (protocol, item["nodePort"])
+            if key in seen:
+                raise status.generic(500, "", f"duplicate nodePort: {{{key[0]} {key[1]}}}")
+            seen.add(key)
+        kept = node_ports(spec)
+        self._released_ports += [number for number in held if number not in kept]
+
+    def _take_health_check_port(self) -> None:
+        spec = self._spec
+        wanted = spec.get("healthCheckNodePort", 0)
+        if not wanted:
+            spec["healthCheckNodePort"] = self._take_any_port("failed to allocate a HealthCheck NodePort 0: ")
+            return
+        try:
+            self._hold_port(wanted)
+        except NotAllocatedError as problem:
+            text = f"failed to allocate requested HealthCheck NodePort {wanted}: {problem}"
+            raise status.internal(text) from None
+
+    def _take_port(self, wanted: int, path: str) -> int:
+        try:
+            self._hold_port(wanted)
+        except NotAllocatedError as problem:
+            raise self._invalid([invalid(path, wanted, str(problem))]) from None
+        return wanted
+
+    def _hold_port(self, number: int) -> None:
+        services, value = self._context.services, str(number)
+        if self._context.dry_run:
+            if services.reserved(PORT_POOL, value) or number in self._taken_ports:
+                raise NotAllocatedError(TAKEN_PORT)
+        elif number not in PORTS:
+            raise NotAllocatedError(OTHER_PORTS)
+        elif not services.reserve(PORT_POOL, value):
+            raise NotAllocatedError(TAKEN_PORT)
+        self._taken_ports.append(number)
+
+    def _take_any_port(self, failure: str = "failed to allocate a nodePort: ") -> int:
+        if self._context.dry_run:
+            number = max(self._taken_ports) + 1 if self._taken_ports else DRY_RUN_PORT
+            self._taken_ports.append(number)
+            return number
+        for number in _draw(PORTS, STATIC_PORTS):
+            if self._context.services.reserve(PORT_POOL, str(number)):
+                self._taken_ports.append(number)
+                return number
+        raise status.internal(f"{failure}{FULL}")
+
+
+def release(context: WriteContext, obj: Object) -> None:
+    """Give back everything that a Service which is gone has held."""
+    spec = obj["spec"]
+    ips = [] if spec.get("type") == EXTERNAL_NAME or is_headless(spec) else spec.get("clusterIPs") or []
+    health_check = (
+        [spec["healthCheckNodePort"]] if needs_health_check(spec) and spec.get("healthCheckNodePort") else []
+    )
+    _release(context, ips, node_ports(spec) + health_check)
+
+
+def _release(context: WriteContext, ips: Sequence[str], ports: Sequence[int]) -> None:
+    for ip in ips:
+        context.services.remove(NETWORKING, "ipaddresses", "", str(addresses.parse_ip(ip)))
+    for number in ports:
+        context.services.release(PORT_POOL, str(number))
+
+
+def _same(new: Object, old: Object, field: str) -> bool:
+    return (new.get(field) or []) == (old.get(field) or [])
+
+
+def _allocates_node_ports(spec: Object) -> bool:
+    return spec.get("type") == NODE_PORT or spec.get("allocateLoadBalancerNodePorts") is True
+
+
+def _wanted_node_port(spec: Object, number: int) -> int:
+    """The node port that the client wants for a port, under whatever protocol."""
+    for item in spec.get("ports", ()):
+        if item.get("port", 0) == number and item.get("nodePort"):
+            wanted: int = item["nodePort"]
+            return wanted
+    return 0
+
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
+    """The service networks that may be allocated from, of one family or all."""
+    for obj in context.services.list(NETWORKING, "servicecidrs"):
+        if "deletionTimestamp" in obj["metadata"] or not _is_ready(obj):
+            continue
+        for text in obj["spec"].get("cidrs", ()):
+            network = ipaddress.ip_network(text)
+            network_family = f"IPv{network.version}"
+            if network_family == family or (family is None and network_family in FAMILIES):
+                yield network
+
+
+def _is_ready(obj: Object) -> bool:
+    """Without a controller nobody says so, which counts as ready."""
+    conditions: Sequence[dict[str, Any]] = obj.get("status", {}).get("conditions") or ()
+    return all(item.get("status") == "True" for item in conditions if item.get("type") == "Ready")
+
+
+def _usable(network: _Network, address: addresses.Address | None) -> bool:
+    """Within the network, and neither its own address nor (IPv4) the broadcast address."""
+    if address is None or address.version != network.version or address not in network:
+        return False
+    return address != network.network_address and (
+        network.version == 6 or address != network.broadcast_address
+    )
+
+
+def _draw_address(network: _Network) -> Iterator[str]:
+    """All addresses of a network, in the order in which they are tried."""
+    size = network.num_addresses
+    static = 0 if size <= 16 else min(max(size // 16, 16), 256)
+    usable = range(1, size - (1 if network.version == 4 else 0))
+    for offset in _draw(usable, static):
+        yield str(network[offset])
+
+
+def _draw(values: range, static: int) -> Iterator[int]:
+    """All values, the `static` lowest last; each part from a random start on."""
+    for part in (values[static:], values[:static]):
+        if part:
+            start = random.randrange(len(part))
+            yield from part[start:]
+            yield from part[:start]

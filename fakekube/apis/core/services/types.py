@@ -1,0 +1,96 @@
+"""What the type of a Service and its neighbours imply: what it needs, and what a change of type takes away.
+
+Specified by: pkg/api/service/util.go, pkg/registry/core/service/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fakekube.registry.strategy import Object
+
+__all__ = [
+    "clear_what_no_longer_applies",
+    "externally_accessible",
+    "is_headless",
+    "needs_cluster_ip",
+    "needs_health_check",
+    "node_ports",
+    "uses_node_ports",
+]
+
+CLUSTER_IP = "ClusterIP"
+NODE_PORT = "NodePort"
+LOAD_BALANCER = "LoadBalancer"
+EXTERNAL_NAME = "ExternalName"
+NONE = "None"
+"""The cluster IP of a headless service."""
+
+LOCAL = "Local"
+
+
+def is_headless(spec: Object) -> bool:
+    return spec.get("clusterIPs") == [NONE]
+
+
+def needs_cluster_ip(spec: Object) -> bool:
+    return spec.get("type") != EXTERNAL_NAME
+
+
+def uses_node_ports(spec: Object) -> bool:
+    """Does the type have node ports (whether or not they are allocated)?"""
+    return spec.get("type") in (NODE_PORT, LOAD_BALANCER)
+
+
+def externally_accessible(spec: Object) -> bool:
+    return uses_node_ports(spec) or (spec.get("type") == CLUSTER_IP and bool(spec.get("externalIPs")))
+
+
+def needs_health_check(spec: Object) -> bool:
+    return spec.get("type") == LOAD_BALANCER and spec.get("externalTrafficPolicy") == LOCAL
+
+
+def node_ports(spec: Object) -> list[int]:
+    """The node ports that are set, in the order of the ports."""
+    return [port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort")]
+
+
+def clear_what_no_longer_applies(obj: Object, old: Object) -> None:
+    """After a change of type, drop what the server once filled in and the client did not touch."""
+    new_spec, old_spec = obj["spec"], old["spec"]
+    if needs_cluster_ip(old_spec) and not needs_cluster_ip(new_spec):
+        if _same(new_spec, old_spec, "clusterIP") and _same(new_spec, old_spec, "clusterIPs"):
+            _drop(new_spec, ("clusterIP", "clusterIPs"))
+        _drop_same(new_spec, old_spec, ("ipFamilies", "ipFamilyPolicy"))
+    unasked = set(node_ports(new_spec)) <= set(node_ports(old_spec))
+    if uses_node_ports(old_spec) and not uses_node_ports(new_spec) and unasked:
+        for port in new_spec.get("ports", ()):
+            port.pop("nodePort", None)
+    if needs_health_check(old_spec) and not needs_health_check(new_spec):
+        _drop_same(new_spec, old_spec, ("healthCheckNodePort",))
+    if old_spec.get("type") == LOAD_BALANCER and new_spec.get("type") != LOAD_BALANCER:
+        _drop_same(new_spec, old_spec, ("allocateLoadBalancerNodePorts", "loadBalancerClass"))
+    if externally_accessible(old_spec) and not externally_accessible(new_spec):
+        _drop_same(new_spec, old_spec, ("externalTrafficPolicy",))
+    if new_spec.get("type") != LOAD_BALANCER and obj.get("status", {}).get("loadBalancer"):
+        obj["status"] = {**obj["status"], "loadBalancer": {}}
+
+
+def _same(new: Object, old: Object, field: str) -> bool:
+    """Equal, if absent and empty are one; false is a value."""
+    return bool(_value(new, field) == _value(old, field))
+
+
+def _value(spec: Object, field: str) -> Any:
+    value = spec.get(field)
+    return None if value in ("", 0, []) and value is not False else value
+
+
+def _drop(spec: Object, fields: Sequence[str]) -> None:
+    for field in fields:
+        spec.pop(field, None)
+
+
+def _drop_same(new: Object, old: Object, fields: Sequence[str]) -> None:
+    _drop(new, [field for field in fields if _same(new, old, field)])

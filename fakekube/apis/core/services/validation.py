@@ -1,0 +1,303 @@
+"""What is wrong with a Service, in the real server's order.
+
+Addresses in the old lenient fields must be strict unless the stored object has them already.
+
+Specified by: pkg/apis/core/validation/validation.go (validateService and what it calls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import (
+    IMMUTABLE,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from fakekube.validation import ip as addresses, names
+from fakekube.validation.checks import invalid_each, label_name, one_of, port, port_or_name, required_one_of
+from fakekube.apis.core.endpoint_addresses import endpoint_ip
+from fakekube.validation.objectmeta import validate_labels
+from fakekube.apis.core.services.addresses import SET_ONCE, changed_cluster_ips, changed_families, cluster_ip_fields
+from fakekube.apis.core.services.types import (
+    CLUSTER_IP,
+    EXTERNAL_NAME,
+    LOAD_BALANCER,
+    NODE_PORT,
+    NONE,
+    externally_accessible,
+    is_headless,
+    needs_health_check,
+)
+from fakekube.registry.strategy import Object
+
+__all__ = ["load_balancer_status", "service", "service_update"]
+
+TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+AFFINITIES = ("ClientIP", "None")
+TRAFFIC_POLICIES = ("Cluster", "Local")
+TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+IP_MODES = ("Proxy", "VIP")
+MAX_AFFINITY_SECONDS = 86400
+
+TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
+TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
+SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+
+ONLY_LOAD_BALANCER = "may only be used when `type` is 'LoadBalancer'"
+NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
+
+
+def service(obj: Object, old: Object | None) -> list[FieldError]:
+    """A new or changed service, besides its metadata."""
+    spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
+    old_spec: Object = old["spec"] if old else {}
+    kind = spec.get("type", "")
+    errors = _topology_annotations(annotations)
+    if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
+        errors.append(required("spec.ports"))
+    errors += _type_and_name(spec, kind)
+    errors += _ports(spec.get("ports", ()))
+    errors += validate_labels(spec.get("selector") or {}, "spec.selector")
+    errors += _affinity(spec)
+    errors += cluster_ip_fields(spec, old_spec)
+    errors += _external_ips(spec, old_spec)
+    errors += required_one_of(kind, "spec.type", TYPES)
+    errors += _node_ports(spec)
+    errors += _duplicate_ports(spec)
+    errors += _source_ranges(
+        spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {}
+    )
+    if spec.get("allocateLoadBalancerNodePorts") is not None and kind != LOAD_BALANCER:
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", ONLY_LOAD_BALANCER))
+    if spec.get("allocateLoadBalancerNodePorts") is None and kind == LOAD_BALANCER:
+        errors.append(required("allocateLoadBalancerNodePorts"))
+    errors += _load_balancer_class(spec)
+    errors += _external_traffic(spec)
+    errors += _internal_traffic(spec)
+    return errors
+
+
+def service_update(obj: Object, old: Object) -> list[FieldError]:
+    """What a change may not do, besides leaving the service wrong."""
+    new_spec, old_spec = obj["spec"], old["spec"]
+    errors: list[FieldError] = []
+    if EXTERNAL_NAME not in (new_spec.get("type"), old_spec.get("type")):
+        if not (is_headless(new_spec) and is_headless(old_spec)):
+            errors += changed_cluster_ips(new_spec, old_spec)
+        if not is_headless(new_spec) and not is_headless(old_spec):
+            errors += changed_families(new_spec, old_spec)
+    if new_spec.get("type") == old_spec.get("type") == LOAD_BALANCER:
+        new_class, old_class = new_spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
+        if new_class != old_class:
+            errors.append(invalid("spec.loadBalancerClass", new_class, SET_ONCE))
+    errors += _load_balancer_class(new_spec)
+    new_port, old_port = new_spec.get("healthCheckNodePort", 0), old_spec.get("healthCheckNodePort", 0)
+    if needs_health_check(old_spec) and needs_health_check(new_spec) and new_port != old_port:
+        errors.append(forbidden("spec.healthCheckNodePort", IMMUTABLE))
+    return errors
+
+
+def _topology_annotations(annotations: Object) -> list[FieldError]:
+    mode, hints = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_HINTS)
+    if mode is None or hints is None or mode == hints:
+        return []
+    detail = f"must match annotations[{TOPOLOGY_HINTS}] when both are specified"
+    return [invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, detail)]
+
+
+def _type_and_name(spec: Object, kind: str) -> list[FieldError]:
+    if kind in (LOAD_BALANCER, NODE_PORT) and is_headless(spec):
+        return [invalid("spec.clusterIPs[0]", NONE, f"may not be set to 'None' for {kind} services")]
+    if kind != EXTERNAL_NAME:
+        return []
+    unwanted = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]
+    errors = [forbidden(f"spec.{field}", NOT_EXTERNAL_NAME) for field in unwanted]
+    name = spec.get("externalName", "").removesuffix(".")
+    if not name:
+        return [*errors, required("spec.externalName")]
+    return errors + invalid_each("spec.externalName", name, names.dns_subdomain(name))
+
+
+def _ports(ports: Sequence[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, item in enumerate(ports):
+        path, name = f"spec.ports[{index}]", item.get("name", "")
+        if name:
+            errors += invalid_each(f"{path}.name", name, names.dns_label(name))
+            if name in seen:
+                errors.append(duplicate(f"{path}.name", name))
+            seen.add(name)
+        elif len(ports) > 1:
+            errors.append(required(f"{path}.name"))
+        errors += port(item.get("port", 0), f"{path}.port")
+        errors += required_one_of(item.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+        errors += port_or_name(item.get("targetPort", 0), f"{path}.targetPort")
+        if item.get("appProtocol") is not None:
+            errors += label_name(item["appProtocol"], f"{path}.appProtocol")
+    return errors
+
+
+def _affinity(spec: Object) -> list[FieldError]:
+    affinity, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
+    errors = required_one_of(affinity, "spec.sessionAffinity", AFFINITIES)
+    path = "spec.sessionAffinityConfig"
+    if affinity == "ClientIP":
+        errors += _client_ip_affinity(config, path)
+    elif affinity == "None" and config is not None:
+        errors.append(forbidden(path, "must not be set when session affinity is None"))
+    return errors
+
+
+def _client_ip_affinity(config: Object | None, path: str) -> list[FieldError]:
+    detail = "when session affinity type is ClientIP"
+    if config is None:
+        return [required(path, detail)]
+    if config.get("clientIP") is None:
+        return [required(f"{path}.clientIP", detail)]
+    seconds = config["clientIP"].get("timeoutSeconds")
+    path = f"{path}.clientIP.timeoutSeconds"
+    if seconds is None:
+        return [required(path, detail)]
+    if 0 < seconds <= MAX_AFFINITY_SECONDS:
+        return []
+    return [invalid(path, seconds, f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")]
+
+
+def _external_ips(spec: Object, old_spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, ip in enumerate(spec.get("externalIPs") or ()):
+        path = f"spec.externalIPs[{index}]"
+        wrong = addresses.legacy_ip(path, ip, strict=True, old=old_spec.get("externalIPs") or ())
+        errors += wrong or endpoint_ip(ip, path)
+    return errors
+
+
+def _node_ports(spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    ports = [(index, item) for index, item in enumerate(spec.get("ports", ())) if item.get("nodePort")]
+    if spec.get("type") == CLUSTER_IP:
+        detail = "may not be used when `type` is 'ClusterIP'"
+        errors += [forbidden(f"spec.ports[{index}].nodePort", detail) for index, _ in ports]
+    seen: set[tuple[str, int]] = set()
+    for index, item in ports:
+        key = (item.get("protocol", ""), item["nodePort"])
+        if key in seen:
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", item["nodePort"]))
+        seen.add(key)
+    return errors
+
+
+def _duplicate_ports(spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, int]] = set()
+    for index, item in enumerate(spec.get("ports", ())):
+        protocol, number = item.get("protocol", ""), item.get("port", 0)
+        if (protocol, number) in seen:
+            shown = {
+                "Name": "",
+                "Protocol": protocol,
+                "AppProtocol": None,
+                "Port": number,
+                "TargetPort": 0,
+                "NodePort": 0,
+            }
+            errors.append(duplicate(f"spec.ports[{index}]", shown))
+        seen.add((protocol, number))
+    return errors
+
+
+def _source_ranges(
+    spec: Object, old_spec: Object, annotations: Object, old_annotations: Object
+) -> list[FieldError]:
+    ranges, annotation = spec.get("loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES)
+    wrong_type = spec.get("type") != LOAD_BALANCER
+    if ranges:
+        path = "spec.LoadBalancerSourceRanges"
+        errors = [forbidden(path, ONLY_LOAD_BALANCER)] if wrong_type else []
+        old_ranges = [value.strip() for value in old_spec.get("loadBalancerSourceRanges") or ()]
+        for index, value in enumerate(ranges):
+            errors += addresses.legacy_cidr(f"{path}[{index}]", value.strip(), strict=True, old=old_ranges)
+        return errors
+    if annotation is None:
+        return []
+    path = f"metadata.annotations[{SOURCE_RANGES}]"
+    errors = [forbidden(path, ONLY_LOAD_BALANCER)] if wrong_type else []
+    if annotation.strip() and annotation != old_annotations.get(SOURCE_RANGES, ""):
+        for value in annotation.split(","):
+            errors += addresses.legacy_cidr(path, value.strip(), strict=True)
+    return errors
+
+
+def _load_balancer_class(spec: Object) -> list[FieldError]:
+    wanted = spec.get("loadBalancerClass")
+    if wanted is None:
+        return []
+    if spec.get("type") != LOAD_BALANCER:
+        return [forbidden("spec.loadBalancerClass", ONLY_LOAD_BALANCER)]
+    return label_name(wanted, "spec.loadBalancerClass")
+
+
+def _external_traffic(spec: Object) -> list[FieldError]:
+    policy, path = spec.get("externalTrafficPolicy", ""), "spec.externalTrafficPolicy"
+    errors: list[FieldError] = []
+    if externally_accessible(spec):
+        errors += required_one_of(policy, path, TRAFFIC_POLICIES)
+    elif policy:
+        errors.append(invalid(path, policy, "may only be set for externally-accessible services"))
+    number, path = spec.get("healthCheckNodePort", 0), "spec.healthCheckNodePort"
+    if needs_health_check(spec):
+        errors += port(number, path) if number else [required(path)]
+    elif number:
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        errors.append(invalid(path, number, detail))
+    return errors
+
+
+def _internal_traffic(spec: Object) -> list[FieldError]:
+    policy, path = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
+    errors: list[FieldError] = []
+    if policy is not None:
+        errors += one_of(policy, path, TRAFFIC_POLICIES)
+    elif spec.get("type") in (NODE_PORT, LOAD_BALANCER, CLUSTER_IP):
+        errors.append(required(path))
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
+        errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
+    return errors
+
+
+def load_balancer_status(status: Object, old_status: Object, path: str, kind: str) -> list[FieldError]:
+    """What a load balancer reports of itself."""
+    ingress = status.get("ingress") or ()
+    path = f"{path}.ingress"
+    if kind != LOAD_BALANCER and ingress:
+        return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
+    old_ips = [item["ip"] for item in old_status.get("ingress") or () if item.get("ip")]
+    errors: list[FieldError] = []
+    for index, item in enumerate(ingress):
+        errors += _ingress_point(item, old_ips, f"{path}[{index}]")
+    return errors
+
+
+def _ingress_point(item: Object, old_ips: Sequence[str], path: str) -> list[FieldError]:
+    ip, mode, hostname = item.get("ip", ""), item.get("ipMode"), item.get("hostname", "")
+    errors = addresses.legacy_ip(f"{path}.ip", ip, strict=True, old=old_ips) if ip else []
+    if mode is None:
+        if ip:
+            errors.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
+    elif not ip:
+        errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+    else:
+        errors += one_of(mode, f"{path}.ipMode", IP_MODES)
+    if hostname:
+        errors += invalid_each(f"{path}.hostname", hostname, names.dns_subdomain(hostname))
+        if addresses.parse_ip(hostname) is not None:
+            errors.append(invalid(f"{path}.hostname", hostname, "must be a DNS name, not an IP address"))
+    return errors

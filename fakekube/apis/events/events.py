@@ -1,0 +1,191 @@
+"""Events, seen through two groups: core/v1, in whose shape they are stored, and events.k8s.io/v1.
+
+The old group takes what it always took; the new one wants a complete event on create and lets only the
+series grow. All rules speak of the stored shape.
+
+Specified by: pkg/apis/core/validation/events.go, pkg/apis/events/v1/conversion.go, pkg/registry/core/event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, invalid, required
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, label_name
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["EventStrategy", "from_storage", "to_storage"]
+
+#: events.k8s.io name → core name, in the order in which the new group prints them.
+_STORED_NAMES = {
+    "metadata": "metadata",
+    "eventTime": "eventTime",
+    "series": "series",
+    "reportingController": "reportingComponent",
+    "reportingInstance": "reportingInstance",
+    "action": "action",
+    "reason": "reason",
+    "regarding": "involvedObject",
+    "related": "related",
+    "note": "message",
+    "type": "type",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+
+TEXT_LIMIT = 128
+NOTE_LIMIT = 1024
+
+
+def to_storage(obj: Object) -> Object:
+    """An event of events.k8s.io/v1 in the shape of core/v1."""
+    return {_STORED_NAMES[name]: value for name, value in obj.items()}
+
+
+def from_storage(obj: Object) -> Object:
+    """A stored event as events.k8s.io/v1 shows it, which leaves out what is empty."""
+    return {served: obj[name] for served, name in _STORED_NAMES.items() if obj.get(name, "") != ""}
+
+
+class EventStrategy(Strategy):
+    """See the module. The new group checks the metadata after the old rules."""
+
+    create_on_update = True
+    cached = False
+    collects_garbage = False
+    checks_metadata = False
+    checks_metadata_update = False
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        strict = _is_strict(context)
+        errors = _legacy(obj, strict)
+        if not strict:
+            return errors
+        errors += validate_object_meta(obj["metadata"], True, names.dns_subdomain)
+        errors += _series(obj)
+        if not obj.get("eventTime"):
+            errors.append(required("eventTime"))
+        kind = obj.get("type", "")
+        if kind not in ("Normal", "Warning"):
+            errors.append(invalid("type", "", f"has invalid value: {kind}"))
+        source = obj.get("source") or {}
+        unwanted = {
+            "firstTimestamp": obj.get("firstTimestamp"),
+            "lastTimestamp": obj.get("lastTimestamp"),
+            "count": obj.get("count"),
+            "source": source.get("component") or source.get("host"),
+        }
+        return errors + [
+            invalid(field, "", "needs to be unset") for field, value in unwanted.items() if value
+        ]
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        strict = _is_strict(context)
+        errors = _legacy(obj, strict)
+        if not strict:
+            return errors
+        errors += validate_object_meta_update(obj["metadata"], old["metadata"])
+        if not same(obj.get("series"), old.get("series")):
+            errors += _series(obj)
+        return errors + [
+            immutable(path, shown(obj.get(field)))
+            for path, field, shown in _IMMUTABLE
+            if not same(obj.get(field) or None, old.get(field) or None)
+        ]
+
+
+def _is_strict(context: WriteContext) -> bool:
+    return context.resource.group == "events.k8s.io"
+
+
+def _text(value: Any) -> Any:
+    return value or ""
+
+
+def _reference(value: Any) -> Any:
+    return to_internal("ObjectReference", value or {})
+
+
+def _related(value: Any) -> Any:
+    return None if value is None else _reference(value)
+
+
+def _source(value: Any) -> Any:
+    return {"Component": (value or {}).get("component", ""), "Host": (value or {}).get("host", "")}
+
+
+#: (path in messages, stored field, how a message shows its value), in the order of the checks.
+_IMMUTABLE: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("involvedObject", "involvedObject", _reference),
+    ("reason", "reason", _text),
+    ("message", "message", _text),
+    ("source", "source", _source),
+    ("firstTimestamp", "firstTimestamp", lambda value: value),
+    ("lastTimestamp", "lastTimestamp", lambda value: value),
+    ("count", "count", lambda value: value or 0),
+    ("reason", "reason", _text),
+    ("type", "type", _text),
+    ("eventTime", "eventTime", lambda value: value),
+    ("action", "action", _text),
+    ("related", "related", _related),
+    ("reportingController", "reportingComponent", _text),
+    ("reportingInstance", "reportingInstance", _text),
+)
+
+
+def _legacy(obj: Object, strict: bool) -> list[FieldError]:
+    """What both groups ask for; an event with an eventTime is one of the new sort, by whatever group it
+    comes."""
+    namespace = obj["metadata"].get("namespace", "")
+    involved = (obj.get("involvedObject") or {}).get("namespace", "")
+    if obj.get("eventTime"):
+        errors = _new_sort(
+            obj, namespace, involved, "reportingController" if strict else "reportingComponent"
+        )
+    else:
+        fits = namespace in ("", "default") if not involved else namespace == involved
+        errors = [] if fits else [_mismatch(involved)]
+    return errors + invalid_each("namespace", namespace, names.dns_subdomain(namespace))
+
+
+def _mismatch(namespace: str) -> FieldError:
+    return invalid("involvedObject.namespace", namespace, "does not match event.namespace")
+
+
+def _new_sort(obj: Object, namespace: str, involved: str, controller_path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not involved and namespace not in ("default", "kube-system"):
+        errors.append(_mismatch(involved))
+    controller = obj.get("reportingComponent", "")
+    if not controller:
+        errors.append(required(controller_path))
+    errors += label_name(controller, controller_path)
+    for field in ("reportingInstance", "action", "reason"):
+        if not obj.get(field):
+            errors.append(required(field))
+        errors += _at_most(obj.get(field, ""), field, TEXT_LIMIT)
+    return errors + _at_most(obj.get("message", ""), "message", NOTE_LIMIT)
+
+
+def _at_most(value: str, path: str, limit: int) -> list[FieldError]:
+    return [] if names.fits(value, limit) else [invalid(path, "", f"can have at most {limit} characters")]
+
+
+def _series(obj: Object) -> list[FieldError]:
+    series = obj.get("series")
+    if series is None:
+        return []
+    errors: list[FieldError] = []
+    if series.get("count", 0) < 2:
+        errors.append(invalid("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        errors.append(required("series.lastObservedTime"))
+    return errors

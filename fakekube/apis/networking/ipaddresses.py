@@ -1,0 +1,92 @@
+"""IPAddresses: who has which address of the service networks. The object's name is the address.
+
+The server makes one for every cluster IP of a Service, and takes it away with the Service; users may make
+others.
+
+Specified by: pkg/registry/networking/ipaddress, pkg/apis/networking/validation (ValidateIPAddress),
+pkg/registry/core/service/ipallocator/ipallocator.go (createIPAddress).
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, required
+from fakekube.validation import ip
+from fakekube.validation.checks import invalid_each
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.names import dns_subdomain, path_segment
+from fakekube.registry.revalidating_strategy import RevalidatingStrategy
+from fakekube.registry.strategy import Object, WriteContext
+
+__all__ = ["IPAddressStrategy", "of_service", "parent_reference"]
+
+FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
+MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
+ALLOCATOR = "ipallocator.k8s.io"
+
+_OWNED_FIELDS: Object = {
+    "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGED_BY_LABEL}": {}}},
+    "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
+}
+
+
+class IPAddressStrategy(RevalidatingStrategy):
+    """See the module."""
+
+    suffixes_names = False
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [error.detail for error in ip.ip("", name)]
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return parent_reference(obj.get("spec", {}).get("parentRef"), "spec.parentRef")
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        new, before = (o.get("spec", {}).get("parentRef") for o in (obj, old))
+        if same(new, before):
+            return []
+        return [immutable("spec.parentRef", None if new is None else to_internal("ParentReference", new))]
+
+
+def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
+    """What is wrong with who is said to have the address."""
+    if reference is None:
+        return [required(path)]
+    errors: list[FieldError] = []
+    group, resource = reference.get("group", ""), reference.get("resource", "")
+    name, namespace = reference.get("name", ""), reference.get("namespace", "")
+    if group:
+        errors += invalid_each(f"{path}.group", group, dns_subdomain(group))
+    for field, value in (("resource", resource), ("name", name)):
+        where = f"{path}.{field}"
+        errors += invalid_each(where, value, path_segment(value)) if value else [required(where)]
+    if namespace:
+        errors += invalid_each(f"{path}.namespace", namespace, path_segment(namespace))
+    return errors
+
+
+def of_service(context: WriteContext, address: str, service: str) -> Object:
+    """The object that says that the Service of this name, in the namespace of the write, has an address."""
+    now = context.now()
+    owner = {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": "networking.k8s.io/v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _OWNED_FIELDS,
+    }
+    family = "IPv6" if ip.is_ipv6(address) else "IPv4"
+    return {
+        "metadata": {
+            "name": address,
+            "uid": str(uuid.uuid4()),
+            "creationTimestamp": now,
+            "labels": {FAMILY_LABEL: family, MANAGED_BY_LABEL: ALLOCATOR},
+            "managedFields": [owner],
+        },
+        "spec": {"parentRef": {"resource": "services", "namespace": context.namespace, "name": service}},
+    }

@@ -1,0 +1,67 @@
+"""runtimeclasses.node: what runs the containers of a pod, what it costs, and on which nodes it is to be found.
+
+Specified by: pkg/registry/node/runtimeclass; pkg/apis/node/validation; pkg/api/node/util.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, required
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_field, invalid_each
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.objectmeta import validate_labels, validate_object_meta, validate_object_meta_update
+from fakekube.apis.core.node_labels import DEPRECATED
+from fakekube.validation.resource_lists import container_resource_name, requirements
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.tolerations import tolerations
+
+__all__ = ["RuntimeClassStrategy"]
+
+
+class RuntimeClassStrategy(Strategy):
+    """runtimeclasses."""
+
+    create_on_update = True
+    unconditional_update = False
+    standard_finalizers = False
+    checks_metadata_update = False
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        handler = obj.get("handler", "")
+        errors = [] if handler else [required("handler")]
+        errors += invalid_each("handler", handler, names.dns_label(handler) if handler else ())
+        fixed = (obj.get("overhead") or {}).get("podFixed")
+        if fixed:
+            errors += requirements({"limits": fixed}, "overhead", container_resource_name, frozenset())
+        scheduling = obj.get("scheduling")
+        return errors + _scheduling(scheduling, "scheduling") if scheduling else errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        meta, old_meta = obj["metadata"], old["metadata"]
+        return [
+            *validate_object_meta(meta, False, self.name_errors, standard_finalizers=False),
+            *self.validate(context, obj),
+            *validate_object_meta_update(meta, old_meta, standard_finalizers=False),
+            *immutable_field(obj.get("handler", ""), old.get("handler", ""), "handler"),
+        ]
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        labels = (obj.get("scheduling") or {}).get("nodeSelector") or ()
+        return [f"scheduling.nodeSelector: {DEPRECATED[label]}" for label in labels if label in DEPRECATED]
+
+
+def _scheduling(scheduling: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = validate_labels(scheduling.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    items: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
+    errors += tolerations(items, f"{path}.tolerations")
+    seen = set()
+    for index, item in enumerate(items):
+        key = tuple(item.get(field, "") for field in ("key", "operator", "value", "effect"))
+        if key in seen:
+            errors.append(duplicate(f"{path}.tolerations[{index}]", to_internal("Toleration", item)))
+        seen.add(key)
+    return errors

@@ -1,0 +1,175 @@
+"""Nobody grants more than they have: what a user must hold to write a role or a binding.
+
+Every rule that is granted is broken down into its smallest parts (one group, resource, verb and name each), and each part
+must be covered by a single rule that the user has. Who has the verb `escalate` on the role, or `bind` on the role that a
+binding names, is not asked, nor is a member of system:masters.
+
+Specified by: pkg/registry/rbac (escalation_check.go, */policybased, validation/rule.go, validation/policy_compact.go) and
+k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.validation.semantic_equality import same
+from fakekube.registry.strategy import Object, WriteContext
+
+__all__ = ["FULL_AUTHORITY", "check_binding", "check_rules", "covers", "may_escalate", "only_garbage_collection"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+MASTERS: Final = "system:masters"
+_ALL: Final = "*"
+
+Rule = Mapping[str, Any]
+
+#: What one must have to write an aggregation rule, which can gather anything.
+FULL_AUTHORITY: Final[Sequence[Rule]] = (
+    {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL]},
+    {"verbs": [_ALL], "nonResourceURLs": [_ALL]},
+)
+
+#: Fields that the garbage collector writes; changing only them takes no right to what is granted.
+_GARBAGE_COLLECTION: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
+
+_PARTS: Final = (
+    ("apiGroups", "APIGroups"), ("resources", "Resources"), ("nonResourceURLs", "NonResourceURLs"),
+    ("resourceNames", "ResourceNames"), ("verbs", "Verbs"),
+)
+
+
+# ---------------------------------------------------------------- what is asked of a write
+
+
+def check_rules(context: WriteContext, obj: Object, rules: Sequence[Rule], problem: str = "") -> None:
+    """Raises StatusError 403 if the user may not write an object that grants these rules.
+
+    `problem` is what to say in place of the rights that are missing.
+    """
+    missing = _missing_rights(context, rules)
+    if missing:
+        raise _forbidden(context, obj, problem or missing)
+
+
+def may_escalate(context: WriteContext) -> bool:
+    """Does the user have the verb `escalate` on the role of this request, or every right anyway?"""
+    return MASTERS in context.groups or _may(context, "escalate", context.resource.plural, context.name)
+
+
+def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
+    """Raises StatusError 403 if the user may not bind the role that a binding names, 404 if there is no such role."""
+    if MASTERS in context.groups or (old is not None and only_garbage_collection(obj, old)):
+        return
+    role = obj.get("roleRef") or {}
+    kind, name = role.get("kind", ""), role.get("name", "")
+    plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
+    if plural is None:
+        raise status.generic(500, "", f"unsupported role reference kind: {go_quote(kind)}")
+    if _may(context, "bind", plural, name, group=role.get("apiGroup", "")):
+        return
+    found = context.services.get(GROUP, plural, context.namespace if kind == "Role" else "", name)
+    if found is None:
+        raise status.not_found(GROUP, context.resource.plural, name)
+    check_rules(context, obj, found.get("rules") or ())
+
+
+def only_garbage_collection(obj: Object, old: Object) -> bool:
+    """Does a write change nothing but what the garbage collector changes?"""
+    meta, old_meta = dict(obj["metadata"]), dict(old["metadata"])
+    for field in _GARBAGE_COLLECTION:
+        meta.pop(field, None)
+        old_meta.pop(field, None)
+    return same({**obj, "metadata": meta}, {**old, "metadata": old_meta})
+
+
+def _may(context: WriteContext, verb: str, plural: str, name: str, group: str = GROUP) -> bool:
+    attributes = {"verb": verb, "group": group, "version": _ALL, "resource": plural, "name": name, "namespace": context.namespace}
+    question = {"uid": context.uid, "extra": context.extra, "resourceAttributes": attributes}
+    return context.services.authorize(context.user, context.groups, question)[0]
+
+
+def _forbidden(context: WriteContext, obj: Object, problem: str) -> StatusError:
+    return status.forbidden(GROUP, context.resource.plural, obj["metadata"].get("name", ""), problem)
+
+
+# ---------------------------------------------------------------- rules
+
+
+def _missing_rights(context: WriteContext, rules: Sequence[Rule]) -> str:
+    """What the user of a write lacks of these rules, in the words of the 403; "" if nothing."""
+    owned, problem = context.services.rbac_rules(context.user, context.groups, context.namespace)
+    missing = [part for rule in rules for part in _broken_down(rule) if not any(covers(own, part) for own in owned)]
+    if not missing:
+        return ""
+    groups = " ".join(map(go_quote, context.groups))
+    descriptions = "\n".join(sorted({_described(rule) for rule in _compacted(missing)}))
+    text = (
+        f"user {go_quote(context.user)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n"
+        f"{descriptions}"
+    )
+    return f"{text}; resolution errors: [{problem}]" if problem else text
+
+
+def _broken_down(rule: Rule) -> Iterator[Rule]:
+    verbs = rule.get("verbs") or ()
+    for group in rule.get("apiGroups") or ():
+        for resource in rule.get("resources") or ():
+            for verb in verbs:
+                part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+                names = rule.get("resourceNames")
+                yield from ({**part, "resourceNames": [name]} for name in names) if names else (part,)
+    for url in rule.get("nonResourceURLs") or ():
+        yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in verbs)
+
+
+def covers(owned: Rule, part: Rule) -> bool:
+    """Does a rule grant all that a broken-down rule does?"""
+    return (
+        _has_all(owned, part, "verbs")
+        and _has_all(owned, part, "apiGroups")
+        and all(_covers_resource(owned.get("resources") or (), resource) for resource in part.get("resources") or ())
+        and _covers_names(owned.get("resourceNames") or (), part.get("resourceNames") or ())
+        and all(_covers_url(owned.get("nonResourceURLs") or (), url) for url in part.get("nonResourceURLs") or ())
+    )
+
+
+def _has_all(owned: Rule, part: Rule, field: str) -> bool:
+    values = owned.get(field) or ()
+    return _ALL in values or all(value in values for value in part.get(field) or ())
+
+
+def _covers_resource(owned: Sequence[str], resource: str) -> bool:
+    if _ALL in owned or resource in owned:
+        return True
+    _, slash, subresource = resource.partition("/")
+    return bool(slash) and f"*/{subresource}" in owned
+
+
+def _covers_names(owned: Sequence[str], names: Sequence[str]) -> bool:
+    return not owned or (bool(names) and all(name in owned for name in names))
+
+
+def _covers_url(owned: Sequence[str], url: str) -> bool:
+    return any(own == url or (own.endswith(_ALL) and url.startswith(own.rstrip(_ALL))) for own in owned)
+
+
+def _compacted(parts: Sequence[Rule]) -> list[Rule]:
+    """Rules about one resource (and name) put together: their verbs in the order in which they were missing."""
+    simple: dict[tuple[str, ...], dict[str, Any]] = {}
+    others = []
+    for part in parts:
+        if part.get("nonResourceURLs"):
+            others.append(part)
+            continue
+        key = (part["apiGroups"][0], part["resources"][0], *part.get("resourceNames", ()))
+        known = simple.setdefault(key, {**part, "verbs": []})
+        known["verbs"] += part["verbs"]
+    return [*others, *simple.values()]
+
+
+def _described(rule: Rule) -> str:
+    parts = (f"{shown}:[{' '.join(map(go_quote, rule[field]))}]" for field, shown in _PARTS if rule.get(field))
+    return f"{{{', '.join(parts)}}}"

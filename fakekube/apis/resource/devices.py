@@ -1,0 +1,237 @@
+"""Words and rules that the kinds of dynamic resource allocation share.
+
+Specified by: pkg/apis/resource/validation/validation.go; k8s.io/api/resource/v1/types.go (limits).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.cel.environments import ExpressionError, devices
+from fakekube.cel.types import ANY, BOOL
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, invalid, not_supported, required, too_long, too_many
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, label_name
+from fakekube.validation.expressions import expression_error, type_name
+from fakekube.apis.core.pods.volumes import csi_driver_name as driver_name
+from fakekube.registry.strategy import Object
+from fakekube.golang.strings import json_text
+
+__all__ = [
+    "MAX_ITEMS",
+    "UNLIMITED",
+    "Check",
+    "binding_conditions",
+    "configuration",
+    "device_name",
+    "driver_name",
+    "each",
+    "each_of_map",
+    "each_of_set",
+    "effect",
+    "fully_qualified_name",
+    "pool_name",
+    "qualified_name",
+    "raw",
+    "selectors",
+    "uid",
+]
+
+Check = Callable[[Any, str], list[FieldError]]
+
+#: Most lists of the group end here.
+MAX_ITEMS = 32
+UNLIMITED = -1
+IDENTIFIER_LENGTH = 32
+EXPRESSION_LENGTH = PARAMETERS_LENGTH = 10 * 1024
+BINDING_CONDITIONS = 4
+EFFECTS = ("NoExecute", "NoSchedule", "None")
+
+_uid_matches = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
+_UID_FORM = (
+    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase "
+    "hexadecimal characters"
+)
+
+
+# ---------------------------------------------------------------- collections
+
+
+def each(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
+    """All items of a list; none of them if there are too many (validateSlice)."""
+    if 0 <= most < len(items):
+        return [too_many(path, len(items), most)]
+    return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")]
+
+
+def each_of_set(
+    items: Sequence[Any],
+    path: str,
+    check: Check,
+    key: Callable[[Any], Any],
+    *,
+    most: int = MAX_ITEMS,
+    shown: Callable[[Any], Any] | None = None,
+) -> list[FieldError]:
+    """All items of a list without duplicates (validateSet); the message shows the key, or what `shown`
+    says."""
+    errors = each(items, path, check, most)
+    if 0 <= most < len(items):
+        return errors
+    seen: set[Any] = set()
+    for index, item in enumerate(items):
+        if key(item) in seen:
+            errors.append(duplicate(f"{path}[{index}]", (shown or key)(item)))
+        seen.add(key(item))
+    return errors
+
+
+def each_of_map(
+    items: Mapping[str, Any], path: str, key: Check, check: Check, *, most: int = MAX_ITEMS, longest: int
+) -> list[FieldError]:
+    """All keys and items of a map (validateMap); long keys are shortened in paths."""
+    if 0 <= most < len(items):
+        return [too_many(path, len(items), most)]
+    return [
+        error
+        for name in sorted(items)
+        for error in (*key(name, path), *check(items[name], f"{path}[{_shortened(name, longest)}]"))
+    ]
+
+
+def _shortened(name: str, longest: int) -> str:
+    if len(name) <= longest:
+        return name
+    kept = longest - len("...")
+    return f"{name[: (kept + 1) // 2]}...{name[len(name) - kept // 2 :]}"
+
+
+# ---------------------------------------------------------------- names
+
+
+def device_name(value: str, path: str) -> list[FieldError]:
+    """Of a device, a request, a set of counters …: a DNS label."""
+    return invalid_each(path, value, names.dns_label(value))
+
+
+def pool_name(value: str, path: str) -> list[FieldError]:
+    if not value:
+        return [required(path)]
+    errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
+    return errors + [e for part in value.split("/") for e in invalid_each(path, part, names.dns_subdomain(part))]
+
+
+def uid(value: str, path: str) -> list[FieldError]:
+    if _uid_matches(value):
+        return []
+    length = len(value)
+    if not re.fullmatch("[0-9A-Fa-f-]*", value) or length not in (32, 36):
+        problem = "invalid UUID format" if length in (32, 36, 38, 45) else f"invalid UUID length: {length}"
+        return [invalid(path, value, f"error validating uid: {problem}")]
+    return [invalid(path, value, _UID_FORM)]
+
+
+def qualified_name(value: str, path: str) -> list[FieldError]:
+    """An identifier, maybe in the domain of a driver (more than one slash is let through)."""
+    parts = value.split("/")
+    if len(parts) == 1:
+        return _identifier(value, path)
+    if len(parts) > 2:
+        return []
+    domain, name = parts
+    errors = driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    return errors + (_identifier(name, path) if name else [invalid(path, "", "the name must not be empty")])
+
+
+def fully_qualified_name(value: str, path: str) -> list[FieldError]:
+    """An identifier in the domain of a driver."""
+    errors = qualified_name(value, path)
+    if "/" not in value:
+        text = "a fully qualified name must be a domain and a name separated by a slash"
+        errors.append(invalid(path, value, text))
+    return errors
+
+
+def _identifier(value: str, path: str) -> list[FieldError]:
+    errors = [] if names.fits(value, IDENTIFIER_LENGTH) else [too_long(path, IDENTIFIER_LENGTH)]
+    return errors + invalid_each(path, value, names.c_identifier(value))
+
+
+# ---------------------------------------------------------------- parts
+
+
+def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
+    """Expressions that devices must satisfy."""
+    return each(items, path, _selector)
+
+
+def _selector(item: Object, path: str) -> list[FieldError]:
+    if "cel" not in item:
+        return [required(f"{path}.cel")]
+    source, where = item["cel"].get("expression", ""), f"{path}.cel.expression"
+    if not names.fits(source, EXPRESSION_LENGTH):
+        return [too_long(where, EXPRESSION_LENGTH)]
+    try:
+        found = devices().compiled(source)
+    except ExpressionError as error:
+        return [expression_error(where, source, error)]
+    told = f"must evaluate to bool or the unknown type, not {type_name(found)}"
+    return [] if found in (BOOL, ANY) else [invalid(where, source, told)]
+
+
+def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:
+    """Parameters for a driver; what is `stored` may be longer than what is new."""
+    opaque, path = item.get("opaque"), f"{path}.opaque"
+    if opaque is None:
+        return [required(path)]
+    errors = driver_name(opaque.get("driver", ""), f"{path}.driver")
+    return errors + raw(opaque.get("parameters"), f"{path}.parameters", longest=None if stored else PARAMETERS_LENGTH)
+
+
+def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> list[FieldError]:
+    """Any JSON object."""
+    if value is None:
+        return [required(path)]
+    if longest is not None and len(json_text(value).encode()) > longest:
+        return [too_long(path, longest)]
+    return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
+
+
+def effect(value: str, path: str) -> list[FieldError]:
+    """Of a taint or toleration."""
+    return [] if value in EFFECTS else [not_supported(path, value, EFFECTS)]
+
+
+def binding_conditions(item: Object, path: str) -> list[FieldError]:
+    """Conditions that a pod waits for before it is bound; both lists, or none."""
+    wanted, fatal = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
+    wanted_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
+    errors = each(wanted, wanted_path, label_name, BINDING_CONDITIONS)
+    errors += each(fatal, fatal_path, label_name, BINDING_CONDITIONS)
+    errors += [duplicate(f"{wanted_path}[{i}]", kind) for i, kind in enumerate(wanted) if kind in wanted[:i]]
+    for index, kind in enumerate(fatal):
+        where = f"{fatal_path}[{index}]"
+        if kind in fatal[:index]:
+            errors.append(duplicate(where, kind))
+        if kind in wanted:
+            errors.append(invalid(where, kind, "bindingFailureConditions must not overlap with bindingConditions"))
+    if not wanted and fatal:
+        errors.append(
+            invalid(
+                wanted_path,
+                item.get("bindingConditions"),
+                "bindingConditions are required to use bindingFailureConditions",
+            )
+        )
+    if not fatal and wanted:
+        errors.append(
+            invalid(
+                fatal_path,
+                item.get("bindingFailureConditions"),
+                "bindingFailureConditions are required to use bindingConditions",
+            )
+        )
+    return errors

@@ -1,0 +1,396 @@
+"""Claims for devices, templates of claims, and the classes that devices are asked for by.
+
+Specified by: pkg/apis/resource/{validation,v1/defaults.go}, pkg/registry/resource/{resourceclaim,
+resourceclaimtemplate,deviceclass}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
+from fakekube.validation import ip, names
+from fakekube.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.resource.devices import (
+    MAX_ITEMS,
+    UNLIMITED,
+    binding_conditions,
+    configuration,
+    device_name,
+    driver_name,
+    each,
+    each_of_set,
+    effect,
+    fully_qualified_name,
+    pool_name,
+    raw,
+    selectors,
+    uid,
+)
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
+from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
+from fakekube.validation.resource_lists import is_extended
+from fakekube.registry.revalidating_strategy import RevalidatingStrategy
+from fakekube.validation.selectors import node_selector
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["STATUS", "DeviceClassStrategy", "ResourceClaimStrategy", "ResourceClaimTemplateStrategy"]
+
+OPTIONS = 8
+RESERVATIONS = 256
+CONDITIONS = 8
+INTERFACE_NAME_LENGTH, HARDWARE_ADDRESS_LENGTH = 256, 128
+NETWORK_ADDRESSES = 16
+MODES = ("All", "ExactCount")
+OPERATORS = ("Equal", "Exists")
+SOURCES = ("FromClaim", "FromClass")
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+NOT_A_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
+KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+
+_Requests = Mapping[str, frozenset[str]]
+"""Name of a request → the names of its options, if it has any."""
+
+
+class ResourceClaimStrategy(RevalidatingStrategy):
+    """A claim: what is wanted never changes."""
+
+    has_status = True
+    delete_returns_object = True
+
+    def default(self, obj: Object) -> None:
+        _default(obj.get("spec") or {})
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        return _admin_access(context, spec) + _spec(spec, "spec")
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _unchanged(obj, old, "ResourceClaimSpec")
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)]
+
+
+class ResourceClaimTemplateStrategy(RevalidatingStrategy):
+    """What the claims of pods are made from; never changes."""
+
+    delete_returns_object = True
+
+    def default(self, obj: Object) -> None:
+        _default((obj.get("spec") or {}).get("spec") or {})
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _admin_access(context, (obj.get("spec") or {}).get("spec") or {}) + _template(obj)
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _template(obj)
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _unchanged(obj, old, "ResourceClaimTemplateSpec")
+
+
+class DeviceClassStrategy(RevalidatingStrategy):
+    """Which devices a request may mean, and how they are configured."""
+
+    generation = True
+    delete_returns_object = True
+
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.long_name(name)  # the name that was generated is judged, not its prefix
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _class(obj.get("spec") or {}, None)
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _class(obj.get("spec") or {}, old.get("spec") or {})
+
+
+def _default(spec: Object) -> None:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        for part in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if part is not None:
+                part["allocationMode"] = part.get("allocationMode") or "ExactCount"
+                if part["allocationMode"] == "ExactCount":
+                    part["count"] = part.get("count") or 1
+
+
+def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    return [] if same(spec, old.get("spec")) else [immutable("spec", to_internal(struct, spec))]
+
+
+def _template(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    return validate_template_metadata(spec.get("metadata") or {}, "spec.metadata") + _spec(
+        spec.get("spec") or {}, "spec.spec"
+    )
+
+
+def _class(spec: Object, old: Object | None) -> list[FieldError]:
+    errors = selectors(spec.get("selectors") or (), "spec.selectors")
+    stored = old is not None and same(spec.get("config"), old.get("config"))
+    errors += each(spec.get("config") or (), "spec.config", partial(configuration, stored=stored))
+    name = spec.get("extendedResourceName")
+    if name is not None and not is_extended(name):
+        errors.append(invalid("spec.extendedResourceName", name, "must be a valid extended resource name"))
+    return errors
+
+
+# ---------------------------------------------------------------- administrators
+
+
+def _admin_access(context: WriteContext, spec: Object) -> list[FieldError]:
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            return _admin_namespace(context, f"spec.devices.requests[{index}].adminAccess")
+    return []
+
+
+def _admin_namespace(context: WriteContext, path: str) -> list[FieldError]:
+    namespace = context.services.get("", "namespaces", "", context.namespace) or {"metadata": {}}
+    if (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true":
+        return []
+    text = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+    return [forbidden(path, text)]
+
+
+# ---------------------------------------------------------------- claims
+
+
+def _spec(spec: Object, path: str) -> list[FieldError]:
+    devices, path = spec.get("devices") or {}, f"{path}.devices"
+    known = _request_names(spec)
+    errors = each_of_set(devices.get("requests") or (), f"{path}.requests", _request, lambda item: item.get("name", ""))
+    errors += each(devices.get("constraints") or (), f"{path}.constraints", partial(_constraint, known))
+    return errors + each(devices.get("config") or (), f"{path}.config", partial(_configuration, known))
+
+
+def _request_names(spec: Object) -> _Requests:
+    return {
+        request.get("name", ""): frozenset(option.get("name", "") for option in request.get("firstAvailable") or ())
+        for request in (spec.get("devices") or {}).get("requests") or ()
+    }
+
+
+def _request(request: Object, path: str) -> list[FieldError]:
+    errors = device_name(request.get("name", ""), f"{path}.name")
+    exactly, options = request.get("exactly"), request.get("firstAvailable") or ()
+    if exactly is None and not options:
+        return [*errors, required(path, KIND_OF_REQUEST)]
+    if exactly is not None and options:
+        return [*errors, invalid(path, None, f"{KIND_OF_REQUEST}, but multiple fields are set")]
+    if exactly is not None:
+        return errors + _wanted(exactly, f"{path}.exactly")
+    where = f"{path}.firstAvailable"
+    return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS)
+
+
+def _option(option: Object, path: str) -> list[FieldError]:
+    return device_name(option.get("name", ""), f"{path}.name") + _wanted(option, path)
+
+
+def _wanted(wanted: Object, path: str) -> list[FieldError]:
+    name, where = wanted.get("deviceClassName", ""), f"{path}.deviceClassName"
+    errors = invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)]
+    errors += selectors(wanted.get("selectors") or (), f"{path}.selectors")
+    mode, count = wanted.get("allocationMode", ""), wanted.get("count", 0)
+    if mode == "All" and count:
+        errors.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{mode}'"))
+    elif mode == "ExactCount" and count <= 0:
+        errors.append(invalid(f"{path}.count", count, "must be greater than zero"))
+    elif mode not in MODES:
+        errors.append(not_supported(f"{path}.allocationMode", mode, MODES))
+    for index, toleration in enumerate(wanted.get("tolerations") or ()):
+        errors += _toleration(toleration, f"{path}.tolerations[{index}]")
+    return errors
+
+
+def _toleration(toleration: Object, path: str) -> list[FieldError]:
+    key, operator, value = (toleration.get(field, "") for field in ("key", "operator", "value"))
+    errors = label_name(key, f"{path}.key") if key else []
+    if operator == "Exists" and value:
+        errors.append(invalid(f"{path}.value", value, "must be empty for operator `Exists`"))
+    elif operator == "Equal":
+        errors += invalid_each(f"{path}.value", value, names.label_value(value))
+    elif not operator:
+        errors.append(required(f"{path}.operator"))
+    elif operator not in OPERATORS:
+        errors.append(not_supported(f"{path}.operator", operator, OPERATORS))
+    return errors + (effect(toleration["effect"], f"{path}.effect") if toleration.get("effect") else [])
+
+
+def _constraint(known: _Requests, constraint: Object, path: str) -> list[FieldError]:
+    errors = _references(known, constraint.get("requests") or (), f"{path}.requests")
+    for field in ("matchAttribute", "distinctAttribute"):
+        if field in constraint:
+            return errors + fully_qualified_name(constraint[field], f"{path}.{field}")
+    return [*errors, required(path, KIND_OF_CONSTRAINT)]
+
+
+def _configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
+    return _references(known, item.get("requests") or (), f"{path}.requests") + configuration(item, path)
+
+
+def _references(known: _Requests, requests: Sequence[str], path: str) -> list[FieldError]:
+    return each_of_set(requests, path, partial(_reference, known), str)
+
+
+def _reference(known: _Requests, name: str, path: str) -> list[FieldError]:
+    parts = name.split("/")
+    if len(parts) > 2:
+        return [invalid(path, name, NOT_A_REQUEST)]
+    errors = [error for part in parts for error in device_name(part, path)]
+    found = parts[0] in known and (len(parts) == 1 or parts[1] in known[parts[0]])
+    return errors if found else [*errors, invalid(path, name, NOT_A_REQUEST)]
+
+
+# ---------------------------------------------------------------- status
+
+
+class _StatusStrategy(StatusStrategy):
+    """The status of devices that are no longer allocated goes with their allocation."""
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        super().prepare_for_update(context, obj, old)
+        status = obj.get("status") or {}
+        gone = _allocated(old.get("status") or {}) - _allocated(status)
+        kept = [device for device in status.get("devices") or () if _identity(device) not in gone]
+        if kept:
+            status["devices"] = kept
+        else:
+            status.pop("devices", None)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        granted, asked = (_admin_results(o.get("status") or {}) for o in (old, obj))
+        path = f"status.allocation.devices.results[{asked[0]}].adminAccess" if asked else ""
+        errors = _admin_namespace(context, path) if asked and not granted else []
+        return errors + super().validate_update(context, obj, old)
+
+
+def _admin_results(status: Object) -> list[int]:
+    return [index for index, result in enumerate(_results(status)) if result.get("adminAccess")]
+
+
+def _results(status: Object) -> Sequence[Object]:
+    found: Sequence[Object] = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return found
+
+
+def _identity(device: Object) -> str:
+    parts = [device.get(field, "") for field in ("driver", "pool", "device", "shareID")]
+    return "/".join(parts if parts[-1] else parts[:-1])
+
+
+def _shown(device: Object) -> dict[str, str]:
+    """The identity as messages show it."""
+    names = {"Driver": "driver", "Pool": "pool", "Device": "device", "ShareID": "shareID"}
+    return {name: device.get(field, "") for name, field in names.items()}
+
+
+def _allocated(status: Object) -> frozenset[str]:
+    return frozenset(map(_identity, _results(status)))
+
+
+def _status(obj: Object, old: Object) -> list[FieldError]:
+    status, before = obj.get("status") or {}, old.get("status") or {}
+    reserved, path = status.get("reservedFor") or (), "status.reservedFor"
+    errors = each_of_set(reserved, path, _user, lambda user: user.get("uid", ""), most=RESERVATIONS)
+    errors += each_of_set(
+        status.get("devices") or (),
+        "status.devices",
+        partial(_device, _allocated(status)),
+        _identity,
+        most=UNLIMITED,
+        shown=_shown,
+    )
+    allocation, earlier = status.get("allocation"), before.get("allocation")
+    if reserved and allocation is None:
+        errors.append(forbidden(path, "may not be specified when `allocated` is not set"))
+    elif reserved and "deletionTimestamp" in obj["metadata"]:
+        known = before.get("reservedFor") or ()
+        if any(user not in known for user in reserved):
+            text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+            errors.append(forbidden(path, text))
+    if allocation is not None and earlier is not None and not same(allocation, earlier):
+        errors.append(immutable("status.allocation", to_internal("AllocationResult", allocation)))
+    elif allocation is not None and earlier is None:
+        errors += _allocation(allocation, "status.allocation", _request_names(obj.get("spec") or {}))
+    return errors
+
+
+def _user(user: Object, path: str) -> list[FieldError]:
+    return [required(f"{path}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
+
+
+def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldError]:
+    errors = driver_name(device.get("driver", ""), f"{path}.driver")
+    errors += pool_name(device.get("pool", ""), f"{path}.pool")
+    errors += device_name(device.get("device", ""), f"{path}.device")
+    if "shareID" in device:
+        errors += uid(device["shareID"], f"{path}.shareID")
+    if _identity(device) not in allocated:
+        errors.append(invalid(path, _shown(device), "must be an allocated device in the claim"))
+    told = device.get("conditions") or ()
+    if len(told) > CONDITIONS:
+        errors.append(too_many(f"{path}.conditions", len(told), CONDITIONS))
+    errors += conditions(told, f"{path}.conditions")
+    if "data" in device:
+        errors += raw(device["data"], f"{path}.data")
+    return errors + _network(device.get("networkData") or {}, f"{path}.networkData")
+
+
+def _network(network: Object, path: str) -> list[FieldError]:
+    limits = {"interfaceName": INTERFACE_NAME_LENGTH, "hardwareAddress": HARDWARE_ADDRESS_LENGTH}
+    errors = [
+        too_long(f"{path}.{field}", longest)
+        for field, longest in limits.items()
+        if not names.fits(network.get(field, ""), longest)
+    ]
+
+    def address(text: Any, where: str) -> list[FieldError]:
+        return ip.interface_address(where, text)
+
+    return errors + each_of_set(network.get("ips") or (), f"{path}.ips", address, str, most=NETWORK_ADDRESSES)
+
+
+def _allocation(allocation: Object, path: str, known: _Requests) -> list[FieldError]:
+    devices = allocation.get("devices") or {}
+    errors = each(devices.get("results") or (), f"{path}.devices.results", partial(_result, known))
+    where = f"{path}.devices.config"
+    errors += each(devices.get("config") or (), where, partial(_allocated_configuration, known), 2 * MAX_ITEMS)
+    if "nodeSelector" in allocation:
+        errors += node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
+    return errors
+
+
+def _result(known: _Requests, result: Object, path: str) -> list[FieldError]:
+    errors = _reference(known, result.get("request", ""), f"{path}.request")
+    errors += driver_name(result.get("driver", ""), f"{path}.driver")
+    errors += pool_name(result.get("pool", ""), f"{path}.pool")
+    errors += device_name(result.get("device", ""), f"{path}.device")
+    errors += binding_conditions(result, path)
+    return errors + (uid(result["shareID"], f"{path}.shareID") if "shareID" in result else [])
+
+
+def _allocated_configuration(known: _Requests, item: Object, path: str) -> list[FieldError]:
+    source, where = item.get("source", ""), f"{path}.source"
+    errors = [required(where)] if not source else []
+    if source and source not in SOURCES:
+        errors.append(not_supported(where, source, SOURCES))
+    return errors + _configuration(known, item, path)
+
+
+STATUS: Strategy = _StatusStrategy(_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

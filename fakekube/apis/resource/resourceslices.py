@@ -1,0 +1,362 @@
+"""Resource slices: the devices that drivers offer.
+
+Specified by: pkg/apis/resource/{validation,v1/defaults.go}, pkg/registry/resource/resourceslice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, label_name
+from fakekube.apis.resource.devices import (
+    UNLIMITED,
+    binding_conditions,
+    device_name,
+    driver_name,
+    each,
+    each_of_map,
+    each_of_set,
+    effect,
+    pool_name,
+    qualified_name,
+)
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
+from fakekube.validation.resource_lists import quantity
+from fakekube.validation.selectors import node_selector
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.schema.quantity import Quantity
+
+__all__ = ["ResourceSliceStrategy"]
+
+DEVICES, COMPLICATED_DEVICES = 128, 64
+COUNTER_SETS = 8
+COUNTER_SETS_OF_DEVICE = 2
+ATTRIBUTES_AND_CAPACITIES = 32
+ATTRIBUTE_VALUES = 48
+ATTRIBUTE_LENGTH = 64
+LONGEST_KEY = 63 + 1 + 32
+TAINTS = 16
+OPTIONS = 10
+LISTS = ("bools", "ints", "strings", "versions")
+ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+ONE_PLACE_OF_DEVICE = (
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true "
+    "in the ResourceSlice spec"
+)
+
+_version_matches = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+).fullmatch
+
+
+class ResourceSliceStrategy(Strategy):
+    """Alpha parts (lists as attributes, mappings to the node's resources) are dropped unless they are
+    there."""
+
+    generation = True
+    delete_returns_object = True
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        _drop_alpha(obj, {})
+        self._date_taints(context, obj)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        self._date_taints(context, obj)
+        if part_as_stored(context, obj, old) != old.get("spec"):  # what is dropped now has been counted
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        _drop_alpha(obj, old)
+
+    @staticmethod
+    def _date_taints(context: WriteContext, obj: Object) -> None:
+        for device in _devices(obj):
+            for taint in device.get("taints") or ():
+                taint.setdefault("timeAdded", context.now())
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _spec(obj.get("spec") or {}, None)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _spec(obj.get("spec") or {}, old.get("spec") or {})
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        driver = (obj.get("spec") or {}).get("driver", "")
+        if driver == driver.lower():
+            return []
+        return [f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase characters']
+
+
+def _devices(obj: Object) -> Sequence[Object]:
+    found: Sequence[Object] = (obj.get("spec") or {}).get("devices") or ()
+    return found
+
+
+def _drop_alpha(obj: Object, old: Object) -> None:
+    if not any(device.get("nodeAllocatableResourceMappings") for device in _devices(old)):
+        for device in _devices(obj):
+            device.pop("nodeAllocatableResourceMappings", None)
+    if not any(name in attribute for attribute in _attributes(old) for name in LISTS):
+        for attribute in _attributes(obj):
+            for name in LISTS:
+                attribute.pop(name, None)
+
+
+def _attributes(obj: Object) -> list[Object]:
+    return [attribute for device in _devices(obj) for attribute in (device.get("attributes") or {}).values()]
+
+
+def _spec(spec: Object, old: Object | None) -> list[FieldError]:
+    errors = driver_name(spec.get("driver", ""), "spec.driver") + _pool(spec.get("pool") or {}, "spec.pool")
+    if old is not None:
+        name = (spec.get("pool") or {}).get("name", "")
+        if name != (old.get("pool") or {}).get("name", ""):
+            errors.append(immutable("spec.pool.name", name))
+        if spec.get("driver") != old.get("driver"):
+            errors.append(immutable("spec.driver", spec.get("driver", "")))
+        if spec.get("nodeName") != old.get("nodeName"):
+            errors.append(immutable("spec.nodeName", spec.get("nodeName")))
+    errors += _place(spec)
+    if "sharedCounters" in spec and "devices" in spec:
+        errors.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
+    devices = spec.get("devices") or ()
+    before = {device["name"]: device for device in (old or {}).get("devices") or ()}
+    complicated = any(
+        device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices
+    )
+    check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
+    most = COMPLICATED_DEVICES if complicated else DEVICES
+    errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most)
+    return errors + each_of_set(
+        spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_counters, "name"),
+        lambda item: item.get("name", ""), most=COUNTER_SETS,
+    )  # fmt: skip
+
+
+def _has_lists(device: Object) -> bool:
+    return any(name in attribute for attribute in (device.get("attributes") or {}).values() for name in LISTS)
+
+
+def _pool(pool: Object, path: str) -> list[FieldError]:
+    errors = pool_name(pool.get("name", ""), f"{path}.name")
+    count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
+    if count <= 0:
+        errors.append(invalid(f"{path}.resourceSliceCount", count, "must be greater than zero"))
+    if generation < 0:
+        errors.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
+    return errors
+
+
+# ---------------------------------------------------------------- where devices are
+
+
+def _place(spec: Object) -> list[FieldError]:
+    """One way to say from which nodes the devices can be reached."""
+    said, errors = _node_choice(spec, "spec", "must be either unset or set to a non-empty string", one_term=True)
+    if spec.get("perDeviceNodeSelection"):
+        said.append("`perDeviceNodeSelection`")
+    elif "perDeviceNodeSelection" in spec:
+        errors.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
+    return errors + _one_choice(said, "spec", ONE_PLACE, f"{ONE_PLACE}, but multiple fields are set")
+
+
+def _device_place(device: Object, path: str, per_device: bool) -> list[FieldError]:
+    if per_device:
+        said, errors = _node_choice(device, path, "must not be empty")
+        return errors + _one_choice(said, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
+    if any(field in device for field in ("nodeName", "nodeSelector", "allNodes")):
+        text = (
+            "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in "
+            "the ResourceSlice spec"
+        )
+        return [invalid(path, None, text)]
+    return []
+
+
+def _node_choice(part: Object, path: str, empty: str, *, one_term: bool = False) -> tuple[list[str], list[FieldError]]:
+    said: list[str] = []
+    errors: list[FieldError] = []
+    node = part.get("nodeName")
+    if node:
+        said.append("`nodeName`")
+        errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
+    elif node is not None:
+        errors.append(invalid(f"{path}.nodeName", node, empty))
+    if "nodeSelector" in part:
+        said.append("`nodeSelector`")
+        errors += node_selector(part["nodeSelector"], f"{path}.nodeSelector")
+        terms = part["nodeSelector"].get("nodeSelectorTerms")
+        if one_term and len(terms or ()) != 1:
+            shown = None if terms is None else [to_internal("NodeSelectorTerm", term) for term in terms]
+            text = "must have exactly one node selector term"
+            errors.append(invalid(f"{path}.nodeSelector.nodeSelectorTerms", shown, text))
+    if part.get("allNodes"):
+        said.append("`allNodes`")
+    elif "allNodes" in part:
+        errors.append(invalid(f"{path}.allNodes", False, "must be either unset or set to true"))
+    return said, errors
+
+
+def _one_choice(said: Sequence[str], path: str, none: str, many: str) -> list[FieldError]:
+    if not said:
+        return [required(path, none)]
+    return [] if len(said) == 1 else [invalid(path, f"{{{', '.join(said)}}}", many)]
+
+
+# ---------------------------------------------------------------- devices
+
+
+def _device(before: Mapping[str, Object], per_device: bool, device: Object, path: str) -> list[FieldError]:
+    name = device.get("name", "")
+    errors = device_name(name, f"{path}.name")
+    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
+    count = len(attributes) + len(capacity)
+    if count > ATTRIBUTES_AND_CAPACITIES:
+        text = f"the total number of attributes and capacities must not exceed {ATTRIBUTES_AND_CAPACITIES}"
+        errors.append(invalid(path, count, text))
+    values = sum(sum(len(item.get(field) or ()) for field in LISTS) or 1 for item in attributes.values())
+    if values > ATTRIBUTE_VALUES:
+        text = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES}"
+        errors.append(invalid(path, values, text))
+    everything = partial(each_of_map, key=qualified_name, most=UNLIMITED, longest=LONGEST_KEY)
+    errors += everything(attributes, f"{path}.attributes", check=_attribute)
+    shared = partial(_capacity, bool(device.get("allowMultipleAllocations")))
+    errors += everything(capacity, f"{path}.capacity", check=shared)
+    if name not in before or not same(before[name].get("taints"), device.get("taints")):
+        errors += each(device.get("taints") or (), f"{path}.taints", _taint, TAINTS)
+    errors += each_of_set(
+        device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_counters, "counterSet"),
+        lambda item: item.get("counterSet", ""), most=COUNTER_SETS_OF_DEVICE,
+    )  # fmt: skip
+    return errors + _device_place(device, path, per_device) + binding_conditions(device, path)
+
+
+def _counters(field: str, item: Object, path: str) -> list[FieldError]:
+    """Counters that devices share, or that one uses; `field` names the set."""
+    name, counters = item.get(field, ""), item.get("counters") or {}
+    errors = device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
+    if not counters:
+        return [*errors, required(f"{path}.counters")]
+    return errors + each_of_map(
+        counters, f"{path}.counters", device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
+    )
+
+
+def _attribute(attribute: Object, path: str) -> list[FieldError]:
+    checks: Mapping[str, Callable[[str, str], list[FieldError]]] = {"string": _string, "version": _version}
+    errors = [
+        error for field in checks if field in attribute for error in checks[field](attribute[field], f"{path}.{field}")
+    ]
+    for field in LISTS:
+        if field not in attribute:
+            continue
+        if not attribute[field]:
+            errors.append(invalid(f"{path}.{field}", attribute[field], "must not be empty if specified"))
+        check = checks.get(field.removesuffix("s"))
+        if check is not None:
+            errors += each(attribute[field], f"{path}.{field}", check, UNLIMITED)
+    said = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
+    if len(said) == 1:
+        return errors
+    shown: Any = to_internal("DeviceAttribute", attribute) if said else ""
+    return [*errors, invalid(path, shown, "exactly one value must be specified")]
+
+
+def _string(value: str, path: str) -> list[FieldError]:
+    return [] if names.fits(value, ATTRIBUTE_LENGTH) else [too_long(path, ATTRIBUTE_LENGTH)]
+
+
+def _version(value: str, path: str) -> list[FieldError]:
+    fine = _version_matches(value)
+    errors = [] if fine else [invalid(path, value, "must be a string compatible with semver.org spec 2.0.0")]
+    return errors + _string(value, path)
+
+
+def _taint(taint: Object, path: str) -> list[FieldError]:
+    errors = label_name(taint.get("key", ""), f"{path}.key")
+    value = taint.get("value", "")
+    errors += invalid_each(f"{path}.value", value, names.label_value(value)) if value else []
+    kind = taint.get("effect", "")
+    return errors + (effect(kind, f"{path}.effect") if kind else [required(f"{path}.effect")])
+
+
+# ---------------------------------------------------------------- capacity
+
+
+def _capacity(shared: bool, capacity: Object, path: str) -> list[FieldError]:
+    policy, path = capacity.get("requestPolicy"), f"{path}.requestPolicy"
+    if policy is None:
+        return []
+    if not shared:
+        return [forbidden(path, "allowMultipleAllocations must be true")]
+    whole = quantity(capacity.get("value", "0"))
+    values, span, default = policy.get("validValues") or (), policy.get("validRange"), policy.get("default")
+    if values and span is not None:
+        text = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'
+        return [forbidden(path, text)]
+    if not values and span is None:
+        return []
+    field = "validValues" if values else "validRange"
+    if default is None:
+        return [required(f"{path}.default", f"required when {field} is defined")]
+    if values:
+        return _values(list(map(quantity, values)), quantity(default), whole, f"{path}.{field}")
+    return _range(span or {}, quantity(default), whole, f"{path}.{field}")
+
+
+def _values(values: Sequence[Quantity], default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
+    errors = [
+        invalid(f"{path}[{index}]", str(values[index]), "values must be sorted in ascending order")
+        for index in range(1, len(values))
+        if values[index - 1] > values[index]
+    ]
+
+    def fits(value: Quantity, where: str) -> list[FieldError]:
+        text = f"option is larger than capacity value: {whole}"
+        return [invalid(where, str(value), text)] if value > whole else []
+
+    errors += each_of_set(values, path, fits, lambda value: str(value.value()), most=OPTIONS)
+    if len(values) > OPTIONS or default not in values:
+        errors.append(invalid(path, str(default), "default value is not valid according to the requestPolicy"))
+    return errors
+
+
+def _range(span: Object, default: Quantity, whole: Quantity, path: str) -> list[FieldError]:
+    if "min" not in span:
+        return [required(f"{path}.min", "required when validRange is defined")]
+    least, most = quantity(span["min"]), quantity(span["max"]) if "max" in span else None
+    errors: list[FieldError] = []
+    if least > whole:
+        errors.append(invalid(f"{path}.min", str(least), f"min is larger than capacity value: {whole}"))
+    if default < least:
+        errors.append(invalid(f"{path}.min", str(default), f"default is less than min: {least}"))
+    if most is not None:
+        where = f"{path}.max"
+        if least > most:
+            errors.append(invalid(where, str(least), f"min is larger than max: {most}"))
+        if most > whole:
+            errors.append(invalid(where, str(most), f"max is larger than capacity value: {whole}"))
+        if default > most:
+            errors.append(invalid(where, str(default), f"default is more than max: {most}"))
+    if "step" in span:
+        errors += _step(quantity(span["step"]), least, [default, *([most] if most else [])], whole, f"{path}.step")
+    return errors
+
+
+def _step(step: Quantity, least: Quantity, values: Sequence[Quantity], whole: Quantity, path: str) -> list[FieldError]:
+    first = least + step
+    errors: list[FieldError] = []
+    if first > whole:
+        errors.append(invalid(path, str(step), f"one step {first} is larger than capacity value: {whole}"))
+    text = f"value is not a multiple of a given step ({step}) from ({least})"
+    return errors + [
+        invalid(path, str(value), text) for value in values if (value.value() - least.value()) % (step.value() or 1)
+    ]

@@ -1,0 +1,70 @@
+"""priorityclasses.scheduling: names for the priorities of pods.
+
+Specified by: pkg/registry/scheduling/priorityclass; pkg/apis/scheduling (validation, v1/helpers.go).
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors.field import forbidden
+from fakekube.validation.checks import immutable_field, required_one_of
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["HIGHEST_OF_USERS", "SYSTEM_CLASSES", "PriorityClassStrategy"]
+
+HIGHEST_OF_USERS = 1_000_000_000
+_CRITICAL = 2 * HIGHEST_OF_USERS
+
+#: Classes that every cluster has, and their values.
+SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
+SYSTEM_PREFIX = "system-"
+
+POLICIES = ("PreemptLowerPriority", "Never")
+
+
+class PriorityClassStrategy(Strategy):
+    """priorityclasses."""
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1  # and ever after
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = _value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))
+        policy = obj.get("preemptionPolicy")
+        if policy is not None:
+            errors += required_one_of(policy, "preemptionPolicy", POLICIES, ordered=True)
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if obj.get("value", 0) != old.get("value", 0):
+            errors.append(forbidden("value", "may not be changed in an update."))
+        return errors + immutable_field(obj.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy")
+
+    def refused_deletion(self, context: WriteContext, name: str) -> StatusError | None:
+        if name not in SYSTEM_CLASSES:
+            return None
+        text = "this is a system priority class and cannot be deleted"
+        return status.forbidden("scheduling.k8s.io", "priorityclasses", name, text)
+
+
+def _value(name: str, value: int, is_default: bool) -> list[FieldError]:
+    """Values and names that the system keeps to itself."""
+    if not name.startswith(SYSTEM_PREFIX):
+        if value <= HIGHEST_OF_USERS:
+            return []
+        text = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
+        return [forbidden("value", text)]
+    problem = _system_problem(name, value, is_default)
+    if not problem:
+        return []
+    text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
+    return [forbidden("metadata.name", text)]
+
+
+def _system_problem(name: str, value: int, is_default: bool) -> str:
+    if name not in SYSTEM_CLASSES:
+        return f"{name} is not a known system priority class"
+    if value != SYSTEM_CLASSES[name]:
+        return f"value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""

@@ -1,0 +1,214 @@
+"""CSI drivers: what they want (CSIDriver), and what they tell of nodes (CSINode) and of capacities (CSIStorageCapacity).
+
+Specified by: pkg/apis/storage/validation (ValidateCSIDriver …), pkg/apis/storage/v1/defaults.go,
+pkg/registry/storage/{csidriver,csinode,csistoragecapacity}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, immutable, invalid, required
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_field, invalid_each, label_name, non_negative, one_of
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import printed
+from fakekube.apis.core.node_labels import node_label_selector_warnings
+from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.validation.resource_lists import non_negative_quantity
+from fakekube.registry.revalidating_strategy import RevalidatingStrategy
+from fakekube.validation.selectors import label_selector
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["CSIDriverStrategy", "CSINodeStrategy", "CSIStorageCapacityStrategy"]
+
+NODE_ID_LENGTH = 256
+TOKENS_HINT = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
+    "to prevent possible logging of tokens in volume attributes"
+)
+LIMIT_SCALING_GATE = "VolumeLimitScaling"
+
+
+class CSIDriverStrategy(Strategy):
+    """CSI drivers: what they want of the kubelet and the scheduler."""
+
+    delete_returns_object = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        if not context.services.enabled(LIMIT_SCALING_GATE):
+            obj["spec"].pop("preventPodSchedulingIfMissing", None)
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if old["spec"].get("preventPodSchedulingIfMissing") is None:
+            self.prepare_for_create(context, obj)
+        if not same(obj["spec"], old["spec"]):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        wanted = {
+            "attachRequired": "attachedRequired",
+            "podInfoOnMount": "podInfoOnMount",
+            "storageCapacity": "storageCapacity",
+        }
+        errors = [required(f"spec.{shown}") for field, shown in wanted.items() if spec.get(field) is None]
+        policy, period, in_secrets = (
+            spec.get("fsGroupPolicy"),
+            spec.get("nodeAllocatableUpdatePeriodSeconds"),
+            spec.get("serviceAccountTokenInSecrets"),
+        )
+        if policy is not None:
+            errors += one_of(policy, "spec.fsGroupPolicy", ("File", "None", "ReadWriteOnceWithFSType"))
+        errors += _token_requests(spec.get("tokenRequests") or ())
+        for mode in spec.get("volumeLifecycleModes") or ():
+            errors += one_of(mode, "spec.volumeLifecycleModes", ("Persistent", "Ephemeral"), ordered=True)
+        if spec.get("seLinuxMount") is None:
+            errors.append(required("spec.seLinuxMount"))
+        if period is not None and period < 10:
+            text = "must be greater than or equal to 10 seconds"
+            errors.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
+        if in_secrets is not None and not spec.get("tokenRequests"):
+            text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+            errors.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, text))
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        spec, old_spec = obj["spec"], old["spec"]
+        return [
+            *self.validate(context, obj),
+            *immutable_field(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired"),
+            *immutable_field(
+                spec.get("volumeLifecycleModes"), old_spec.get("volumeLifecycleModes"), "spec.volumeLifecycleModes"
+            ),
+        ]
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
+        tokens = spec.get("tokenRequests")
+        if (
+            not tokens
+            or spec.get("serviceAccountTokenInSecrets") is not None
+            or same(tokens, old_spec.get("tokenRequests"))
+        ):
+            return []
+        return [TOKENS_HINT]
+
+
+def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, item in enumerate(requests):
+        path, audience, seconds = (
+            f"spec.tokenRequests[{index}]",
+            item.get("audience", ""),
+            item.get("expirationSeconds"),
+        )
+        if audience in seen:
+            errors.append(duplicate(f"{path}.audience", audience))
+            continue
+        seen.add(audience)
+        if seconds is not None and seconds < 600:
+            errors.append(
+                invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+            )
+        if seconds is not None and seconds > 2**32:
+            text = "may not specify a duration larger than 2^32 seconds"
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
+    return errors
+
+
+class CSINodeStrategy(Strategy):
+    """What the CSI drivers on a node tell of it. What a driver told stays, but for what fits on the node."""
+
+    delete_returns_object = True
+    unconditional_update = False
+    checks_metadata_update = False
+    checks_metadata_again = True
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        seen: set[str] = set()
+        for index, driver in enumerate(obj["spec"].get("drivers") or ()):
+            errors += _node_driver(driver, seen, f"spec.drivers[{index}]")
+        return errors
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = self.validate(context, obj)
+        for before in old["spec"].get("drivers") or ():
+            for driver in obj["spec"].get("drivers") or ():
+                if driver.get("name") == before.get("name"):
+                    errors += _changed_driver(driver, before)
+        return errors
+
+
+def _node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:
+    name, node = driver.get("name", ""), driver.get("nodeID", "")
+    errors = csi_driver_name(name, f"{path}.name")
+    if not node:
+        errors.append(required(f"{path}.nodeID"))
+    if not names.fits(node, NODE_ID_LENGTH):
+        errors.append(invalid(f"{path}.nodeID", node, f"must be {NODE_ID_LENGTH} characters or less"))
+    errors += non_negative((driver.get("allocatable") or {}).get("count") or 0, f"{path}.allocatable.count")
+    if name in seen:
+        errors.append(duplicate(f"{path}.name", name))
+    seen.add(name)
+    keys: set[str] = set()
+    for key in driver.get("topologyKeys") or ():
+        if not key:
+            errors.append(required(path))
+        if key in keys:
+            errors.append(duplicate(path, key))
+        keys.add(key)
+        errors += label_name(key, path)
+    return errors
+
+
+def _changed_driver(new: Object, old: Object) -> list[FieldError]:
+    shown, before = (
+        {
+            "Name": item.get("name", ""),
+            "NodeID": item.get("nodeID", ""),
+            "TopologyKeys": item.get("topologyKeys"),
+            "Allocatable": None,
+        }
+        for item in (new, old)
+    )
+    return [] if same(shown, before) else [immutable("spec.drivers", shown)]
+
+
+class CSIStorageCapacityStrategy(RevalidatingStrategy):
+    """How much a driver can still make of a class, where."""
+
+    unconditional_update = False
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        return _storage_capacity(obj, tolerant=False)
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return _storage_capacity(obj, tolerant=bool(label_selector(old.get("nodeTopology"), "")))
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
+        errors: list[FieldError] = []
+        if (topology is None) != (before is None) or not same(topology, before):
+            errors.append(immutable("nodeTopology", printed(topology)))
+        name = obj.get("storageClassName", "")
+        return errors + immutable_field(name, old.get("storageClassName", ""), "storageClassName")
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        return node_label_selector_warnings(obj.get("nodeTopology"), "nodeTopology")
+
+
+def _storage_capacity(obj: Object, *, tolerant: bool) -> list[FieldError]:
+    errors = label_selector(obj.get("nodeTopology"), "nodeTopology", allow_invalid_values=tolerant)
+    name, capacity = obj.get("storageClassName", ""), obj.get("capacity")
+    errors += invalid_each("storageClassName", name, names.dns_subdomain(name))
+    return errors if capacity is None else errors + non_negative_quantity(capacity, "capacity")

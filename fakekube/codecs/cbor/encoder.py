@@ -1,0 +1,167 @@
+"""Writes CBOR as Kubernetes profiles it.
+
+All strings are byte strings, []byte fields are byte strings under tag 22 (the client shall think of base64),
+floats take the fewest bytes, integers beyond int64 are floats. The real server shuffles the members of maps
+on purpose; here they stand in the order of the object.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (encode.go).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from fakekube.codecs.cbor.items import INT64_MAXIMUM, head
+from fakekube.codecs.errors import EncodeError
+from fakekube.codecs.repeats import repeating
+from fakekube.schema.model import Shape, Type
+from fakekube.golang.strings import bytes_of
+
+__all__ = ["encoded", "holds_bytes", "with_bytes"]
+
+def encoded(value: Any) -> bytes:
+    """The item of a value: plain JSON data, and bytes.
+
+    Raises:
+        EncodeError: NaN, an infinity, or surrogates.
+    """
+    try:
+        return _item(value)
+    except (struct.error, OverflowError, UnicodeEncodeError) as error:
+        raise EncodeError(f"cbor: {error}") from None
+
+
+def _item(value: Any) -> bytes:
+    return _WRITERS[value.__class__](value)
+
+
+def _map(value: dict[str, Any]) -> bytes:
+    length = len(value)
+    members = [_TEXTS[key] + _WRITERS[member.__class__](member) for key, member in value.items()]
+    return (_MAP_HEADS[length] if length < 256 else head(5, length)) + b"".join(members)
+
+
+def _list(value: list[Any]) -> bytes:
+    return head(4, len(value)) + b"".join([_LISTED[item.__class__](item) for item in value])
+
+
+def _integer(value: int) -> bytes:
+    if -INT64_MAXIMUM - 1 <= value <= INT64_MAXIMUM:
+        return head(0, value) if value >= 0 else head(1, -1 - value)
+    return _float(float(value))
+
+
+def _float(number: float) -> bytes:
+    if not math.isfinite(number):
+        raise EncodeError(f"cbor: unsupported value: {'NaN' if math.isnan(number) else 'Inf'}")
+    for first, form in ((b"\xf9", ">e"), (b"\xfa", ">f")):
+        try:
+            packed = struct.pack(form, number)
+        except OverflowError:
+            continue
+        if struct.unpack(form, packed)[0] == number:
+            return first + packed
+    return b"\xfb" + struct.pack(">d", number)
+
+
+class _Texts(dict[str, bytes]):
+    """The items of texts; of short ones made once, since keys and most values come again and again."""
+
+    def __missing__(self, text: str) -> bytes:
+        data = bytes_of(text)
+        made = head(2, len(data)) + data
+        if len(made) <= _SHORT:
+            if len(self) >= _TEXTS_KEPT:
+                self.clear()
+            self[text] = made
+        return made
+
+
+_SHORT: Final = 64
+_TEXTS_KEPT: Final = 16_384
+_TEXTS: Final = _Texts()
+
+_MAP_HEADS: Final = [head(5, length) for length in range(256)]
+
+
+class _Writers(dict[type, Callable[[Any], bytes]]):
+    """What writes the values of a type."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], bytes]:
+        if issubclass(kind, float):
+            return _float
+        raise EncodeError(f"cbor: {kind.__name__} has no form")
+
+
+_WRITERS: Final = _Writers(
+    {
+        str: _TEXTS.__getitem__,
+        dict: _map,
+        list: _list,
+        int: _integer,
+        bool: {True: b"\xf5", False: b"\xf4"}.__getitem__,
+        type(None): {None: b"\xf6"}.__getitem__,
+        bytes: lambda value: b"\xd6" + head(2, len(value)) + value,
+        float: _float,
+    }
+)
+#: The same of what stands in lists.
+_LISTED: Final = _Writers({**_WRITERS, dict: repeating(_map)})
+
+
+_CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})
+
+
+def holds_bytes(type_: Type) -> bool:
+    """Is there a []byte somewhere in this type?"""
+    return _holds(type_, frozenset({Shape.BYTES}))
+
+
+def _changes(type_: Type) -> bool:
+    """Is there something in this type that plain data does not tell?"""
+    return _holds(type_, _CHANGED)
+
+
+@cache
+def _holds(type_: Type, shapes: frozenset[Shape]) -> bool:
+    """Is there something of these shapes somewhere in this type?"""
+    seen = {type_}
+    todo = [type_]
+    while todo:
+        found = todo.pop()
+        if found.shape in shapes:
+            return True
+        new = set(_inner(found)) - seen
+        seen |= new
+        todo += new
+    return False
+
+
+def _inner(type_: Type) -> list[Type]:
+    if type_.shape is Shape.STRUCT:
+        return [field.type for field in type_.fields.values()]
+    return [inner for inner in (type_.items, type_.alternative) if inner is not None]
+
+
+def with_bytes(type_: Type, value: Any) -> Any:
+    """The value with bytes in the place of base64, and floats where there must be floats."""
+    if value is None or not _changes(type_):
+        return value
+    shape, items = type_.shape, type_.items
+    if shape is Shape.STRUCT:
+        fields = type_.fields
+        known = ((name, member, fields.get(name)) for name, member in value.items())
+        return {name: with_bytes(field.type, member) if field else member for name, member, field in known}
+    if shape is Shape.UNION:
+        chosen = items if isinstance(value, dict) else type_.alternative
+        return value if chosen is None else with_bytes(chosen, value)
+    if items is not None:
+        if shape is Shape.MAP:
+            return {key: with_bytes(items, member) for key, member in value.items()}
+        return [with_bytes(items, item) for item in value]
+    return base64.b64decode(value) if shape is Shape.BYTES else float(value)

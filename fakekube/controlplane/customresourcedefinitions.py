@@ -1,0 +1,164 @@
+"""Makes the resources of definitions come and go, and writes down in their status how far they are.
+
+The real server has controllers for that, which take a moment; here the definitions are looked at in the thread that
+wrote one, right after the write, so that a client that has its answer can use the resource. The conditions go through
+the same steps, each a write of its own: NamesAccepted, then Established; a dying definition is Terminating, its objects
+are deleted, and when the last is gone it loses its finalizer.
+
+Invariant: after a write of a definition, or of an object of a dying one, the registry serves exactly the versions that
+the definitions in the store say; one thread at a time sees to it.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
+pkg/apiserver/customresource_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.crd.definition import conditions
+from fakekube.errors import StatusError
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.cluster_access import Recorded, ClusterAccess
+from fakekube.registry.strategy import Object
+from fakekube.controlplane.control_loop import ControlLoop
+from fakekube.registry.webhook_calls import Call
+from fakekube.golang.timestamps import print_time
+from fakekube.store import Reflector, Store
+
+__all__ = ["GROUP", "PLURAL", "Definitions"]
+
+GROUP = "apiextensions.k8s.io"
+PLURAL = "customresourcedefinitions"
+
+
+class Definitions(ControlLoop):
+    """The definitions of one cluster, kept served."""
+
+    def __init__(self, store: Store[Document], registry: Registry, services: ClusterAccess, clock: Clock, call: Call) -> None:
+        self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
+        self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
+        self._known = Reflector(self._bucket)
+        self._served: dict[str, tuple[Object, list[Resource]]] = {}
+        """Name → the definition as it was last seen, and what is served for it."""
+        self._emptying: dict[str, str] = {}
+        """Names of dying definitions → the bucket that is to become empty."""
+        super().__init__((self._bucket,))
+        if self._bucket.count():
+            self.refresh()
+
+    def step(self) -> bool:
+        """Look at every definition that has changed; was there one?"""
+        changed = self._known.catch_up()
+        present = self._known.records
+        gone = [name for name in changed if name not in present]
+        renamed = any(self._releases(name, present[name].value.object) for name in changed if name in present)
+        for name in gone:
+            self._serve(name, {}, [])
+        for name in [*present] if gone or renamed else changed:  # names that were given up are free for others
+            if name in present:
+                self._look_at(name, present[name].value.object)
+        return bool(changed)
+
+    def _releases(self, name: str, obj: Object) -> bool:
+        """Has a definition given up names since it was last seen?"""
+        known = self._served.get(name)
+        return known is not None and not conditions.names_of(known[0]) <= conditions.names_of(obj)
+
+    def _all(self) -> Iterator[Object]:
+        yield from (record.value.object for record in self._bucket.page().records)
+
+    def _look_at(self, name: str, obj: Object) -> None:
+        known = self._served.get(name)
+        if known and known[1] and conditions.is_same_serving(known[0], obj):
+            self._served[name] = (obj, known[1])
+        else:
+            self._serve(name, obj, self._resources_of(obj))
+        change = conditions.next_state(obj, self._all(), self._now())
+        if change is not None:
+            self._write(name, obj, change)
+        elif conditions.is_ending(obj):
+            self._end(name, obj)
+
+    def _resources_of(self, obj: Object) -> list[Resource]:
+        if not conditions.is_served(obj):
+            return []
+        # With the first definition: it takes a while, and most clusters do without.
+        from fakekube.crd.resource import resources_of
+
+        return resources_of(obj, self._call)
+
+    def _serve(self, name: str, obj: Object, resources: list[Resource]) -> None:
+        known = self._served.get(name)
+        old = known[1] if known else []
+        if old or resources:
+            self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
+        if resources and not old:
+            self._store.bucket(resources[0].bucket).forget()  # the watch cache of a new resource has no past
+        if obj:
+            self._served[name] = (obj, resources)
+        else:
+            self._served.pop(name, None)
+
+    def _end(self, name: str, obj: Object) -> None:
+        """Delete what is left of a dying definition's objects, then let it go."""
+        bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
+        bucket = self._store.bucket(bucket_name)
+        for record in bucket.page().records:
+            self._delete_instance(bucket_name, record.key)
+        if bucket.count():
+            if name not in self._emptying:
+                self._emptying[name] = bucket_name
+                bucket.subscribe(self._instances_changed)
+            return
+        if self._emptying.pop(name, None):
+            bucket.unsubscribe(self._instances_changed)
+        if conditions.is_released(conditions.ended(obj, self._now())):
+            self._services.remove(GROUP, PLURAL, "", name)
+        else:
+            self._write(name, obj, partial(conditions.ended, now=self._now()))
+
+    def _instances_changed(self) -> None:
+        with self._working:
+            if self._busy:
+                return
+            for name in list(self._emptying):
+                known = self._served.get(name)
+                if known is not None and not self._store.bucket(self._emptying[name]).count():
+                    self._end(name, known[0])
+
+    def _delete_instance(self, bucket_name: str, key: str) -> None:
+        """Remove it, or mark it if a finalizer holds it."""
+        bucket = self._store.bucket(bucket_name)
+        record = bucket.get(key)
+        if record is None:
+            return
+        meta = record.value.object["metadata"]
+        if not meta.get("finalizers"):
+            bucket.commit(key, None, None)
+        elif "deletionTimestamp" not in meta:
+            marked = {**meta, "deletionGracePeriodSeconds": 0, "deletionTimestamp": self._now()}
+            marked["generation"] = meta.get("generation", 0) + 1
+            obj = {**record.value.object, "metadata": dict(sorted(marked.items()))}
+            bucket.commit(key, None, lambda revision: _stamped(obj, revision))
+
+    def _write(self, name: str, seen: Object, change: conditions.Change) -> None:
+        """Change a definition, unless somebody else has done so meanwhile: then it is looked at again."""
+        try:
+            self._services.update(
+                GROUP, PLURAL, "", name, lambda old: change(old) if old is seen else old,
+                recorded=Recorded("status", self._clock.now()),
+            )
+        except StatusError:  # it has gone meanwhile
+            return
+
+    def _now(self) -> str:
+        return print_time(self._clock.now())
+
+
+def _stamped(obj: Mapping[str, Any], revision: int) -> Document:
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

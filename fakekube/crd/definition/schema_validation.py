@@ -1,0 +1,72 @@
+"""Is the schema of a definition's version one that the server serves?
+
+First the schema must be structural, then its defaults must fit, then the keywords of every node are checked, and its
+rules are compiled. Where one quick walk finds that a schema is sound, nobody looks for words for what is wrong, and a
+schema that is served somewhere is not looked at again.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
+(validateCustomResourceDefinitionValidation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fakekube.crd.definition.default_validation import default_errors
+from fakekube.crd.definition.to_internal import Schema, has_rules, internal_schema, set_fields
+from fakekube.crd.definition.keyword_validation import keyword_errors
+from fakekube.crd.instances.schema_cache import recalled
+from fakekube.crd.definition.schema_fast_check import soundness
+from fakekube.crd.definition.structural_validation import structural_errors, structural_problem
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid
+
+__all__ = ["schema_errors"]
+
+
+def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+    """What is wrong with an openAPIV3Schema at a path; `has_status` if /status is served of it."""
+    errors = list(_root_errors(schema, path)) if has_status else []
+    if schema.get("nullable"):
+        errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    if recalled(schema) is not None:
+        return errors
+    sound = soundness(schema)
+    if sound is not None:
+        return errors + (_compilation_errors(schema, path, ()) if sound.ruled else [])
+    problem = structural_problem(schema)
+    unsound = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
+    misused = keyword_errors(schema, path, root=True)
+    errors += [*unsound, *misused]
+    if not problem and not unsound and has_rules(schema):
+        errors += _compilation_errors(schema, path, misused)
+    if problem and not errors:
+        errors.append(invalid(path, "", problem))
+    return errors
+
+
+def _compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
+    from fakekube.crd.definition.rule_compilation import compilation_errors  # with CEL, which takes a while
+
+    return compilation_errors(schema, path, others)
+
+
+_AT_ROOT = (
+    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
+    "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
+    "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+)
+_WITH_STATUS = "at the root of the schema if the status subresource is enabled"
+_ONLY_AT_ROOT = f"only [{' '.join(_AT_ROOT)}] fields are allowed {_WITH_STATUS}"
+
+
+def _root_errors(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Only some keywords at the root, so that none of them speaks of the status and is not heard by /status."""
+    for go, _ in set_fields(schema):
+        if go == "Type" and schema["type"] != "object":
+            text = f'only "object" is allowed as the type {_WITH_STATUS}'
+            yield invalid(f"{path}.type", schema["type"], text)
+            return
+        if go not in _AT_ROOT:
+            yield invalid(path, internal_schema(schema), _ONLY_AT_ROOT)
+            return

@@ -1,0 +1,66 @@
+"""Which of several schemas that a value does not fit it comes closest to: the one with the most checks that were made.
+
+The real server counts the validators that it runs, whatever they find, and the types that fit, down through the whole
+value. So the branch that knows most of the members wins; of equals, the first.
+
+Specified by: k8s.io/kube-openapi/pkg/validation/validate (Result.MatchCount, schema_props.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.crd.instances.value_types import type_errors, types_of
+
+__all__ = ["best_match"]
+
+Schema = Mapping[str, Any]
+IsValid = Callable[[Schema, Any], bool]
+
+#: Checks of every value: combinations, enumeration, and the schema itself.
+_ALWAYS = 3
+
+
+def best_match(schemas: Sequence[Schema], value: Any, is_valid: IsValid) -> int:
+    """The index of the schema that fits best, of schemas that all do not fit."""
+    counts = [_count(schema, value, is_valid) for schema in schemas]
+    return counts.index(max(counts))
+
+
+def _count(schema: Schema, value: Any, is_valid: IsValid) -> int:
+    types = types_of(schema)
+    if value is None:
+        return 1 if schema.get("nullable") or not types else 0
+    count = _ALWAYS + 1  # the combinations count themselves
+    if types or schema.get("format"):
+        count += 1 if type_errors(schema, value, "") else 2
+    count += sum(_count(branch, value, is_valid) for branch in schema.get("allOf") or ())
+    for name in ("anyOf", "oneOf"):
+        branches = schema.get(name)
+        if branches:
+            count += _of_branches(branches, value, is_valid, one=name == "oneOf")
+    if isinstance(value, str):
+        count += 2 if schema.get("format") else 1
+    elif isinstance(value, list):
+        items = schema.get("items")
+        count += 2 + (sum(_count(items, item, is_valid) for item in value) if items else 0)
+    elif isinstance(value, dict):
+        count += 1 + _of_members(schema, value, is_valid)
+    elif not isinstance(value, bool):
+        count += 2
+    return count
+
+
+def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, one: bool) -> int:
+    """Of the first branch that fits, or the one that does best; of none if too many fit."""
+    valid = [branch for branch in branches if is_valid(branch, value)]
+    if one and len(valid) > 1:
+        return 0
+    return _count(valid[0] if valid else branches[best_match(branches, value, is_valid)], value, is_valid)
+
+
+def _of_members(schema: Schema, value: Mapping[str, Any], is_valid: IsValid) -> int:
+    properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
+    schemas = ((properties.get(name, values), item) for name, item in value.items())
+    return sum(_count(schema_of, item, is_valid) for schema_of, item in schemas if isinstance(schema_of, Mapping))

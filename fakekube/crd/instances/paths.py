@@ -1,0 +1,71 @@
+"""Values at dotted paths of an object (`.spec.replicas`), and the words for what stands there instead.
+
+Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go (NestedInt64, NestedString).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fakekube.golang.fmt import go_type, plain
+
+__all__ = ["PathError", "integer_at", "segments", "string_at", "with_value"]
+
+
+class PathError(ValueError):
+    """Something else stands at the path; says so in the real server's words."""
+
+
+def segments(path: str) -> tuple[str, ...]:
+    """The names in a path."""
+    return tuple(path.removeprefix(".").split("."))
+
+
+#: What stands where nothing is; null is something.
+_NOTHING: Final = object()
+
+
+def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
+    value = obj
+    for depth, name in enumerate(path):
+        if value is None or value is _NOTHING:
+            return _NOTHING
+        if not isinstance(value, Mapping):
+            raise _misfit(path[: depth + 1], value, "map[string]interface{}")
+        value = value.get(name, _NOTHING)
+    return value
+
+
+def _misfit(path: tuple[str, ...], value: Any, wanted: str) -> PathError:
+    shown = f".{'.'.join(path)}"
+    return PathError(f"{shown} accessor error: {plain(value)} is of the type {go_type(value)}, expected {wanted}")
+
+
+def integer_at(obj: Any, path: str) -> int | None:
+    """The integer there, None if there is nothing. Raises PathError."""
+    value = _value_at(obj, segments(path))
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(segments(path), value, "int64")
+    return value
+
+
+def string_at(obj: Any, path: str) -> str | None:
+    """The string there, None if there is nothing. Raises PathError."""
+    value = _value_at(obj, segments(path))
+    if value is _NOTHING:
+        return None
+    if not isinstance(value, str):
+        raise _misfit(segments(path), value, "string")
+    return value
+
+
+def with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """The object with a value at a path; everything beside the path is shared."""
+    first, rest = path[0], path[1:]
+    if not rest:
+        return {**obj, first: value}
+    below = obj.get(first)
+    return {**obj, first: with_value(below if isinstance(below, Mapping) else {}, rest, value)}

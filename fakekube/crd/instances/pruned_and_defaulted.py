@@ -1,0 +1,108 @@
+"""Is an object already as its schema wants it: nothing unknown in it, no null, every default there? Most stored ones are.
+
+Checks are compiled once for a type, as far as objects reach; a quick yes saves making the object anew.
+
+Invariant: `objects.prune`, `drop_nulls` and `default` leave a settled object as it is. The contrary need not be so: a no
+is a doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakekube.crd.schema.structural import has_default
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["is_settled"]
+
+Check = Callable[[Any], bool]
+"""Is an object or a list settled?"""
+
+_TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
+    """Would an object of a type stay as it is? False is a doubt. Its metadata are not looked at."""
+    return _check(type_)({name: item for name, item in obj.items() if name not in _TYPE_META})
+
+
+def _check(type_: Type) -> Check:
+    known: Check | None = type_.compiled.get("settled")
+    if known is None:
+        known = type_.compiled["settled"] = _COMPILERS.get(type_.shape, _doubt)(type_)
+    return known
+
+
+def _doubt(_type: Type) -> Check:
+    return lambda _value: False
+
+
+def _struct(type_: Type) -> Check:
+    if type_.embedded_resource:
+        return _doubt(type_)
+    fields, keeps = type_.fields, type_.preserve_unknown_fields
+    wanted = frozenset(name for name, field in fields.items() if has_default(field.type))
+    checks: dict[str, Check] = {}
+
+    def check(value: Any) -> bool:
+        if value.__class__ is not dict or not wanted <= value.keys():
+            return False
+        for name, item in value.items():
+            if name not in fields:
+                if not keeps:
+                    return False
+            elif item.__class__ is dict or item.__class__ is list:
+                below = checks.get(name)
+                if below is None:
+                    below = checks[name] = _check(fields[name].type)
+                if not below(item):
+                    return False
+            elif item is None:
+                return False
+        return True
+
+    return check
+
+
+def _list(type_: Type) -> Check:
+    assert type_.items is not None
+    return _each(type_.items, list, lambda value: value)
+
+
+def _map(type_: Type) -> Check:
+    assert type_.items is not None
+    if type_.keywords.get("additionalProperties") is True:  # of what is in its values, nothing is known
+        return _each(Type(Shape.STRING), dict, dict.values)
+    return _each(type_.items, dict, dict.values)
+
+
+def _each(items: Type, kind: type, values_of: Callable[[Any], Any]) -> Check:
+    below: Check | None = None
+
+    def check(value: Any) -> bool:
+        nonlocal below
+        if value.__class__ is not kind:
+            return False
+        for item in values_of(value):
+            if item.__class__ is dict or item.__class__ is list:
+                if below is None:
+                    below = _check(items)
+                if not below(item):
+                    return False
+            elif item is None:
+                return False
+        return True
+
+    return check
+
+
+def _any(type_: Type) -> Check:
+    settled = type_.preserve_unknown_fields or not type_.keywords
+    return lambda _value: settled
+
+
+_COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
+    Shape.STRUCT: _struct, Shape.LIST: _list, Shape.MAP: _map, Shape.ANY: _any,
+}
+"""Objects and lists that stand where there should be something else are doubted."""

@@ -1,0 +1,192 @@
+"""What custom resources do when they are written, through the main path and through /status.
+
+A strategy speaks for one version of one definition. New and old objects come in this version, with kind and apiVersion.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from fakekube.crd.instances import objects
+from fakekube.crd.instances.embedded import embedded_errors
+from fakekube.crd.instances.schema_cache import KnownSchema
+from fakekube.crd.instances.scale import scale_errors, scale_status_errors
+from fakekube.crd.schema.structural import schema_type
+from fakekube.crd.instances.validation import NONE_BEFORE, list_errors, value_errors
+from fakekube.errors import FieldError, status
+from fakekube.errors import field as fields
+from fakekube.errors.field import FieldErrorType
+from fakekube.validation.objectmeta import (
+    standard_finalizer_warnings,
+    validate_object_meta,
+    validate_object_meta_update,
+)
+from fakekube.registry.resource import GVK
+from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.schema.model import Type
+
+__all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
+
+#: Faults after which the real server does not evaluate rules.
+_BLOCKING = frozenset({
+    FieldErrorType.NOT_SUPPORTED, FieldErrorType.REQUIRED, FieldErrorType.TOO_LONG, FieldErrorType.TOO_MANY,
+    FieldErrorType.TYPE_INVALID,
+})
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+@dataclass
+class Version:
+    """What a definition says of one of its versions, ready for use."""
+
+    gvk: GVK
+    known: KnownSchema
+    """What follows from its schema; of an empty one if there is none."""
+    free: bool = False
+    """Whatever the schema says, nothing is dropped: preserveUnknownFields."""
+    has_status: bool = False
+    scale: Mapping[str, str] | None = None
+    ending: bool = False
+    """Its definition is being deleted: nothing may be created any more."""
+
+    @cached_property
+    def type(self) -> Type:
+        """Of its objects."""
+        return schema_type(None) if self.free else self.known.type
+
+    def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
+        """What the keywords of the schema find wrong with an object."""
+        return [] if self.known.fits(obj) else value_errors(self.known.keywords, obj, "", before)
+
+
+class CustomResourceStrategy(Strategy):
+    """The main path."""
+
+    unconditional_update = False
+    standard_finalizers = False
+    checks_metadata = False  # here, it is part of the rest
+    checks_metadata_update = False
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.has_status = version.has_status
+
+    def default(self, obj: Object) -> None:
+        if obj.get("kind") == self.version.gvk.kind:
+            objects.default(self.version.type, obj)
+
+    def begin_create(self, context: WriteContext, obj: Object) -> Finish | None:
+        if self.version.ending:
+            problem = "create not allowed while custom resource definition is terminating"
+            raise status.forbidden(self.version.gvk.group, context.resource.plural, obj["metadata"].get("name", ""), problem)
+        return None
+
+    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        if not all(objects.is_same(obj.get(name), old.get(name)) for name in {**obj, **old} if name != "metadata"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
+        errors = self.type_meta_errors(obj)
+        if not errors:
+            errors = validate_object_meta(
+                obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
+            )
+            errors += self.version.keyword_errors(obj) + self._replica_errors(obj)
+        errors += embedded_errors(self.version.type, obj)
+        errors += list_errors(self.version.type, obj)
+        return errors + self.rule_errors(context, errors, obj)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        errors = self.type_meta_errors(obj)
+        if not errors:
+            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            errors += self.version.keyword_errors(obj, old) + self._replica_errors(obj)
+        errors += embedded_errors(self.version.type, obj)
+        errors += self.changed_list_errors(obj, old)
+        return errors + self.rule_errors(context, errors, obj, old)
+
+    def type_meta_errors(self, obj: Object) -> list[FieldError]:
+        """An object must be of the kind and version of the path."""
+        gvk = self.version.gvk
+        wanted = {"kind": gvk.kind, "apiVersion": gvk.api_version}
+        return [fields.invalid(n, obj.get(n, ""), f"must be {text}") for n, text in wanted.items() if obj.get(n) != text]
+
+    def _replica_errors(self, obj: Object) -> list[FieldError]:
+        scale = self.version.scale
+        return [*scale_errors(scale, obj), *scale_status_errors(scale, obj)] if scale else []
+
+    def changed_list_errors(self, obj: Object, old: Object) -> list[FieldError]:
+        """Lists that were wrong before may stay wrong."""
+        errors = list_errors(self.version.type, obj)
+        return errors if errors and not list_errors(self.version.type, old) else []
+
+    def rule_errors(
+        self, context: WriteContext, errors: Sequence[FieldError], obj: Object, old: Object | None = None
+    ) -> list[FieldError]:
+        """What the rules of the schema say, or that they could not be looked at."""
+        rules = self.version.known.rules
+        if rules is None:
+            return []
+        if any(error.type in _BLOCKING for error in errors):
+            return [fields.invalid("<nil>", None, _UNCHECKED)]
+        return rules.validate(obj, old, context.warnings.append)
+
+    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        known: Iterable[str] = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
+        added = sorted(set(obj["metadata"].get("finalizers") or ()) - set(known))
+        return [text for name in added for text in standard_finalizer_warnings(name, "metadata.finalizers")]
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("status",)] if self.version.has_status else []
+
+
+class StatusStrategy(Strategy):
+    """/status: nothing but the status changes."""
+
+    unconditional_update = False
+    standard_finalizers = False
+    checks_metadata_update = False
+
+    def __init__(self, main: CustomResourceStrategy) -> None:
+        self._main = main
+
+    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
+        metadata = obj["metadata"]
+        kept = {name: value for name, value in old.items() if name != "status"} | {"metadata": metadata}
+        if "status" in obj:
+            kept["status"] = obj["status"]
+        entries = metadata.get("managedFields")
+        metadata.clear()
+        metadata.update({name: value for name, value in old["metadata"].items() if name != "managedFields"})
+        if entries:
+            metadata["managedFields"] = entries
+        obj.clear()
+        obj.update(kept)
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        version, main = self._main.version, self._main
+        errors = main.type_meta_errors(obj)
+        schema = (version.known.keywords.get("properties") or {}).get("status")
+        if not errors:
+            errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
+            if "status" in obj and schema:
+                found = value_errors(schema, obj["status"], "", old.get("status", NONE_BEFORE))  # their words begin below it
+                errors += [replace(error, path=f"status.{error.path}" if error.path else "status") for error in found]
+            if version.scale:
+                errors += scale_status_errors(version.scale, obj)
+        errors += main.changed_list_errors(obj, old)
+        return errors + main.rule_errors(context, errors, obj, old)
+
+    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
+        return [("metadata",), ("spec",)]

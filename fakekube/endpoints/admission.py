@@ -1,0 +1,55 @@
+"""How the verbs call admission: the attributes of a write, and the checks that run inside the write path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fakekube.admission.plugin import Attributes, Operation
+from fakekube.registry.strategy import Object
+from fakekube.registry.scope import Scope
+
+__all__ = ["admit", "checker", "creation_checker", "deletion_checker"]
+
+
+def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str) -> Attributes:
+    return Attributes(
+        resource=scope.resource, subresource=scope.subresource.name if scope.subresource else "", namespace=scope.namespace,
+        name=name, operation=operation, object=obj, old=old, context=scope.context,
+    )
+
+
+def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
+    """Admission that may change the new object, in place. Raises StatusError."""
+    scope.backend.admission.admit(_attributes(scope, operation, obj, old, scope.name))
+
+
+def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | None], None]:
+    """Admission that may only refuse."""
+
+    def check(obj: Object, old: Object | None) -> None:
+        name = scope.name or obj["metadata"].get("name", "")
+        scope.backend.admission.validate(_attributes(scope, operation, obj, old, name))
+
+    return check
+
+
+def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
+    """The same for a PUT or an apply that creates: the user must be allowed to create, too."""
+    check = checker(scope, Operation.CREATE)
+
+    def check_created(obj: Object, old: Object | None) -> None:
+        scope.backend.authorize_creation(scope.request)
+        check(obj, old)
+
+    return check_created
+
+
+def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
+    """Both kinds of admission of a deletion."""
+
+    def check(old: Object) -> None:
+        attributes = _attributes(scope, Operation.DELETE, None, old, name)
+        scope.backend.admission.admit(attributes)
+        scope.backend.admission.validate(attributes)
+
+    return check

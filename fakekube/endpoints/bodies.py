@@ -1,0 +1,358 @@
+"""From the bytes of a body to an object of the kind that the endpoint takes.
+
+In the order of the real server: the format by Content-Type, the document, its kind and apiVersion (what is missing is
+taken from the endpoint), the decoding by the schema of that kind, and only then the question whether this kind is one
+the endpoint takes. What strict decoding finds is a warning, an error or nothing, as fieldValidation says.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (transformDecodeError), create.go, delete.go;
+k8s.io/apimachinery/pkg/runtime/serializer/json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube import data as facts
+from fakekube.codecs import cbor, json, protobuf, yaml
+from fakekube.codecs.errors import ContentError
+from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.crd.instances import objects
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.registry.resource import GVK
+from fakekube.registry.strategy import Object
+from fakekube.schema import decode as schema_decode
+from fakekube.schema.builtin import builtins
+from fakekube.golang.strings import text_of
+from fakekube.registry.scope import Scope
+
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_name"]
+
+_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_SUMMARY_LENGTH = 30
+
+#: Bodies in an old version that endpoints of a newer one take.
+_SAME_AS = {GVK("policy", "v1beta1", "Eviction"): GVK("policy", "v1", "Eviction")}
+
+_SCHEME = "pkg/runtime/scheme.go:111"
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A document as its format gives it."""
+
+    value: Any
+    duplicates: Sequence[str] = ()
+    """Paths of members given twice (JSON)."""
+    first: Any = None
+    """The document with the first values of these: what is wrong with them is told, too."""
+    problems: Sequence[str] = ()
+    """What the format's strict reader complains of, a line each (YAML)."""
+    source: bytes | None = None
+    """The JSON that it was read from, if it was."""
+    cbor: bytes | None = None
+    """The CBOR that it was read from, if it was: it is explained in words of its own."""
+    is_usual: bool = False
+    """All in the CBOR is written as usual: its plain data tell what it is."""
+
+
+@dataclass(slots=True)
+class Problem(Exception):
+    """What is wrong with a body, and the kind it claims to be if that is known."""
+
+    message: str
+    kind: GVK | None = None
+
+
+def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
+    """The object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
+
+    Raises StatusError 400 or 415. Strict findings go to the request's warnings if `field_validation` is Warn.
+    """
+    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    try:
+        parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
+        return _decoded(scope, parsed, field_validation, body)
+    except Problem as problem:
+        raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
+
+
+def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
+    wants_strict = field_validation != "Ignore"
+    if scope.is_custom:
+        kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
+    else:
+        kind = _claimed(parsed, scope.kind, body)
+        kind = _SAME_AS.get(kind, kind)
+        if scope.resource.custom and kind != scope.kind:
+            raise Problem(_unregistered(kind), kind)
+        obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
+    if wants_strict and parsed.problems:
+        whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
+        strict = [*whole, *strict]
+    _report(scope, kind, strict, field_validation)
+    if (kind.group, kind.version) != (scope.kind.group, scope.kind.version):
+        raise _wrong_version(kind, scope.kind)
+    scope.default(obj)
+    return obj
+
+
+def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
+    if scope.is_custom:
+        _check_version(value)
+        _, obj, strict = _custom(scope, Parsed(value), json.dumps(value), wants_strict=True)
+        return obj, strict if wants_strict else []
+    kind = _kind_of(value, scope.kind, b"")
+    if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # nothing is known of its fields
+        nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
+        return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
+    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
+
+
+def _has_version(value: Object) -> bool:
+    return bool((value.get("apiVersion") or "").rpartition("/")[2])
+
+
+def _check_version(value: Any) -> None:
+    """A patched custom resource must say its version. Raises Problem or StatusError 500, as the real server does."""
+    if not isinstance(value, dict):
+        return
+    version = value.get("apiVersion", "")
+    if version is None:
+        raise Problem(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
+    if version == "" and value.get("kind"):
+        raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+
+
+def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
+    """Tell what strict decoding found. Raises StatusError 400 if that is asked for."""
+    if not strict or field_validation == "Ignore":
+        return
+    if field_validation == "Strict":
+        problem = Problem(f"strict decoding error: {', '.join(strict)}", kind)
+        raise status.bad_request(_explained(scope, problem, kind if scope.is_custom else scope.kind, b""))
+    for finding in strict:
+        lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
+        scope.request.warnings.extend(line.strip() for line in lines)
+
+
+def decode_delete_options(scope: Scope, body: bytes) -> Object:
+    """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
+    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    try:
+        parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
+        kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
+        if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
+            raise Problem(_unregistered(kind))
+        return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+    except Problem as problem:
+        is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then nobody knows its fields
+        raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
+
+
+_TYPE_META = ("kind", "apiVersion")
+_FOLDED = {name.casefold(): name for name in _TYPE_META}
+_DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
+#: What a body is taken for that does not say what it is.
+_ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
+    """Raises Problem."""
+    try:
+        if form == "json":
+            value, duplicates = json.loads(body, merge=not custom)
+            first = json.first_values(body, merge=not custom) if duplicates else None
+            return Parsed(value, duplicates, first, source=body)
+        if form == "yaml":
+            value, problems = yaml.loads(body)
+            return Parsed(value, problems=problems)
+        if form == "cbor":
+            value, is_usual = cbor.read(body, untyped=custom)
+            return Parsed(value, cbor=body, is_usual=is_usual)
+        any_version = expected == _DELETE_OPTIONS
+        return Parsed(protobuf.loads(body, expected.api_version, expected.kind, any_version=any_version))
+    except ContentError as error:
+        kind = _kind_of({"apiVersion": error.api_version, "kind": error.kind}, expected, body)
+        if form != "cbor" or custom:
+            raise Problem(str(error), kind) from None
+        type_ = builtins().kind_type(kind.group, kind.version, kind.kind)
+        explained = cbor.explain(body, type_)[0] if type_ is not None else ""
+        if explained:
+            raise Problem(explained, kind) from None
+        return Parsed(cbor.salvaged(body), cbor=body)  # it is in what the type does not know
+    except CodecError as error:
+        prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
+        raise Problem(f"{prefix}{error}") from None
+
+
+def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+    if parsed.duplicates:
+        _type_meta(parsed.first)
+    return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
+
+
+def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+    api_version, kind = _type_meta(value, any_case=any_case)
+    group, version = _group_version(api_version)
+    if not group and not version:
+        group, version = expected.group, expected.version
+    elif not version:
+        if group == expected.group:
+            version = expected.version
+        else:
+            shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
+            raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
+    claimed = (group, version, kind or expected.kind)
+    return expected if claimed == (expected.group, expected.version, expected.kind) else GVK(*claimed)
+
+
+def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
+    """apiVersion and kind of a document; encoding/json does not mind the case of their names. Raises Problem."""
+    if value is None:
+        return "", ""
+    if not isinstance(value, dict):
+        what = f"json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}"
+        raise Problem(f"couldn't get version/kind; json parse error: {what}")
+    texts = dict.fromkeys(_TYPE_META, "")
+    for name, text in value.items():
+        known = _FOLDED.get(name.casefold()) if any_case else name
+        if known not in texts or text is None:
+            continue
+        if not isinstance(text, str):
+            what = f"json: cannot unmarshal {go_name(text)} into Go struct field .{known} of type string"
+            raise Problem(f"couldn't get version/kind; json parse error: {what}")
+        texts[known] = text
+    return texts["apiVersion"], texts["kind"]
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    if api_version in ("", "/"):
+        return "", ""
+    slashes = api_version.count("/")
+    if slashes > 1:
+        raise Problem(f"unexpected GroupVersion string: {api_version}")
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """Decode by the schema of the kind that the document claims. Raises Problem."""
+    found = builtins().kind_type(kind.group, kind.version, kind.kind)
+    if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
+        raise Problem(_unregistered(kind), kind)
+    members = literals = None
+    if parsed.source is not None:
+        members, literals = partial(json.members, parsed.source), partial(json.literals, parsed.source)
+    strict = schema_decode.Strict(parsed.duplicates, members) if wants_strict else None
+    try:
+        if parsed.duplicates and found is not None:
+            schema_decode.decode(found, parsed.first or {}, None)
+        obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
+    except schema_decode.DecodeError as error:
+        explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
+        raise Problem(explained or str(error), kind) from None
+    if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
+        explained = cbor.explain(parsed.cbor, found)[0]  # no text may stand for bytes, no number for a name
+        if explained:
+            raise Problem(explained, kind)
+    if (kind.kind, kind.group) != (expected.kind, expected.group):
+        internal = f"{internal_package(expected.group)}.{expected.kind}"
+        claimed = found.name.rpartition("/")[2] if found is not None else f"{kind.version}.{kind.kind}"
+        problem = f"converting ({claimed}) to ({internal}): unknown conversion"
+        raise Problem(problem, kind)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    findings = strict.messages if strict is not None else []
+    if findings and parsed.cbor is not None and found is not None:
+        findings = [cbor.explain(parsed.cbor, found)[1]]
+    return obj, findings
+
+
+def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
+    """A custom resource: read by its schema; it must say what it is. Raises Problem."""
+    value = parsed.value
+    is_cbor = parsed.cbor is not None
+    said = _said_in_cbor(value) if is_cbor else value
+    if not is_cbor:
+        _claimed(parsed, GVK("", "", ""), body)
+    kind = _kind_of(said, GVK("", "", ""), body, any_case=False, is_cbor=is_cbor)
+    if not kind.kind:
+        if is_cbor or wants_strict:
+            raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
+        read = body if parsed.source is not None else json.dumps(value)
+        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
+    if is_cbor and not kind.version:
+        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body, is_cbor=True)}'", kind)
+    try:
+        if parsed.duplicates:
+            json.untyped(parsed.first)
+        value = json.untyped(value)
+        known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
+        obj, strict = objects.read(scope.resource.type, value, known=known)
+    except (objects.MetadataError, CodecError) as error:
+        raise Problem(str(error), kind) from None
+    if is_cbor:  # nobody looks for what is unknown
+        return kind, obj, []
+    return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
+
+
+def _said_in_cbor(value: Object | None) -> Object:
+    """What an object without a Go type says of its kind and version: nothing if it is none, or cannot be read."""
+    said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
+    return said if said.get("apiVersion", "").count("/") < 2 else {}
+
+
+#: API group → Go package of its internal types, where that is not the first word of the group's name.
+_INTERNAL_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal", "rbac.authorization.k8s.io": "rbac",
+                      "flowcontrol.apiserver.k8s.io": "flowcontrol", "events.k8s.io": "core"}
+
+
+def internal_package(group: str) -> str:
+    """The Go package of a group's internal types, as messages name it."""
+    return _INTERNAL_PACKAGES.get(group) or group.partition(".")[0]
+
+
+def _wrong_version(kind: GVK, expected: GVK) -> StatusError:
+    got, wanted = kind.api_version, expected.api_version
+    return status.bad_request(f"the API version in the data ({got}) does not match the expected API version ({wanted})")
+
+
+def _unregistered(kind: GVK) -> str:
+    what, version = go_quote(kind.kind), go_quote(kind.api_version)
+    return f'no kind {what} is registered for version {version} in scheme "{_SCHEME}"'
+
+
+def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
+    if scope.resource.custom and not scope.is_custom:  # a scheme that can read the scale, and not tell what is wrong with it
+        return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
+    if problem.kind is not None:
+        kind = problem.kind
+        return f'{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}'
+    return f"the object provided is unrecognized (must be of type {expected.kind}): {problem.message} ({_summary(body)})"
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    head, more = body[:_SUMMARY_LENGTH], " ..." if len(body) > _SUMMARY_LENGTH else ""
+    return (_shown(head) if body[:1] == b"{" else head.hex()) + more
+
+
+def _shown(body: bytes, *, is_cbor: bool = False) -> str:
+    return cbor.diagnosis(body) if is_cbor else text_of(body)
+
+
+def go_name(value: Any) -> str:
+    """What Go's decoder calls a JSON value."""
+    names = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return names.get(type(value), "number")

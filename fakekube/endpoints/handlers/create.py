@@ -1,0 +1,81 @@
+"""create: POST to a collection, or to a subresource that acts.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from fakekube.admission.plugin import Operation
+from fakekube.codecs.formats import Kind
+from fakekube.errors import status
+from fakekube.registry.strategy import Object
+from fakekube.registry.subresource import Action
+from fakekube.schema import printing
+from fakekube.endpoints import admission, response_writers, bodies
+from fakekube.registry.generic import field_manager, deletion, system_fields, versions, writes
+from fakekube.registry import options
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+
+__all__ = ["handle"]
+
+#: Bodies of actions that may name the uid and revision that they mean.
+KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a POST. Raises StatusError."""
+    subresource = scope.subresource
+    if subresource is None and scope.resource.action is None:
+        return _create(scope)
+    action = subresource.action if subresource is not None else scope.resource.action
+    if action is None:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "create")
+    return _act(scope, action)
+
+
+def _create(scope: Scope) -> Response:
+    representation = response_writers.negotiate(scope)
+    chosen = options.create_options(scope.request.query)
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    meta = body.setdefault("metadata", {})
+    system_fields.wipe(meta)
+    system_fields.match_namespace(meta, scope.namespace)
+    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    tracked = field_manager.updated(scope, None, body, chosen.field_manager)
+    obj = versions.to_storage(scope.resource, tracked)
+    scope.name = meta.get("name", "")
+    admission.admit(scope, Operation.CREATE, obj, None)
+    system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+    written = writes.create(scope, obj, admission.checker(scope, Operation.CREATE))
+    return response_writers.object_response(scope, representation, 201, written.document)
+
+
+def _act(scope: Scope, action: Action) -> Response:
+    representation = response_writers.negotiate(scope)
+    chosen = options.create_options(scope.request.query)
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
+    meta = body.get("metadata")
+    if meta is not None:
+        if scope.kind.kind not in KEEPS_SYSTEM_FIELDS:
+            system_fields.wipe(meta)
+        system_fields.match_namespace(meta, scope.namespace)
+    body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
+    admission.admit(scope, Operation.CREATE, body, None)
+    scope.context.remove = partial(_remove, scope)
+    answer = action(scope.context, scope.name, body)
+    if answer.get("kind") == "Status":
+        return response_writers.plain_response(scope, representation, 201, answer)
+    kind = Kind(scope.kind.api_version, scope.kind.kind, scope.type)
+    return response_writers.plain_response(scope, representation, 201, printing.normalise(scope.type, answer), kind)
+
+
+def _remove(scope: Scope, name: str, raw: Object) -> None:
+    """Delete an object of the resource for an action, without admission."""
+    chosen = options.delete_options_from_body(raw)
+    deletion.remove(replace(scope, subresource=None, dry_run=chosen.dry_run), name, chosen, lambda _: None)

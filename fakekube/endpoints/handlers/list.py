@@ -1,0 +1,35 @@
+"""list and watch: both are a GET of a collection.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), watch.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import status
+from fakekube.endpoints import response_writers, response_transforms
+from fakekube.registry import options
+from fakekube.registry.generic import reads
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+from fakekube.endpoints.handlers.watch import open_watch
+from fakekube.endpoints.websocket import Messages, is_web_socket
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a GET of a collection, or a watch. Raises StatusError."""
+    representation = response_writers.negotiate(scope)
+    forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is one whatever the query says
+    chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
+    if not chosen.watch:
+        return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
+    if "watch" not in scope.resource.verbs:
+        raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
+    if representation.target is not None:
+        response_transforms.event_transform(scope, representation)  # what it is asked for comes first
+    stream_form = response_writers.negotiate_stream(scope)
+    stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form))
+    if is_web_socket(scope.request):
+        return Response(101, [], Messages(stream, stream_form))
+    return Response(200, [("Content-Type", stream_form.media_type)], stream)

@@ -1,0 +1,58 @@
+"""patch: every patch type, on objects and on what subresources show of them.
+
+A patch is a function from the present object, in the version of the request, to the patched one; the result is decoded
+by its schema and written as an update. A conflict with another writer means patching anew; only a patch that names a
+resourceVersion can fail with 409. An apply to an absent object creates it.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.plugin import Operation
+from fakekube.endpoints import negotiation
+from fakekube.codecs.document import Document
+from fakekube.registry.strategy import Object
+from fakekube.endpoints import admission, response_writers, projection
+from fakekube.registry import options
+from fakekube.registry.generic import system_fields, versions, writes
+from fakekube.endpoints.handlers.patchers import Patch, patch_for
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a PATCH. Raises StatusError."""
+    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=scope.offer.cbor)
+    content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
+    scope.require_name()
+    representation = response_writers.negotiate(scope)
+    body = scope.request.read_body()
+    chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    patch = patch_for(scope, content_type, body, chosen)
+    if scope.subresource is not None and scope.subresource.projection is not None:
+        return projection.update(scope, representation, patch)
+    return _patch_object(scope, representation, patch)
+
+
+def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
+    def build(stored: Document | None) -> Object:
+        old = None if stored is None else stored.object
+        if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
+            raise scope.not_found()
+        scope.request.warnings[:] = warnings_before
+        live = None if stored is None else versions.shown(scope.resource, stored).object
+        obj = versions.to_storage(scope.resource, patch(live))
+        admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
+        system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        return obj
+
+    warnings_before = list(scope.request.warnings)
+    written = writes.update(
+        scope, build, admission.checker(scope, Operation.UPDATE), create_absent=patch.creates,
+        check_created=admission.creation_checker(scope),
+    )
+    return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)

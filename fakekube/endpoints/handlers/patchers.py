@@ -1,0 +1,278 @@
+"""The patch types as functions from the present object to the patched one.
+
+A `Patch` is read once and may be called several times, each time with the object as it is then, in the version of the
+request. The object that comes back is a tree of its own, with managedFields brought up to date.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube.codecs import cbor, json, yaml
+from fakekube.codecs.errors import DecodeError
+from fakekube.crd.instances import objects
+from fakekube.errors import field, status
+from fakekube.patch import json_patch, merge_patch, strategic
+from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
+from fakekube.registry.strategy import Object
+from fakekube.schema.trees import copied
+from fakekube.endpoints import bodies
+from fakekube.registry.generic import field_manager, system_fields
+from fakekube.registry.options import WriteOptions
+from fakekube.registry.scope import Scope
+
+__all__ = ["Patch", "patch_for"]
+
+
+Change = Callable[["Object | None"], Object]
+"""(live object in the request's version, or None) → the patched one. Raises StatusError."""
+
+
+@dataclass(slots=True)
+class Patch:
+    """A patch that is read when there is something to patch: an absent object is told before a broken patch."""
+
+    read: Callable[[], Change]
+    creates: bool = False
+    """An absent object is created."""
+    _change: Change | None = None
+
+    def __call__(self, live: Object | None) -> Object:
+        if self._change is None:
+            self._change = self.read()
+        return self._change(live)
+
+
+def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
+    """The patch that a body describes."""
+    creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
+    return Patch(partial(_READERS[content_type], scope, body, options), creates)
+
+
+# ---------------------------------------------------------------- patches of the JSON text
+
+
+def _read_json_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
+    operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates)
+    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body))
+
+
+def _read_merge_patch(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    strict = options.field_validation != "Ignore"
+    value, duplicates = _parsed(body, "error decoding patch: " if strict else "")
+    document = merge_patch.decode(value, strict=strict)
+
+    def text(whole: Object) -> str:
+        return as_written(merge_patch.apply(whole, loads_with_literals(body)))
+
+    edit = partial(_merged, document)
+    return _json_patch(scope, options, duplicates, edit, text if has_ambiguous_literals(body) else None)
+
+
+def _merged(document: Any, whole: Object) -> Any:
+    return merge_patch.apply(whole, document)
+
+
+def _json_patch(
+    scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any],
+    text: Callable[[Object], str] | None = None,
+) -> Change:
+    """A patch that works on the text of an object: its result is read as a body is.
+
+    `text`: the result as refusals show it, where that is not how the server would write it.
+    """
+    strict = options.field_validation != "Ignore"
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        present = whole(scope, live)
+        patched = edit(present)
+        try:
+            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+            _report(scope, [*findings, *unknown] if strict else [], options)
+        except bodies.Problem as problem:
+            shown = text(present) if text is not None else json.dumps(patched).decode()
+            raise status.invalid("", "", "", [field.invalid("patch", shown, problem.message)]) from None
+        return _finished(scope, live, obj, options)
+
+    return change
+
+
+def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    value, duplicates = _parsed(body, "", untyped=True)
+    document = strategic.decode(value)
+    strict = options.field_validation != "Ignore"
+
+    def change(live: Object | None) -> Object:
+        live = _present(scope, live)
+        original = whole(scope, live)
+        unknown: list[str] = []
+        obj = strategic.apply(scope.type, original, document, unknown)
+        findings = [*duplicates, *unknown] if strict else []
+        if findings and options.field_validation == "Strict":
+            raise strategic.refused(scope.type, original, document, f"strict decoding error: {', '.join(findings)}")
+        scope.request.warnings.extend(findings)
+        return _finished(scope, live, _without_kind(obj), options)
+
+    return change
+
+
+# ---------------------------------------------------------------- apply
+
+#: Is there, in any base, what could be a number beyond int64?
+_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
+
+
+def _read_apply_yaml(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    try:
+        value, duplicates = yaml.loads(body)
+        if _LARGE_NUMBER(body):
+            value = json.untyped(value)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    return _apply(scope, value, duplicates, options)
+
+
+def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change:
+    try:
+        value = cbor.load_map(body)
+    except DecodeError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from None
+    return _apply(scope, value, (), options)
+
+
+def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
+    if value is not None and not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+
+    configuration = value or {}
+
+    def change(live: Object | None) -> Object:
+        merged = field_manager.applied(scope, live, configuration, options.field_manager, force=bool(options.force))
+        if scope.is_custom:
+            obj = _own(_with_read_metadata(merged))
+        else:
+            obj = _own(merged) if live is not None and _is_shared(merged, live) else merged
+        scope.default(obj)
+        if problems and options.field_validation == "Strict":
+            what = f"error converting YAML to JSON: {yaml.strict_error(problems)}"
+            raise status.bad_request(f"error strict decoding YAML: {what}")
+        if problems and options.field_validation == "Warn":
+            scope.request.warnings.extend(problems)
+        uid = obj.setdefault("metadata", {}).get("uid")
+        if live is None and uid:
+            raise scope.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        return _named(scope, obj)
+
+    return change
+
+
+# ---------------------------------------------------------------- shared steps
+
+
+def _parsed(body: bytes, prefix: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
+    """The document, and what strict decoding says of members given twice (of which the last one counts).
+
+    `untyped`: it is read into values without a type before anything else, so that large integers are floats.
+    """
+    try:
+        value, doubled = json.loads(body, merge=False)
+        if untyped:
+            value = json.untyped(value)
+        return value, [f'duplicate field "{path}"' for path in doubled]
+    except DecodeError as error:
+        raise status.bad_request(f"{prefix}{error}") from None
+
+
+def _present(scope: Scope, live: Object | None) -> Object:
+    if live is None:
+        raise scope.not_found()
+    return live
+
+
+def whole(scope: Scope, live: Object) -> Object:
+    """The object with kind and apiVersion, as patches see it."""
+    if scope.is_custom:
+        return live
+    return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
+
+
+def _with_read_metadata(obj: Object) -> Object:
+    """The metadata of an applied custom resource in the form of every kind's; what is malformed is dropped."""
+    metadata = obj.get("metadata") or {}
+    try:
+        read, _ = objects.metadata_of(metadata)
+    except objects.MetadataError:
+        read = {}
+        for name, item in metadata.items():
+            with contextlib.suppress(objects.MetadataError):
+                read.update(objects.metadata_of({name: item})[0])
+    return {**obj, "metadata": read}
+
+
+def _is_shared(obj: Object, live: Object) -> bool:
+    """Is an applied object the live one, but for its books?"""
+    return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
+
+
+def _own(obj: Object) -> Object:
+    """The object as a tree of its own but for its books, which nobody changes and many objects share."""
+    metadata = obj.get("metadata") or {}
+    books = metadata.get("managedFields")
+    if books is None:
+        return dict(copied(obj))
+    own: Object = copied({**obj, "metadata": {**metadata, "managedFields": None}})
+    own["metadata"]["managedFields"] = books
+    return own
+
+
+def _without_kind(obj: Object) -> Object:
+    """As built-in objects are at work and at rest; their type knows both fields."""
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    return obj
+
+
+def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
+    """Raises Problem where strict decoding is asked for."""
+    if not findings:
+        return
+    if options.field_validation == "Strict":
+        raise bodies.Problem(f"strict decoding error: {', '.join(findings)}")
+    scope.request.warnings.extend(findings)
+
+
+def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
+    if obj:  # else it has lost its name, and is refused below
+        scope.default(obj)
+    obj.setdefault("metadata", {})
+    return _named(scope, field_manager.updated(scope, live, obj, options.field_manager))
+
+
+def _named(scope: Scope, obj: Object) -> Object:
+    """The object must stay what the path names."""
+    meta = obj.setdefault("metadata", {})
+    system_fields.match_namespace(meta, scope.namespace)
+    system_fields.match_name(meta, scope.name)
+    return obj
+
+
+_READERS: dict[str, Callable[[Scope, bytes, WriteOptions], Change]] = {
+    "application/json-patch+json": _read_json_patch,
+    "application/merge-patch+json": _read_merge_patch,
+    "application/strategic-merge-patch+json": _read_strategic,
+    "application/apply-patch+yaml": _read_apply_yaml,
+    "application/apply-patch+cbor": _read_apply_cbor,
+}
+
+_APPLIES = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})

@@ -1,0 +1,56 @@
+"""update: PUT of an object, or of what a subresource shows of it.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.admission.plugin import Operation
+from fakekube.codecs.document import Document
+from fakekube.registry.strategy import Object
+from fakekube.schema.trees import copied
+from fakekube.endpoints import admission, response_writers, bodies, projection
+from fakekube.registry.generic import field_manager, system_fields, versions, writes
+from fakekube.registry import options
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+
+__all__ = ["handle"]
+
+
+def handle(scope: Scope) -> Response:
+    """Answer a PUT. Raises StatusError."""
+    scope.require_name()
+    representation = response_writers.negotiate(scope)
+    data = scope.request.read_body()
+    chosen = options.update_options(scope.request.query)
+    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    body = bodies.decode(scope, data, chosen.field_validation)
+    meta = body.setdefault("metadata", {})
+    system_fields.match_namespace(meta, scope.namespace)
+    system_fields.match_name(meta, scope.name)
+    system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
+    uid = meta.get("uid", "")
+    if scope.subresource is not None and scope.subresource.projection is not None:
+        return projection.update(
+            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager)
+        )
+
+    attempts: list[Object] = [body]
+
+    def build(stored: Document | None) -> Object:
+        old = None if stored is None else stored.object
+        live = None if stored is None else versions.shown(scope.resource, stored).object
+        # The write path owns and changes what it gets: a second attempt starts from what the client sent.
+        fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
+        system_fields.match_namespace(fresh["metadata"], scope.namespace)
+        obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))
+        admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
+        system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+        return obj
+
+    written = writes.update(
+        scope, build, admission.checker(scope, Operation.UPDATE), uid=uid,
+        check_created=admission.creation_checker(scope),
+    )
+    return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)

@@ -1,0 +1,265 @@
+"""Watches: the state, if it is asked for, then every change, through selectors, in the order of revisions.
+
+A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory, and one
+that falls out of the window is told 410 and closed. `take` turns the events since its position into frames. A frame is
+made once per event and representation and shared by all watchers (`Event.encodings`).
+
+What a selector does to an event: matching before and after is MODIFIED, only after ADDED, only before DELETED; a
+DELETED shows the last state with the revision of the change.
+
+Bookmarks: one after the initial state (annotation k8s.io/initial-events-end) if it was asked for, then periodically and
+shortly before the end of the stream, if the resource has changed since the stream began.
+
+Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
+k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fakekube.errors import status
+from fakekube.store import Compacted, Cursor, Event, Record
+from fakekube.streams import Source
+from fakekube.registry.generic import versions
+from fakekube.endpoints.response_writers import EventEncoder, UnencodableError
+from fakekube.registry.generic.conversion_cache import ConvertedCursor, conversions_of
+from fakekube.registry.options import ListOptions, parse_resource_version
+from fakekube.registry.generic.reads import wait_for_revision
+from fakekube.registry.scope import Scope
+from fakekube.registry.generic.selection import candidates, matcher
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
+
+__all__ = ["WatchStream", "open_watch"]
+
+TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+#: Frames are made in portions, so that one client cannot keep the sending thread to itself. Events per `take`.
+PORTION = 500
+
+#: A watch with bookmarks gets one this long before its end (seconds), as the watch cache has it.
+BOOKMARK_BEFORE_END = 2.0
+
+
+class WatchStream:
+    """The body of a watch; see `streams.Stream` for who calls what."""
+
+    def __init__(self, scope: Scope, options: ListOptions, encoder: EventEncoder) -> None:
+        clock, settings = scope.backend.clock, scope.backend.settings
+        self._scope = scope
+        self._clock = clock
+        self._encoder = encoder
+        self._matches = matcher(scope.resource, options)
+        self._candidates = candidates(scope, options)
+        self._prefix = scope.prefix
+        self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
+        self._bookmarks = options.allow_bookmarks
+        self._bookmark_period = settings.bookmark_period
+        seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
+        now = clock.monotonic()
+        self._ends_at = now + seconds
+        self._bookmark_at = self._next_bookmark(now)
+        self._initial: Iterator[Record[Document]] | None = None
+        self._initial_revision = 0
+        self._began_at = 0
+        self._marks_initial_end = False
+        self._cursor: Cursor[Document] | ConvertedCursor | None = None
+        self._error: bytes | None = None
+        self._bucket = scope.bucket
+        self._conversions = conversions_of(scope.backend, scope.resource) if scope.resource.converts_by_call else None
+        self.source: Source = self._conversions or scope.bucket
+        self.ended = False
+
+    @staticmethod
+    def _has_full_key(scope: Scope) -> bool:
+        return bool(scope.namespace) or not scope.resource.namespaced
+
+    # ---- setting up
+
+    def start_from(self, revision: int) -> None:
+        """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
+        self._began_at = max(revision, self._scope.backend.store.revision)
+        try:
+            self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
+        except Compacted as lost:
+            too_old = f"too old resource version: {revision} ({lost.revision})"
+            self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
+
+    def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
+        """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
+
+        The bookmark tells the store's revision; if any state from `not_older_than` on will do, that of the watch cache.
+        Raises StatusError 500 if a webhook does not convert them.
+        """
+        page = self._bucket.page(self._name_key) if self._name_key else self._candidates()
+        if self._conversions is not None:
+            for record in page.records:
+                versions.shown(self._scope.resource, record.value)
+        self._initial = iter(page.records)
+        self._initial_revision = self._began_at = page.revision
+        if not_older_than is not None and self._scope.resource.strategy.cached:
+            self._initial_revision = min(page.revision, max(self._bucket.newest, not_older_than))
+        self._marks_initial_end = mark_end
+        self._follow(self._bucket.cursor(page.revision))
+
+    def _follow(self, cursor: Cursor[Document]) -> None:
+        self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
+
+    def fail(self, error: status.StatusError) -> None:
+        """End the stream with an error event."""
+        self._error = self._encoder.error(error)
+
+    # ---- streams.Stream
+
+    @property
+    def deadline(self) -> float | None:
+        if self.ended:
+            return None
+        return self._ends_at if self._bookmark_at is None else min(self._ends_at, self._bookmark_at)
+
+    def take(self) -> list[bytes]:
+        if self.ended:
+            return []
+        if self._error is not None:
+            self.ended = True
+            return [self._error]
+        try:
+            frames = self._take_initial() if self._initial is not None else self._take_changes()
+            if not frames and self._initial is None:
+                frames = self._take_timed()
+        except UnencodableError:
+            self.ended = True
+            return []
+        return frames
+
+    def close(self) -> None:
+        self.ended = True
+        self._cursor = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        changed = threading.Event()
+        self.source.subscribe(changed.set)
+        self._clock.subscribe(changed.set)
+        try:
+            while not self.ended:
+                changed.clear()
+                frames = self.take()
+                yield from frames
+                if not frames and self.deadline is not None:
+                    changed.wait(max(self.deadline - self._clock.monotonic(), 0.001))
+        finally:
+            self._clock.unsubscribe(changed.set)
+            self.source.unsubscribe(changed.set)
+            self.close()
+
+    # ---- making frames
+
+    def _take_initial(self) -> list[bytes]:
+        assert self._initial is not None
+        frames: list[bytes] = []
+        for record in self._initial:
+            if self._shows(record.key, record.value):
+                frames.append(self._encoder.added(record))
+                if len(frames) >= PORTION:
+                    return frames
+        self._initial = None
+        if self._marks_initial_end:
+            frames.append(self._encoder.bookmark(self._initial_revision, initial_end=True))
+        return frames
+
+    def _take_changes(self) -> list[bytes]:
+        assert self._cursor is not None
+        try:
+            events = self._cursor.take(PORTION)
+        except Compacted:
+            self.ended = True
+            return [self._encoder.error(status.expired(TOO_OLD_WATCH))]
+        frames = []
+        for event in events:
+            frame = self._frame(event)
+            if frame is not None:
+                frames.append(frame)
+        if events and not frames:  # nothing of this portion was for us: look at the next one
+            return self._take_changes()
+        return frames
+
+    def _frame(self, event: Event[Document]) -> bytes | None:
+        if not self._is_ours(event.key):
+            return None
+        matches, record, previous = self._matches, event.record, event.previous
+        is_in = record is not None and (matches is None or matches(record.value))
+        was_in = previous is not None and (matches is None or matches(previous.value))
+        if is_in:
+            return self._encoder.event("MODIFIED" if was_in else "ADDED", event)
+        return self._encoder.event("DELETED", event) if was_in else None
+
+    def _shows(self, key: str, document: Document) -> bool:
+        return self._is_ours(key) and (self._matches is None or self._matches(document))
+
+    def _is_ours(self, key: str) -> bool:
+        return key == self._name_key if self._name_key else key.startswith(self._prefix)
+
+    def _take_timed(self) -> list[bytes]:
+        now = self._clock.monotonic()
+        if now >= self._ends_at:
+            self.ended = True
+            return []
+        if self._bookmark_at is None or now < self._bookmark_at:
+            return []
+        self._bookmark_at = self._next_bookmark(now)
+        assert self._cursor is not None
+        reached = min(self._cursor.position, self._bucket.newest)  # what others write is not told here
+        return [self._encoder.bookmark(reached)] if reached > self._began_at else []
+
+    def _next_bookmark(self, now: float) -> float | None:
+        """Every period, and once shortly before the end."""
+        if not self._bookmarks:
+            return None
+        before_end = self._ends_at - BOOKMARK_BEFORE_END
+        due = now + self._bookmark_period
+        if now < before_end <= due:
+            return before_end
+        return due if due < self._ends_at else None
+
+
+def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
+    """A stream for the options of a watch.
+
+    Raises StatusError 500 for a revision that is no number; what else is wrong comes as an event of the stream.
+    """
+    try:
+        wanted = parse_resource_version(options.resource_version)
+    except ValueError as problem:
+        raise status.generic(500, "", str(problem)) from None
+    stream = WatchStream(scope, options, encoder)
+    if options.send_initial_events:
+        _start_streaming_list(scope, stream, options, wanted)
+    elif wanted == 0:
+        _start_from_nowhere(scope, stream, options)
+    else:
+        stream.start_from(wanted)
+    return stream
+
+
+def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOptions, wanted: int) -> None:
+    try:
+        wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
+    except status.StatusError as error:
+        stream.fail(error)
+        return
+    stream.start_with_state(mark_end=options.allow_bookmarks, not_older_than=wanted if options.resource_version else None)
+
+
+def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
+    """sendInitialEvents=false: from the present on, without the state."""
+    if options.send_initial_events is None:
+        stream.start_with_state(mark_end=False)
+    else:
+        stream.start_from(scope.backend.store.revision)

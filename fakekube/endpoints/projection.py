@@ -1,0 +1,101 @@
+"""Reading and writing an object through a projection (scale): another kind, computed from it and written back.
+
+Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and its likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from fakekube.admission.plugin import Operation
+from fakekube.codecs.document import Document
+from fakekube.codecs.formats import Kind
+from fakekube.endpoints.negotiation import MediaType
+from fakekube.errors import status
+from fakekube.registry.strategy import Object
+from fakekube.registry.subresource import Projection, Subresource
+from fakekube.schema import printing
+from fakekube.schema.trees import copied
+from fakekube.endpoints import admission, response_writers
+from fakekube.registry.generic import field_manager, versions, writes
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+
+__all__ = ["show", "update"]
+
+
+@lru_cache(maxsize=256)
+def kind_of(subresource: Subresource) -> Kind:
+    return Kind(subresource.gvk.api_version, subresource.gvk.kind, subresource.type)
+
+
+def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
+    """The projection of a stored object."""
+    return response_writers.plain_response(scope, chosen, code, shown(scope, _seen(scope, document).object), kind_of(_subresource(scope)))
+
+
+def _seen(scope: Scope, document: Document) -> Document:
+    """The paths into a custom resource are those of the version that is asked for."""
+    return versions.shown(scope.resource, document) if scope.resource.custom else document
+
+
+def shown(scope: Scope, obj: Object) -> Object:
+    """The projection in its printed form. Raises StatusError where the object has nothing to project."""
+    return _printed(scope, _projection(scope).read, obj)
+
+
+def _shown_for_update(scope: Scope, obj: Object) -> Object:
+    projection = _projection(scope)
+    return _printed(scope, projection.read_for_update or projection.read, obj)
+
+
+def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
+    printed: Object = printing.normalise(_subresource(scope).type, read(obj))
+    return printed
+
+
+def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:
+    """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included."""
+    projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
+
+    def build(stored: Document | None) -> Object:
+        assert stored is not None
+        old = versions.shown(scope.resource, stored).object
+        before = _shown_for_update(scope, old)
+        entries = mapping.to_scale(old["metadata"].get("managedFields"))
+        if entries:
+            before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
+        changed = change(before)
+        admission.admit(scope, Operation.UPDATE, changed, before)
+        errors = projection.validate(changed)
+        if errors:
+            kind = scope.kind
+            raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
+        written: Object = copied(projection.write(old, changed))
+        meta, scale = written["metadata"], changed["metadata"]
+        if scale.get("resourceVersion") or not scope.resource.custom:
+            meta["resourceVersion"] = scale.get("resourceVersion", "")
+        meta["managedFields"] = mapping.to_parent(meta.get("managedFields"), scale.get("managedFields"))
+        return written
+
+    check = admission.checker(scope, Operation.UPDATE)
+
+    def check_projected(obj: Object, old: Object | None) -> None:
+        assert old is not None
+        check(shown(scope, obj), shown(scope, old))
+
+    written = writes.update(scope.main, build, check_projected)
+    left = _printed(scope, projection.read_written or projection.read, _seen(scope, written.document).object)
+    return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
+
+
+def _subresource(scope: Scope) -> Subresource:
+    assert scope.subresource is not None
+    return scope.subresource
+
+
+def _projection(scope: Scope) -> Projection:
+    projection = _subresource(scope).projection
+    assert projection is not None
+    return projection

@@ -1,0 +1,190 @@
+"""From documents to the bytes of an answer, in the representation that was negotiated.
+
+Objects, lists and watch events go the same way: the stored document, seen in the version of the request, possibly
+transformed (Table, metadata only), in parts that are encoded once and kept with the document, joined.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from fakekube.codecs import formats
+from fakekube.endpoints import negotiation
+from fakekube.codecs.document import Document
+from fakekube.codecs.formats import Kind
+from fakekube.endpoints.negotiation import MediaType
+from fakekube.codecs.pieces import Pieces
+from fakekube.depth import deepening
+from fakekube.errors import StatusError
+from fakekube.registry.resource import Resource
+from fakekube.registry.strategy import Object
+from fakekube.schema import printing
+from fakekube.schema.builtin import type_of
+from fakekube.store import Event, Record
+from fakekube.endpoints import response_transforms
+from fakekube.registry.generic import versions
+from fakekube.registry.generic.reads import Listing
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
+
+__all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response",
+           "plain_response"]
+
+STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def negotiate(scope: Scope) -> MediaType:
+    """The representation of an answer. Raises StatusError 406."""
+    headers, query = scope.request.headers, scope.request.query
+    pretty = negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
+    return scope.offer.output(headers.get("accept", ""), pretty=pretty)
+
+
+def negotiate_stream(scope: Scope) -> MediaType:
+    """The representation of a watch's events. Raises StatusError 406."""
+    return scope.offer.stream(scope.request.headers.get("accept", ""))
+
+
+@lru_cache(maxsize=1024)
+def kind_of(resource: Resource) -> Kind:
+    """What encoders must know of the objects of a resource."""
+    return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
+
+
+@lru_cache(maxsize=1024)
+def list_kind_of(resource: Resource) -> Kind:
+    return Kind(resource.api_version, resource.list_kind, None, resource.custom)
+
+
+# ---------------------------------------------------------------- whole answers
+
+
+@deepening
+def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
+    """An answer that is one object of the scope's resource."""
+    shown = versions.shown(scope.resource, document)
+    if chosen.target is not None:
+        return response_transforms.object_response(scope, chosen, code, document, shown)
+    form, kind = formats.format_of(chosen), kind_of(scope.resource)
+    return _response(chosen, code, form.object(form.part(shown, kind), kind))
+
+
+def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
+    """An answer that is a collection."""
+    resource, metadata = scope.resource, list_metadata(listing)
+    if chosen.target is not None:
+        return response_transforms.list_response(scope, chosen, listing, metadata)
+    form, kind = formats.format_of(chosen), kind_of(resource)
+    items = listing.encoded((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
+    if resource.custom:  # an unstructured list: its members are sorted, and a token is always there
+        metadata = dict(sorted({"continue": "", **metadata}.items()))
+    return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
+
+
+def list_metadata(listing: Listing) -> Object:
+    """The ListMeta of a page."""
+    metadata: Object = {"resourceVersion": str(listing.revision)} if listing.revision else {}
+    if listing.token:
+        metadata["continue"] = listing.token
+    if listing.remaining is not None:
+        metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind | None = None) -> Response:
+    """An answer that is not an object of the resource: a Status (which carries its kind), a scale, a review."""
+    kind = kind or STATUS
+    if chosen.target is not None:
+        return response_transforms.plain_response(scope, chosen, code, obj, kind)
+    form = formats.format_of(chosen)
+    return _response(chosen, code, form.object(form.part(Document(obj), kind), kind))
+
+
+def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
+    return Response(code, [("Content-Type", chosen.media_type)], body)
+
+
+# ---------------------------------------------------------------- watch events
+
+
+class UnencodableError(Exception):
+    """An event cannot be written in the representation that was asked for: the real server ends the watch."""
+
+
+class EventEncoder:
+    """Makes the frames of a watch in one representation; those of one event are made once for all watchers."""
+
+    def __init__(self, scope: Scope, chosen: MediaType) -> None:
+        self._scope = scope
+        self._resource = scope.resource
+        self._chosen = chosen
+        self._form = formats.format_of(chosen)
+        self._transform = response_transforms.event_transform(scope, chosen) if chosen.target is not None else None
+        self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
+        self._encodes = chosen.target is None or self._transform is not None
+        shares = self._transform is None or self._transform.shares
+        self._key = (scope.resource.api_version, chosen) if shares else None
+
+    @deepening
+    def added(self, record: Record[Document]) -> bytes:
+        """An object of the initial state."""
+        return self._write("ADDED", *self._seen(record.value))
+
+    @deepening
+    def event(self, event_type: str, event: Event[Document]) -> bytes:
+        """A change as one kind of watcher sees it."""
+        if self._key is None:
+            return self._write(event_type, *self._documents(event_type, event))
+        key = (event_type, self._key)
+        frame: bytes | None = event.encodings.get(key)
+        if frame is None:
+            frame = event.encodings[key] = self._write(event_type, *self._documents(event_type, event))
+        return frame
+
+    def _seen(self, stored: Document) -> tuple[Document, Document]:
+        """What is stored, and what the version shows of it."""
+        return stored, versions.shown(self._resource, stored)
+
+    def _documents(self, event_type: str, event: Event[Document]) -> tuple[Document, Document]:
+        """A DELETED shows the last state that there was, at the revision of the change."""
+        if event_type != "DELETED":
+            assert event.record is not None
+            return self._seen(event.record.value)
+        assert event.previous is not None
+        stored, shown = self._seen(event.previous.value)
+        at_the_end = _at(stored, event.revision)
+        return at_the_end, at_the_end if shown is stored else _at(shown, event.revision)
+
+    def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+        """An object with nothing but a revision (and what its kind cannot leave out)."""
+        resource = self._resource
+        metadata: Object = {**resource.empty.get("metadata", {}), "resourceVersion": str(revision)}
+        if initial_end:
+            metadata["annotations"] = {**metadata.get("annotations", {}), INITIAL_EVENTS_END: "true"}
+        obj: dict[str, Any] = {**resource.empty, "metadata": metadata}
+        if resource.custom:
+            obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(sorted(metadata.items()))}
+            bookmark = Document(obj)
+        else:
+            bookmark = Document(printing.normalise(resource.type, obj))
+        return self._write("BOOKMARK", bookmark, bookmark)
+
+    def error(self, error: StatusError) -> bytes:
+        """An ERROR event with a Status, never transformed."""
+        return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
+
+    def _write(self, event_type: str, stored: Document, shown: Document) -> bytes:
+        if not self._encodes:
+            raise UnencodableError
+        if self._transform is not None:
+            shown = self._transform(stored, shown)
+        return self._form.event(event_type, self._form.part(shown, self._kind), self._kind)
+
+
+def _at(document: Document, revision: int) -> Document:
+    obj = document.object
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})

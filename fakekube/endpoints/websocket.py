@@ -1,0 +1,56 @@
+"""Watches by WebSocket: a message for each event, where the events of another watch follow each other in one body.
+
+The handshake and the frames of the protocol are the server's; here is decided who gets them, and what a message holds:
+the event as the format writes it, without the length that Protobuf puts in front of it in a body. Formats that are text
+travel in text messages.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/watch.go (HandleWS), pkg/util/httpstream/wsstream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fakekube.endpoints.negotiation import MediaType
+from fakekube.streams import Source, Stream
+from fakekube.registry.request import Request
+
+__all__ = ["Messages", "is_web_socket"]
+
+_TEXTS = ("json", "yaml")
+_LENGTH_PREFIXES = {"protobuf": 4}
+
+
+def is_web_socket(request: Request) -> bool:
+    """Does the client ask to speak WebSocket from here on?"""
+    headers = request.headers
+    return headers.get("upgrade", "").lower() == "websocket" and "upgrade" in headers.get("connection", "").lower()
+
+
+class Messages:
+    """A watch whose frames are messages; see `streams.Stream`."""
+
+    def __init__(self, stream: Stream, chosen: MediaType) -> None:
+        self._stream = stream
+        self._skipped = _LENGTH_PREFIXES.get(chosen.format, 0)
+        self.source: Source = stream.source
+        self.binary = chosen.format not in _TEXTS
+
+    @property
+    def ended(self) -> bool:
+        return self._stream.ended
+
+    @property
+    def deadline(self) -> float | None:
+        return self._stream.deadline
+
+    def take(self) -> list[bytes]:
+        frames = self._stream.take()
+        return [frame[self._skipped :] for frame in frames] if self._skipped else frames
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for frame in self._stream:
+            yield frame[self._skipped :]

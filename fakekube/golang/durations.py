@@ -1,0 +1,85 @@
+"""Durations such as `1h30m` or `-1.5s`, as Go reads them, and its words for what is none.
+
+Users of formats may also spell the units out, and count days and weeks.
+
+Specified by: Go's time package (format.go: ParseDuration); k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from fakekube.golang.integers import parse_int
+from fakekube.golang.timestamps import quoted
+
+__all__ = ["parse_duration", "parse_spelled_duration"]
+
+_NANOSECONDS: Final = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_LIMIT: Final = 1 << 63
+_LIMIT_DIGITS: Final = 19
+_NUMBER: Final = re.compile(r"0*+([0-9]*)(?:\.([0-9]*))?")
+_UNIT: Final = re.compile(r"[^0-9.]*")
+
+_NUMBER_AND_WORD: Final = re.compile(r"(?<![0-9])([0-9]++)[\t\n\f\r ]*([A-Za-zµ]+)")
+#: Words, with what a word may begin with in the end, and how many nanoseconds they are.
+_SPELLED: Final = (
+    (frozenset({"ns"}), "nano", 1), (frozenset({"us", "µs"}), "micro", 10**3), (frozenset({"ms"}), "milli", 10**6),
+    (frozenset({"s"}), "sec", 10**9), (frozenset({"m"}), "min", 60 * 10**9), (frozenset({"h", "hr"}), "hour", 3600 * 10**9),
+    (frozenset({"d"}), "day", 86_400 * 10**9), (frozenset({"w", "wk"}), "week", 604_800 * 10**9),
+)  # fmt: skip
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds, in 64 bits. Raises ValueError in Go's words."""
+    negative = text[:1] == "-"
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    total, at = 0, 0
+    while at < len(rest) or not at:
+        number = _NUMBER.match(rest, at)
+        assert number is not None  # it matches nothing, too
+        if not number[0].strip(".") or len(number[1]) > _LIMIT_DIGITS:
+            raise _invalid(text)
+        unit = _UNIT.match(rest, number.end())
+        assert unit is not None
+        if not unit[0]:
+            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+        if unit[0] not in _NANOSECONDS:
+            raise ValueError(f"time: unknown unit {quoted(unit[0])} in duration {quoted(text)}")
+        total += _nanoseconds(number[1], number[2] or "", _NANOSECONDS[unit[0]])
+        if total > _LIMIT:
+            raise _invalid(text)
+        at = unit.end()
+    if total == _LIMIT and not negative:
+        raise _invalid(text)
+    return -total if negative else total
+
+
+def parse_spelled_duration(text: str) -> int:
+    """Nanoseconds: of a duration, or else the sum of all numbers before units anywhere in the text. Raises ValueError."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        found = [(parse_int(number, "Atoi"), word.lower()) for number, word in _NUMBER_AND_WORD.findall(text)]
+    spans = [
+        number * span for number, word in found for short, long, span in _SPELLED if word in short or word.startswith(long)
+    ]
+    if not spans:
+        raise ValueError(f"unable to parse {text} as duration")
+    return (sum(spans) + _LIMIT) % (2 * _LIMIT) - _LIMIT  # 64 bits go round
+
+
+def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
+    """The fraction is calculated with floats, of as many digits as 63 bits hold."""
+    digits = fraction[:_LIMIT_DIGITS]
+    if int(digits or "0") >= _LIMIT:
+        digits = digits[:-1]
+    return int(whole or "0") * unit + int(int(digits or "0") * (unit / float(10 ** len(digits))))
+
+
+def _invalid(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {quoted(text)}")

@@ -1,0 +1,157 @@
+"""Who manages which fields: the verbs' way to `patch.apply`.
+
+One `FieldManager` serves a version of a resource at its main path, one each of its subresources; they are made when first
+used and kept with the resource.
+
+Specified by: "Server-Side Apply" in the Kubernetes documentation; k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager
+and create.go (prefixFromUserAgent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache, partial
+
+from fakekube.patch.apply import FieldManager, excluding
+from fakekube.patch.apply.scale import ScaleMapping
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.strategy import Object, Strategy
+from fakekube.registry.subresource import Subresource
+from fakekube.schema import printing
+from fakekube.schema.model import Type
+from fakekube.golang.strings import readable
+from fakekube.registry.generic import versions
+from fakekube.registry.options import FIELD_MANAGER_MAX_LENGTH
+from fakekube.registry.scope import Scope
+
+__all__ = ["applied", "recorded", "scale_mapping", "updated"]
+
+#: What the real server calls itself when it writes as a client.
+SERVER = "kube-apiserver"
+
+
+def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+    """The new object, with the managedFields of a plain write; `live` is None for a create.
+
+    What is not printed (empty maps and lists) is not owned either, but validation may see it: so it stays, and only an
+    object without such things is from now on in its printed form. An empty list that is printed always (`rules: []`)
+    becomes null only on its way through the storage: here it is owned still. A version that is not the stored one shows
+    what the way there and back makes of the object.
+    """
+    if scope.resource.to_storage is not None and not scope.resource.custom:
+        return _updated_by_way_of_storage(scope, live, new, manager)
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
+    tracked = printed if _is_same(printed, new) else new
+    if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
+        printed["metadata"]["managedFields"] = []
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    tracked["metadata"] = printed["metadata"]
+    return tracked
+
+
+def _is_same(one: Object, other: Object) -> bool:
+    """False is a doubt: Python 3.12 compares what is nested no more than some hundred levels deep."""
+    try:
+        return one == other
+    except RecursionError:
+        return False
+
+
+def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
+    back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
+    printed: Object = printing.normalise(scope.type, back, stored=False)
+    asks_for_new_books = new["metadata"].pop("managedFields", None) == []
+    if asks_for_new_books:
+        printed["metadata"]["managedFields"] = []
+    _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
+    if "managedFields" in printed["metadata"]:
+        new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
+    return new
+
+
+def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
+    """The new object, with the managedFields of a write that the server made as a client of its own."""
+    tracked = {**new, "metadata": dict(new["metadata"])}
+    _manager(registry, resource, resource.subresources.get(write.subresource)).update(old, tracked, SERVER, write.time)
+    return tracked
+
+
+def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
+    """What an apply makes of the live object, which is returned itself if nothing changes.
+
+    Raises StatusError 400, 409 or 500.
+    """
+    return _manager_of(scope).apply(live, configuration, manager, force, scope.backend.clock.now())
+
+
+def scale_mapping(scope: Scope) -> ScaleMapping:
+    """How the books of an object and those of its scale correspond."""
+    resource = scope.resource
+    assert scope.subresource is not None and scope.subresource.projection is not None
+    path = scope.subresource.projection.replicas_path
+    served = scope.backend.registry.versions(resource.group, resource.plural)
+    paths: Mapping[str, tuple[str, ...] | None] = {r.api_version: path for r in served}
+    return ScaleMapping(resource.api_version, paths, resource.custom)
+
+
+def manager_name(scope: Scope, manager: str) -> str:
+    """The field manager that a client names, or what it calls itself before the slash of its user agent."""
+    return manager or _name_of_agent(scope.request.headers.get("user-agent", ""))
+
+
+@lru_cache(maxsize=256)
+def _name_of_agent(user_agent: str) -> str:
+    name, length = "", 0
+    for character in readable(user_agent.partition("/")[0]):
+        if not character.isprintable():
+            continue
+        length += len(character.encode())
+        if length > FIELD_MANAGER_MAX_LENGTH:
+            break
+        name += character
+    return name
+
+
+def _manager_of(scope: Scope) -> FieldManager:
+    return _manager(scope.backend.registry, scope.resource, scope.subresource)
+
+
+@lru_cache(maxsize=512)
+def _manager(registry: Registry, resource: Resource, subresource: Subresource | None) -> FieldManager:
+    if subresource is not None and subresource.strategy is None:
+        gvk = subresource.gvk
+        return FieldManager(
+            subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom,
+        )
+    strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
+    served = registry.versions(resource.group, resource.plural)
+    filtered = [resource] if resource.custom else served
+    return FieldManager(
+        resource.type, resource.group, resource.version, resource.kind,
+        subresource=subresource.name if subresource else "", custom=resource.custom,
+        filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
+        other_version=partial(_other_version, {r.api_version: r for r in served}),
+    )
+
+
+def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
+    """What writes through a strategy never own; the status belongs to its subresource."""
+    fields = list(strategy.reset_fields(version))
+    if strategy.has_status and ("status",) not in fields:
+        fields.append(("status",))
+    return fields
+
+
+def _other_version(
+    served: Mapping[str, Resource], obj: Object, api_version: str, other: str,
+) -> tuple[Object, Type] | None:
+    """See `patch.apply.OtherVersion`."""
+    source, target = served.get(api_version), served.get(other)
+    if source is None or target is None:
+        return None
+    if source is target:
+        return obj, target.type
+    if target.convert is not None:
+        return target.convert(obj, other), target.type
+    return versions.from_storage(target, versions.to_storage(source, obj)), target.type

@@ -1,0 +1,244 @@
+"""Reading single objects and collections at the revision that the options ask for.
+
+How a list is read follows from resourceVersion, resourceVersionMatch, limit and continue (`_view` is that table);
+selectors are applied on the way (`selecting`), and a page ends when it is full, wherever it stands in the collection.
+
+Two things differ between resources with a watch cache and those without (events): with a cache a list from revision
+"0" ignores the limit, and a read waits a while for a revision that is still to come.
+
+Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
+k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fakekube.codecs.document import Document
+from fakekube.errors import StatusError, status
+from fakekube.registry.strategy import Object
+from fakekube.store import Compacted, FutureRevision, Record
+from fakekube.registry.generic import continue_token
+from fakekube.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
+from fakekube.registry.scope import Scope
+from fakekube.registry.generic.selection import Matches, candidates, matcher
+
+__all__ = ["Listing", "get", "list_objects", "wait_for_revision"]
+
+TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
+TOO_OLD_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+    "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between "
+    "the time the first chunk was returned and now may show up in the list."
+)
+
+
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Listing:
+    """A page of a collection: records in key order, and the list metadata."""
+
+    records: Sequence[Record[Document]]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+    encodings: dict[Hashable, Any] = field(default_factory=dict)
+    """What was made of the records, by `encoded`; shared by all listings of the same state, if it is a whole."""
+
+    @property
+    def documents(self) -> list[Document]:
+        return [record.value for record in self.records]
+
+    def encoded(self, key: Hashable, make: Callable[[], V]) -> V:
+        """What `make` makes of the records, made once per key."""
+        try:
+            return self.encodings[key]  # type: ignore[no-any-return]
+        except KeyError:
+            return self.encodings.setdefault(key, make())  # type: ignore[no-any-return]
+
+
+@dataclass(slots=True)
+class View:
+    """What state a list shows: an exact revision or the present, from which key on, how many."""
+
+    revision: int | None = None
+    start: str = ""
+    limit: int = 0
+
+
+# ---------------------------------------------------------------- single objects
+
+
+def get(scope: Scope, resource_version: str) -> Record[Document]:
+    """The present object; a resourceVersion is the least that it must have been seen at.
+
+    Raises StatusError: 404, 500 for a revision that is no number, 504 for one that does not come.
+    """
+    if resource_version:
+        try:
+            wanted = parse_resource_version(resource_version)
+        except ValueError as problem:
+            raise _unreadable_revision(scope, str(problem)) from None
+        wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
+    if scope.resource.computed is not None:
+        return _computed(scope, scope.resource.computed())
+    record = scope.bucket.get(scope.key)
+    if record is None:
+        raise scope.not_found()
+    return record
+
+
+def _unreadable_revision(scope: Scope, problem: str) -> StatusError:
+    """The storage explains what the watch cache only passes on."""
+    if scope.resource.strategy.cached:
+        return status.generic(500, "", problem)
+    return status.bad_request(f"invalid resource version: {problem}")
+
+
+def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
+    for obj in objects:
+        if obj["metadata"]["name"] == scope.name:
+            return Record(scope.name, Document(obj), 0, 0)
+    raise status.not_found(scope.resource.group, scope.resource.singular, scope.name)
+
+
+def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
+    """Let the store reach a revision: a moment of real time, since a held clock must not hang a client.
+
+    Raises StatusError 504 when it has not after the wait of the watch cache (at once where no cache is asked).
+    """
+    store = scope.backend.store
+    if wanted <= store.revision:
+        return
+    if not cached:
+        raise status.too_large_resource_version(wanted, store.revision, retry_after=0)
+    if not store.wait(wanted, scope.backend.settings.too_large_resource_version_wait):
+        raise status.too_large_resource_version(wanted, store.revision)
+
+
+# ---------------------------------------------------------------- collections
+
+
+def list_objects(scope: Scope, options: ListOptions) -> Listing:
+    """A page of the collection.
+
+    Raises StatusError: 400 for revisions and tokens that are none, 410 for what is no longer in the history, 504 for a
+    revision that is still to come.
+    """
+    if scope.resource.computed is not None:
+        matches = matcher(scope.resource, options) or (lambda _document: True)
+        documents = map(Document, scope.resource.computed())
+        return Listing([Record("", document, 0, 0) for document in documents if matches(document)], 0)
+    view = _view(scope, options)
+    try:
+        return _page(scope, options, view)
+    except Compacted:
+        if options.token:
+            start = view.start.removeprefix(scope.prefix)
+            again = continue_token.encode(start, continue_token.INCONSISTENT, leading_slash=False)
+            raise status.expired_token(TOO_OLD_TOKEN, again) from None
+        raise status.expired(TOO_OLD_LIST) from None
+    except FutureRevision as future:
+        assert view.revision is not None
+        raise status.too_large_resource_version(view.revision, future.current, retry_after=0) from None
+
+
+def _view(scope: Scope, options: ListOptions) -> View:
+    """The table of resourceVersion, resourceVersionMatch, limit and continue.
+
+    Where one name is asked for (and no continue) there are no pages: the limit means nothing.
+    """
+    cached = scope.resource.strategy.cached
+    single = _single_name(scope, options) is not None
+    limit = 0 if single or (options.resource_version == "0" and cached) else max(options.limit, 0)
+    if options.token:
+        place = continue_token.decode(options.token)
+        if options.resource_version not in ("", "0"):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        revision = None if place.revision < 0 else place.revision
+        if revision is not None and cached:
+            wait_for_revision(scope, revision, cached=True)
+        return View(revision, scope.prefix + place.start, limit)
+    try:
+        wanted = parse_resource_version(options.resource_version)
+    except ValueError as problem:
+        raise status.bad_request(f"invalid resource version: {problem}") from None
+    exact = options.match == EXACT or (wanted > 0 and limit > 0 and options.match != NOT_OLDER_THAN)
+    if exact:
+        if cached and not single:
+            wait_for_revision(scope, wanted, cached=True)
+        return View(wanted, scope.prefix, limit)
+    asks_storage = single and options.limit > 0 and options.match != NOT_OLDER_THAN
+    wait_for_revision(scope, wanted, cached=cached and not asks_storage)
+    return View(None, scope.prefix, limit)
+
+
+def _page(scope: Scope, options: ListOptions, view: View) -> Listing:
+    matches = matcher(scope.resource, options)
+    if matches is None:
+        return _whole_page(scope, view)
+    return _selected_page(scope, options, view, matches)
+
+
+def _whole_page(scope: Scope, view: View) -> Listing:
+    page = scope.bucket.page(scope.prefix, start=view.start, limit=view.limit, revision=view.revision)
+    listing = Listing(page.records, page.revision, encodings=page.encodings)
+    if page.more:
+        listing.token = _token_after(scope, page.records[-1].key, page.revision)
+        listing.remaining = page.remaining
+    return listing
+
+
+#: Records looked at in one step of a selected list, so that a page that is full early costs little.
+_STEP = 500
+
+
+def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matches) -> Listing:
+    name = _single_name(scope, options)
+    if name is not None:
+        return _single(scope, view, name, matches)
+    read = candidates(scope, options)
+    step = _STEP if view.limit else 0
+    start, revision = view.start, view.revision
+    matching: list[Record[Document]] = []
+    while True:
+        found = read(start=start, limit=step, revision=revision)
+        records, revision = found.records, found.revision  # all steps show one state
+        matching += [record for record in records if matches(record.value)]
+        if view.limit and len(matching) >= view.limit:
+            del matching[view.limit :]
+            return Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
+        if not step or len(records) < step:
+            return Listing(matching, revision)
+        start = records[-1].key + "\0"
+
+
+def _single_name(scope: Scope, options: ListOptions) -> str | None:
+    """The name of the only object that can match, if the selectors name it and its key is known."""
+    if options.token or (scope.resource.namespaced and not scope.namespace):
+        return None
+    return options.fields.exact("metadata.name")
+
+
+def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
+    """A selector on the name is a look-up."""
+    key = scope.resource.key(scope.namespace, name)
+    page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
+    found = [record for record in page.records if record.key == key and matches(record.value)]
+    return Listing(found, page.revision)
+
+
+def _token_if_more(scope: Scope, key: str, revision: int) -> str:
+    """A page of what matches goes on as long as there is anything behind it, be it of another sort."""
+    rest = scope.bucket.page(scope.prefix, start=key + "\0", limit=1, revision=revision)
+    return _token_after(scope, key, revision) if rest.records else ""
+
+
+def _token_after(scope: Scope, key: str, revision: int) -> str:
+    relative = key.removeprefix(scope.prefix) + "\0"
+    return continue_token.encode(relative, revision, leading_slash=scope.resource.strategy.cached)

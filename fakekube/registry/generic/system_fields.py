@@ -1,0 +1,114 @@
+"""The metadata that the server owns: set on create, kept on update, marked on deletion.
+
+Functions here change the request's own tree in place. Times are RFC 3339 with whole seconds, from the cluster's clock.
+
+Specified by: k8s.io/apiserver/pkg/registry/rest/meta.go (WipeObjectMetaSystemFields, FillObjectMetaSystemFields,
+EnsureObjectNamespaceMatchesRequestNamespace), names/generate.go, and the metadata parts of BeforeUpdate.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from fakekube.errors import status
+from fakekube.golang.timestamps import print_time
+
+__all__ = [
+    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace",
+    "needs_generated_name", "random_uuid", "wipe",
+]
+
+#: No vowels and no look-alikes, so that no words arise (k8s.io/apimachinery/pkg/util/rand).
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
+
+_WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def random_uuid() -> str:
+    """A UUID of version 4 (RFC 9562), as text."""
+    random_bytes = os.urandom(16)
+    digits, variant = random_bytes.hex(), "89ab"[random_bytes[8] & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def wipe(metadata: dict[str, Any]) -> None:
+    """Drop what a client may not choose when it creates."""
+    for name in _WIPED:
+        metadata.pop(name, None)
+
+
+def fill(metadata: dict[str, Any], now: datetime) -> None:
+    """Give a new object its identity."""
+    metadata["uid"] = random_uuid()
+    metadata["creationTimestamp"] = print_time(now)
+
+
+def needs_generated_name(metadata: Mapping[str, Any]) -> bool:
+    return bool(metadata.get("generateName")) and not metadata.get("name")
+
+
+def generate_name(prefix: str) -> str:
+    """A name for a generateName: the prefix, cut to 58 characters, and five random ones."""
+    return prefix[:_PREFIX_LENGTH] + "".join(random.choices(_ALPHABET, k=_SUFFIX_LENGTH))
+
+
+def match_namespace(metadata: dict[str, Any], namespace: str) -> None:
+    """Put the namespace of the request ("" for cluster-scoped resources) into an object that names none or the same.
+
+    Raises StatusError 400 if the object names another one. What a cluster-scoped object says is dropped.
+    """
+    own = metadata.get("namespace", "")
+    if namespace and own and own != namespace:
+        problem = "the namespace of the provided object does not match the namespace sent on the request"
+        raise status.bad_request(problem)
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def match_name(metadata: Mapping[str, Any], name: str) -> None:
+    """Raises StatusError 400 if an object is not called as the path says."""
+    own = metadata.get("name", "")
+    if not own:
+        problem = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(problem)
+    if own != name:
+        raise status.bad_request(f"the name of the object ({own}) does not match the name on the URL ({name})")
+
+
+def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """What an update can neither set nor take away (the uid is filled in, and validated afterwards)."""
+    metadata.pop("selfLink", None)
+    if not metadata.get("uid"):
+        metadata["uid"] = old.get("uid", "")
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        if name in old:
+            metadata[name] = old[name]
+    if "deletionGracePeriodSeconds" in old:
+        metadata.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
+
+
+def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool) -> None:
+    """An owner that is listed twice with all its fields counts once, and the client is warned."""
+    owners = metadata.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    kept: dict[frozenset[tuple[str, Any]], Any] = {}
+    doubled = [owner.get("uid", "") for owner in owners if kept.setdefault(frozenset(owner.items()), owner) is not owner]
+    if doubled:
+        metadata["ownerReferences"] = list(kept.values())
+        when = " after mutating admission happens" if after_admission else ""
+        warnings.append(_DOUBLED.format(when=when, uids=", ".join(doubled)))
+
+
+_DOUBLED = (
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)

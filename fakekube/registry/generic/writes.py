@@ -1,0 +1,382 @@
+"""The write path below the verbs: create, compare-and-set, and what each kind does in between.
+
+`create` stores a new object; `update` reads, lets its caller build the new state from the old one, prepares and
+validates it, and commits if nobody was faster, else starts again. Nothing here runs under the store's lock but the
+stamping of the revision. An update that changes nothing commits nothing; one that takes the last finalizer off a dying
+object deletes it. A dry run does all of it but the commit.
+
+Invariants: what came out of the store is never changed; an object is committed in the printed form of its type
+(`schema.printing`), so that two equal objects have equal encodings.
+
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest/{create,update}.go, dryrun.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fakekube.codecs.document import Document
+from fakekube.errors import StatusError, status
+from fakekube.errors import field as fields
+from fakekube.validation import objectmeta
+from fakekube.validation import names
+from fakekube.registry.strategy import Object, Strategy
+from fakekube.schema import printing
+from fakekube.golang.integers import parse_uint
+from fakekube.store import Conflict, Record
+from fakekube.registry.generic import system_fields, versions
+from fakekube.registry.scope import Scope
+
+__all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
+
+OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
+
+#: How often a generated name is drawn again after a collision.
+NAME_ATTEMPTS = 8
+
+#: Stands in the place of the revision until the store has assigned one.
+UNSTAMPED = "0"
+
+_NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
+
+Build = Callable[[Document | None], Object]
+"""(stored document or None) → the new object, a tree of the caller's own. May be called again after a conflict."""
+
+Check = Callable[[Object, Object | None], None]
+"""(new object, stored object or None): validating admission; raises StatusError."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What a write has left: the object (of a dry run: as it would be), and whether it was created or removed."""
+
+    document: Document
+    created: bool = False
+    deleted: bool = False
+
+
+def stamped(obj: Object, revision: int) -> Document:
+    """The object with its revision; everything else is shared."""
+    return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
+
+
+def same_object(new: Object, stored: Document) -> bool:
+    """Would storing `new` change anything but the revision?"""
+    old = stored.object
+    if new is old:
+        return True
+    meta = {**new["metadata"], "resourceVersion": old["metadata"].get("resourceVersion", "")}
+    candidate = {**new, "metadata": meta}
+    return candidate == old and Document(candidate).json == stored.json  # 1, 1.0 and True are equal in Python
+
+
+# ---------------------------------------------------------------- create
+
+
+def create(scope: Scope, obj: Object, check: Check) -> Written:
+    """Store a new object, drawing a generated name again where it collides.
+
+    Raises StatusError: 409 if the name is taken, 422 if the object is invalid, and whatever `check` raises.
+    """
+    meta = obj["metadata"]
+    if not system_fields.needs_generated_name(meta):
+        return _create_named(scope, obj, check)
+    prefix = meta["generateName"]
+    for attempt in range(NAME_ATTEMPTS):
+        name = system_fields.generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
+        candidate = {**obj, "metadata": {**meta, "name": name}}
+        try:
+            return _create_named(scope, candidate, check)
+        except StatusError as error:
+            if error.reason != "AlreadyExists" or attempt == NAME_ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
+    obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
+    system_fields.fill(obj["metadata"], scope.backend.clock.now())
+    scope.strategy.check_privileges(scope.context, obj, None)
+    finish = scope.strategy.begin_create(scope.context, obj)
+    stored = False
+    try:
+        written = _create_begun(scope, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
+    prepared = _prepared_for_create(scope, obj, check)
+    name = prepared["metadata"]["name"]
+    key = scope.resource.key(scope.namespace, name)
+    if scope.dry_run:
+        if scope.bucket.get(key) is not None:
+            raise _taken(scope, key, name, obj)
+        return Written(Document(scope.resource.stored(prepared)), created=True)
+    _refuse_revision(prepared)
+    final = scope.resource.stored(_with_placeholder(prepared))
+    try:
+        record = scope.bucket.commit(key, 0, partial(stamped, final))
+    except Conflict:
+        raise _taken(scope, key, name, obj) from None
+    return Written(record.value, created=True)
+
+
+def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
+    """BeforeCreate and the checking admission. What is created through a subresource is prepared as any new object."""
+    strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
+    system_fields.match_namespace(meta, scope.namespace)
+    if strategy.has_status:
+        strategy.reset_status(obj)
+    if strategy.generation:
+        meta["generation"] = 1
+    strategy.prepare_for_create(context, obj)
+    namespaced = scope.resource.namespaced
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata:
+        errors += objectmeta.validate_object_meta(
+            meta, namespaced, strategy.name_errors, standard_finalizers=strategy.standard_finalizers
+        )
+    errors += strategy.validate(context, obj)
+    if not errors and not strategy.checks_metadata:
+        errors += objectmeta.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, None))
+    strategy.canonicalize(obj)
+    check(obj, None)
+    return obj
+
+
+def _refuse_revision(obj: Object) -> None:
+    text = obj["metadata"].get("resourceVersion", "")
+    if not text:
+        return
+    try:
+        revision = parse_uint(text)
+    except ValueError:
+        return
+    if revision:
+        raise status.generic(500, "", "resourceVersion should not be set on objects to be created")
+
+
+def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
+    """409 for a name that is in use; it tells if the other object is on its way out."""
+    resource = scope.resource
+    error = status.already_exists(resource.group, resource.plural, name)
+    if obj["metadata"].get("generateName"):
+        error = status.generate_name_conflict(resource.group, resource.plural, name)
+    record = scope.bucket.get(key)
+    if record is not None and "deletionTimestamp" in record.value.object["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+# ---------------------------------------------------------------- update
+
+
+def update(
+    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None,
+) -> Written:
+    """Compare-and-set: build the new state from the stored one until it can be committed.
+
+    `uid`: of the object that the client means (a precondition). `create_absent`: an absent object is created from
+    `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
+    """
+    create_allowed = create_absent or scope.strategy.create_on_update
+    while True:
+        record = scope.bucket.get(scope.key)
+        if record is None and not create_allowed:
+            raise scope.not_found()
+        stored_uid = record.value.object["metadata"].get("uid", "") if record else ""
+        if uid and uid != stored_uid:
+            raise scope.conflict(_wrong_uid(scope, uid, stored_uid))
+        try:
+            if record is None:
+                obj = build(None)
+                revision_of(obj["metadata"].get("resourceVersion", ""))
+                obj["metadata"].pop("resourceVersion", None)
+                return _create_named(scope, obj, check_created or check)
+            return _update_once(scope, record, build, check)
+        except Conflict:
+            continue
+        except StatusError as error:
+            if record is None and error.reason == "AlreadyExists":
+                continue
+            raise
+
+
+def _update_once(scope: Scope, record: Record[Document], build: Build, check: Check) -> Written:
+    old = record.value.object
+    obj = build(record.value)
+    scope.strategy.check_privileges(scope.context, obj, old)
+    meta = obj["metadata"]
+    revision = revision_of(meta.get("resourceVersion", ""))
+    if revision == 0 and not scope.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])
+    if revision not in (0, record.revision):
+        raise scope.conflict(OPTIMISTIC_LOCK)
+    meta["resourceVersion"] = str(record.revision)
+    finish = scope.strategy.begin_update(scope.context, obj, old)
+    stored = False
+    try:
+        written = _update_begun(scope, record, obj, check)
+        stored = not scope.dry_run
+    finally:
+        if finish:
+            finish(stored)
+    return written
+
+
+def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Check) -> Written:
+    old = record.value.object
+    final = _prepared_for_update(scope, obj, record.value, check)
+    if _is_released(scope, final, old):
+        return _remove_released(scope, record, final)
+    unsettled = record.revision == record.created and scope.resource.strategy.unsettled_at_creation
+    if same_object(final, record.value) and not unsettled:
+        return Written(record.value)
+    if scope.dry_run:
+        return Written(stamped(final, record.revision))
+    return Written(scope.bucket.commit(record.key, record.revision, partial(stamped, final)).value)
+
+
+def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
+    """BeforeUpdate and the checking admission; the object in the form in which it is stored."""
+    stored = document.object
+    old = versions.shown(scope.resource, document).object if scope.resource.custom else stored
+    strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
+    system_fields.match_namespace(meta, scope.namespace)
+    _keep(meta, old["metadata"], "generation")
+    if strategy.has_status:
+        _keep(obj, old, "status")
+    strategy.prepare_for_update(context, obj, old)
+    if strategy.generation and spec_changed(scope, obj, old):
+        meta["generation"] = old["metadata"].get("generation", 0) + 1
+    system_fields.keep_on_update(meta, old["metadata"])
+    if _changes_nothing(scope, obj, document):
+        context.warnings.extend(strategy.warnings(context, obj, old))
+        check(stored, stored)
+        return stored
+    errors = objectmeta.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
+    errors += _kind_errors(scope, strategy, obj, old, sound=not errors)
+    if errors:
+        raise scope.invalid(obj, errors)
+    context.warnings.extend(strategy.warnings(context, obj, old))
+    strategy.canonicalize(obj)
+    final = _keep_times(scope.resource.stored(obj), document)
+    if scope.resource.custom:  # of which admission sees the version of the request
+        check(obj, old)
+    else:
+        check(final, stored)
+    return final
+
+
+def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
+    """Is a prepared object what is stored? Then it need not be validated again (but custom resources may owe warnings)."""
+    if scope.resource.custom or obj != document.object:
+        return False
+    return same_object(scope.resource.stored(obj), document)
+
+
+def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:
+    """What the kind's own update validation says, which looks at the metadata once more.
+
+    `sound`: nothing was wrong with it the first time, when only the rule for standard finalizers was left out.
+    """
+    meta, standard = obj["metadata"], strategy.standard_finalizers
+    errors: list[fields.FieldError] = []
+    if strategy.checks_metadata_update and not sound:
+        errors += objectmeta.validate_object_meta_update(meta, old["metadata"], standard_finalizers=standard)
+    elif strategy.checks_metadata_update and standard:
+        errors += objectmeta.validate_standard_finalizers(meta)
+    if strategy.checks_metadata_again:
+        errors += objectmeta.validate_object_meta(
+            meta, scope.resource.namespaced, strategy.name_errors, standard_finalizers=standard
+        )
+    return errors + strategy.validate_update(scope.context, obj, old)
+
+
+def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
+    """Has anything changed that generation counts: all but metadata and status?"""
+    # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
+    names = {**obj, **old}.keys() - _NOT_COUNTED
+    if all(obj.get(name) == old.get(name) for name in names):
+        return False
+    if any(printing.surely_differ(obj.get(name), old.get(name)) for name in names):
+        return True
+    stored = scope.resource.stored(obj)
+    return any(stored.get(name) != old.get(name) for name in names)
+
+
+def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _keep_times(new: Object, stored: Document) -> Object:
+    """A write that changes nothing but the times of managedFields is none: then the old entries stay."""
+    old = stored.object
+    entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if entries is None or old_entries is None or entries == old_entries or len(entries) != len(old_entries):
+        return new
+    if any({**e, "time": None} != {**o, "time": None} for e, o in zip(entries, old_entries, strict=True)):
+        return new
+    same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}
+    return same if same_object(same, stored) else new
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def revision_of(text: str) -> int:
+    """The resourceVersion of an object; "" and "0" are none. Raises StatusError 500, as the real server does."""
+    if text in ("", "0"):
+        return 0
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise status.generic(500, "", str(problem)) from None
+
+
+def _with_placeholder(obj: Object) -> Object:
+    obj["metadata"]["resourceVersion"] = UNSTAMPED
+    return obj
+
+
+def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
+    prefix = "" if scope.dry_run else "/registry"  # a dry run does not come as far as the storage that adds it
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {prefix}/{storage_path(scope)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
+    )
+
+
+def storage_path(scope: Scope) -> str:
+    """Where the real server would keep the object, below /registry/."""
+    return f"{scope.resource.storage_prefix}/{scope.key}"
+
+
+def _is_released(scope: Scope, new: Object, old: Object) -> bool:
+    """Is the old object dying, without grace, and has the new one nothing that holds it?"""
+    old_meta = old["metadata"]
+    if new["metadata"].get("finalizers") or "deletionTimestamp" not in old_meta or old_meta.get("deletionGracePeriodSeconds"):
+        return False
+    return scope.resource.strategy.releasable(new)
+
+
+def _remove_released(scope: Scope, record: Record[Document], final: Object) -> Written:
+    """The answer shows the object as the update would have left it, with the revision it had."""
+    if not scope.dry_run:
+        scope.bucket.commit(scope.key, record.revision, None)
+        scope.resource.strategy.after_delete(scope.context, record.value.object)
+    return Written(stamped(final, record.revision), deleted=True)

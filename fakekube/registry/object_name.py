@@ -1,0 +1,31 @@
+"""Names by which the server itself asks for objects: what cannot be one is refused before it is looked up.
+
+Its storage and its clients each have words of their own for that.
+
+Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (NamespaceKeyFunc), k8s.io/client-go/rest/request.go (Name).
+"""
+
+from __future__ import annotations
+
+from fakekube.errors import status
+from fakekube.errors.field import go_quote
+from fakekube.validation.names import path_segment
+
+__all__ = ["check_key_name", "unusable_name"]
+
+
+def check_key_name(name: str) -> None:
+    """Raises StatusError 400 for a name that no object can be stored under."""
+    if not name:
+        raise status.bad_request("Name parameter required.")
+    problems = path_segment(name)
+    if problems:
+        raise status.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
+
+
+def unusable_name(name: str) -> str:
+    """Why a client cannot ask for an object of this name; "" if it can."""
+    if not name:
+        return "resource name may not be empty"
+    problems = path_segment(name)
+    return f"invalid resource name {go_quote(name)}: [{' '.join(problems)}]" if problems else ""

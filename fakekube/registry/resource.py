@@ -1,0 +1,210 @@
+"""Which resources there are: the table that leads from a path to a kind and its strategy.
+
+One `Resource` is one served version of one resource (apps/v1 deployments). All versions of a resource share one
+`bucket` of the store and one storage version. Built-ins are made once per process from `data/` and shared by all
+clusters; each cluster has a `Registry` of its own on top, to which definitions add and from which they remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fakekube.errors import status
+from fakekube.registry.selectable_fields import LABEL_ALIASES, FieldReader, problem_with_label
+from fakekube.schema import printing
+
+if TYPE_CHECKING:
+    from fakekube.registry.strategy import Strategy
+    from fakekube.registry.subresource import Action, Subresource
+    from fakekube.schema.model import Type
+
+__all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
+
+#: Resources that two groups show, by their plural.
+_COHABITATING: Mapping[str, tuple[str, ...]] = {"events": ("", "events.k8s.io")}
+
+METADATA_LABELS = ("metadata.name", "metadata.namespace")
+"""What every kind lets a field selector name."""
+
+
+@dataclass(slots=True, frozen=True)
+class GVK:
+    """Group, version and kind."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(eq=False)
+class Resource:
+    """One served version of a resource."""
+
+    group: str
+    version: str
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str]
+    bucket: str
+    """Where the store keeps the objects of all versions: `plural.group`, or what the shared storage is called."""
+    storage_version: str
+    strategy_factory: Callable[[], Strategy]
+    type_factory: Callable[[], Type]
+    storage_type_factory: Callable[[], Type] | None = None
+    """None if the type that is stored is the type that is served."""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    field_labels: tuple[str, ...] = METADATA_LABELS
+    """What a field selector may name."""
+    field_readers: Mapping[str, FieldReader] = field(default_factory=dict)
+    """How the stored object is read for each of them."""
+    storage_version_hash: str = ""
+    empty: Mapping[str, Any] = field(default_factory=dict)
+    """What stands in an object with nothing in it, beside the zero values of its type."""
+    deprecation: str = ""
+    """The warning that every answer of a deprecated version carries."""
+    storage_prefix: str = ""
+    """Where the real server's storage keeps the objects; some error messages tell."""
+    action: Action | None = None
+    """What a POST does where nothing is stored (reviews, bindings)."""
+    computed: Callable[[], Sequence[dict[str, Any]]] | None = None
+    """Of what is not stored but can be read (component statuses): all objects there are, now."""
+    printer_columns: Sequence[Mapping[str, Any]] = ()
+    """Of a custom resource: the additionalPrinterColumns of this version."""
+    custom: bool = False
+    """Defined by a CustomResourceDefinition: unstructured, keys sorted, items carry kind and apiVersion."""
+    to_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Converts an object of this version to the storage version; None if the shapes are the same."""
+    from_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Of a custom resource: brings an accepted object of this version into the form in which it is stored."""
+    convert: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
+    """Of a custom resource: an object in the version of that name, where it is not read from or written to the storage."""
+    converts_by_call: bool = False
+    """A webhook converts to and from the other versions: it takes time and may fail, and its answer may change."""
+    hidden_verbs: frozenset[str] = frozenset()
+    """Of `verbs`, those that discovery does not tell."""
+    unservable: str = ""
+    """Why every request is answered with an internal error; such a resource is not in discovery either."""
+
+    @cached_property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def gvk(self) -> GVK:
+        return GVK(self.group, self.version, self.kind)
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        return self.strategy_factory()
+
+    @cached_property
+    def type(self) -> Type:
+        return self.type_factory()
+
+    @cached_property
+    def storage_type(self) -> Type:
+        return self.storage_type_factory() if self.storage_type_factory else self.type
+
+    def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """An accepted object in the form in which it is stored: equal objects have equal encodings.
+
+        `old`: the stored object that it was made from; fields that it still shares are not looked at.
+        """
+        if self.keep is not None:
+            return self.keep(obj)
+        printed: dict[str, Any] = printing.normalise(self.storage_type, obj, settled=old)
+        return printed
+
+    def field_label(self, label: str) -> str:
+        """The name by which the stored object knows a field label of this version.
+
+        Raises StatusError 400 for a label that the kind does not know.
+        """
+        if label not in self.field_labels:
+            converts = self.custom or self.field_labels != METADATA_LABELS
+            raise status.bad_request(problem_with_label(self.kind, label, converts=converts))
+        return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
+
+    def read_field(self, label: str, obj: dict[str, Any]) -> str:
+        """What a field selector compares: the field of a stored object, "" if the kind knows the label but not the field."""
+        reader = self.field_readers.get(label)
+        return reader(obj) if reader else ""
+
+    def key(self, namespace: str, name: str) -> str:
+        """The key of an object within the bucket; sorts by namespace, then name."""
+        return f"{namespace}/{name}" if self.namespaced else name
+
+
+class Registry:
+    """The resources of one cluster: the built-in ones, and those that definitions add.
+
+    Reads need no lock: every change puts new tables in the place of the old ones.
+    """
+
+    def __init__(self, builtins: Sequence[Resource]) -> None:
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
+        self.replace((), builtins)
+
+    def copy(self) -> Registry:
+        """An independent twin."""
+        twin = Registry(())
+        twin._by_path, twin._by_resource = self._by_path, self._by_resource
+        return twin
+
+    def get(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource at a path, or None if it is not served."""
+        return self._by_path.get((group, version, plural))
+
+    def replace(self, removed: Iterable[tuple[str, str, str]], added: Iterable[Resource]) -> None:
+        """Serve other versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
+        by_path, by_resource = dict(self._by_path), dict(self._by_resource)
+        for path in removed:
+            found = by_path.pop(path, None)
+            if found is not None:
+                name = found.group, found.plural
+                by_resource[name] = tuple(other for other in by_resource[name] if other is not found)
+                if not by_resource[name]:
+                    del by_resource[name]
+        for resource in added:
+            name = resource.group, resource.plural
+            by_path[resource.group, resource.version, resource.plural] = resource
+            others = by_resource.get(name, ())
+            by_resource[name] = (*(other for other in others if other.version != resource.version), resource)
+        self._by_path, self._by_resource = by_path, by_resource
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._by_path.values())
+
+    @property
+    def state(self) -> object:
+        """Another one after every change."""
+        return self._by_path
+
+    def any_version(self, group: str, plural: str) -> Resource | None:
+        """One of the served versions of a resource: enough where only its storage matters."""
+        found = self._by_resource.get((group, plural))
+        return found[0] if found else None
+
+    def sharing_bucket(self, resource: Resource) -> list[Resource]:
+        """All served resources that are stored in the same place: its versions, and for events those of the other group."""
+        groups = {resource.group, *_COHABITATING.get(resource.plural, ())}
+        found = [other for group in sorted(groups) for other in self._by_resource.get((group, resource.plural), ())]
+        return [other for other in found if other.bucket == resource.bucket]
+
+    def versions(self, group: str, plural: str) -> list[Resource]:
+        """All served versions of a resource."""
+        return list(self._by_resource.get((group, plural), ()))

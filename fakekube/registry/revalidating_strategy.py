@@ -1,0 +1,33 @@
+"""Kinds whose changes are validated as a new object is, first, and as a change after that."""
+
+from __future__ import annotations
+
+from fakekube.errors import FieldError
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+
+__all__ = ["Revalidated"]
+
+
+class RevalidatingStrategy(Strategy):
+    """Order of an update's checks: metadata, `validate`, the change of the metadata, `validate_change`."""
+
+    checks_metadata_update = False
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        meta = obj["metadata"]
+        return [
+            *validate_object_meta(meta, context.resource.namespaced, self.name_errors),
+            *self.validate_changed(context, obj, old),
+            *validate_object_meta_update(meta, old["metadata"]),
+            *self.validate_change(context, obj, old),
+        ]
+
+    def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """What is wrong with the changed object by itself; `old` may excuse something. Default:
+        `validate`."""
+        return self.validate(context, obj)
+
+    def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        """What may not be changed."""
+        return []

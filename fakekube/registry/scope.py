@@ -1,0 +1,149 @@
+"""One request's view of the cluster: which resource, which part of it, under which names.
+
+Made once per request by `verbs.handle`; the verbs read it. `endpoint` says through what the object is seen: the main
+resource, or one of its subresources.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from fakekube.codecs.document import Document
+from fakekube.endpoints.negotiation import Offer
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.validation import names
+from fakekube.registry.resource import GVK, Resource
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.registry.subresource import Subresource
+from fakekube.schema import defaults
+from fakekube.schema.model import Type
+from fakekube.store import Bucket
+from fakekube.registry.backend import Backend
+from fakekube.registry.request import Request
+
+__all__ = ["Scope"]
+
+
+@lru_cache(maxsize=8)
+def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
+    return Offer(cbor=cbor, custom=custom, tables=tables)
+
+
+@dataclass(eq=False)
+class Scope:
+    """See the module."""
+
+    request: Request
+    backend: Backend
+    resource: Resource
+    subresource: Subresource | None
+    namespace: str
+    """Of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
+    name: str
+    """In the path; "" for collections."""
+    dry_run: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the write, as an object: what the client sent."""
+
+    @property
+    def bucket(self) -> Bucket[Document]:
+        return self.backend.store.bucket(self.resource.bucket)
+
+    @property
+    def offer(self) -> Offer:
+        """The representations that this endpoint reads and writes."""
+        tables = self.resource.action is None if self.subresource is None else self.subresource.tables
+        return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom, tables)
+
+    @cached_property
+    def main(self) -> Scope:
+        """The same request, as one to the main resource."""
+        main = replace(self, subresource=None)
+        main.context.subresource = self.subresource.name if self.subresource else ""
+        return main
+
+    def for_namespace(self, namespace: str) -> Scope:
+        """The same request, as one for the objects of one namespace."""
+        return replace(self, namespace=namespace, name="")
+
+    def default(self, obj: Object) -> None:
+        """Fill in what a client may leave out, constants first."""
+        defaults.apply(self.kind.group, self.kind.version, self.kind.kind, obj)
+        if self.subresource is None or self.kind == self.resource.gvk:
+            self.resource.strategy.default(obj)
+
+    @property
+    def is_custom(self) -> bool:
+        """Are the bodies of this endpoint custom resources, which have a schema of their own?"""
+        return self.resource.custom and self.kind == self.resource.gvk
+
+    def require_name(self) -> None:
+        """Raises StatusError 400 for a path that names no object (those of custom resources may end with a slash)."""
+        if not self.name:
+            raise status.bad_request("name must be provided")
+
+    @property
+    def key(self) -> str:
+        """Of the object that the path names. Raises StatusError 400 for a path that names none."""
+        if self.resource.namespaced and not self.namespace:
+            raise status.bad_request("Namespace parameter required.")
+        problems = names.path_segment(self.name)
+        if problems:
+            raise status.bad_request(f"Name parameter invalid: {go_quote(self.name)}: {';'.join(problems)}")
+        return self.resource.key(self.namespace, self.name)
+
+    @property
+    def prefix(self) -> str:
+        """Of the keys of the collection."""
+        return f"{self.namespace}/" if self.resource.namespaced and self.namespace else ""
+
+    @property
+    def strategy(self) -> Strategy:
+        """Of the writes through this endpoint."""
+        if self.subresource is not None and self.subresource.strategy is not None:
+            return self.subresource.strategy
+        return self.resource.strategy
+
+    @property
+    def kind(self) -> GVK:
+        """Of the bodies of this endpoint."""
+        return self.subresource.gvk if self.subresource is not None else self.resource.gvk
+
+    @property
+    def type(self) -> Type:
+        """Of the bodies of this endpoint."""
+        if self.subresource is not None and self.subresource.gvk != self.resource.gvk:
+            return self.subresource.type
+        return self.resource.type
+
+    @cached_property
+    def context(self) -> WriteContext:
+        """What strategies and admission learn of this request."""
+        user = self.request.user
+        return WriteContext(
+            resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
+            user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
+            subresource=self.subresource.name if self.subresource else "",
+            name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
+            annotations=self.request.annotations,
+        )
+
+    def not_found(self, name: str | None = None) -> StatusError:
+        return status.not_found(self.resource.group, self.resource.plural, self.name if name is None else name)
+
+    def conflict(self, problem: str, name: str | None = None) -> StatusError:
+        return status.conflict(self.resource.group, self.resource.plural, self.name if name is None else name, problem)
+
+    def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
+        """422 of the object in this request."""
+        name = obj.get("metadata", {}).get("name", "")
+        resource = self.resource
+        if resource.custom:
+            return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
+        stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
+        return status.invalid(stored_group, resource.kind, name, errors)

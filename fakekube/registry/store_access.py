@@ -1,0 +1,156 @@
+"""What the cluster offers to strategies and admission (`registry.cluster_access.Services`), on top of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from fakekube.codecs.document import Document
+from fakekube.errors import status
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.strategy import Object
+from fakekube.store import Bucket, Conflict, Store
+from fakekube.registry.generic import field_manager
+from fakekube.registry.backend import Settings
+from fakekube.registry.generic.writes import same_object, stamped
+
+__all__ = ["AccessControl", "StoreAccess"]
+
+
+class AccessControl(Protocol):
+    """What `auth/` knows."""
+
+    @property
+    def issuer(self) -> str: ...
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]: ...
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]: ...
+
+    def rbac_rules(
+        self, user: str, groups: Sequence[str], namespace: str
+    ) -> tuple[Sequence[Mapping[str, Any]], str]: ...
+
+    def sign(self, claims: dict[str, Any]) -> str: ...
+
+
+class StoreAccess:
+    """See `registry.cluster_access.Services` for what each method promises."""
+
+    def __init__(self, store: Store[Document], registry: Registry, settings: Settings, access: AccessControl) -> None:
+        self._store = store
+        self._registry = registry
+        self._settings = settings
+        self._access = access
+
+    def _resource(self, group: str, plural: str) -> Resource:
+        found = self._registry.any_version(group, plural)
+        if found is None:
+            raise LookupError(f"{plural}.{group} is not served")
+        return found
+
+    def _bucket(self, group: str, plural: str) -> Bucket[Document]:
+        return self._store.bucket(self._resource(group, plural).bucket)
+
+    def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
+        resource = self._resource(group, plural)
+        record = self._store.bucket(resource.bucket).get(resource.key(namespace, name))
+        return record.value.object if record else None
+
+    def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
+        bucket = self._bucket(group, plural)
+        if bucket.is_empty:  # as those of quotas and limits are, for which each write asks
+            return iter(())
+        return (record.value.object for record in bucket.page(f"{namespace}/" if namespace else "").records)
+
+    def update(
+        self,
+        group: str,
+        plural: str,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        *,
+        recorded: Recorded | None = None,
+    ) -> Object:
+        resource = self._resource(group, plural)
+        bucket, key = self._store.bucket(resource.bucket), resource.key(namespace, name)
+        while True:
+            record = bucket.get(key)
+            if record is None:
+                raise status.not_found(group, plural, name)
+            old = record.value.object
+            new = change(old)
+            if new is old:
+                return old
+            if recorded is not None:
+                new = field_manager.recorded(self._registry, resource, old, new, recorded)
+            final = resource.stored(new, old)
+            if same_object(final, record.value):
+                return old
+            try:
+                return bucket.commit(key, record.revision, partial(stamped, final)).value.object
+            except Conflict:
+                continue
+
+    def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
+        resource = self._resource(group, plural)
+        name = obj["metadata"]["name"]
+        placed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
+        final = resource.stored(placed)
+        bucket = self._store.bucket(resource.bucket)
+        try:
+            return bucket.commit(resource.key(namespace, name), 0, partial(stamped, final)).value.object
+        except Conflict:
+            raise status.already_exists(group, plural, name) from None
+
+    def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
+        resource = self._resource(group, plural)
+        try:
+            self._store.bucket(resource.bucket).commit(resource.key(namespace, name), None, None)
+        except Conflict:
+            return
+
+    def reserve(self, pool: str, value: str) -> bool:
+        try:
+            self._store.bucket(pool).commit(value, 0, lambda _revision: Document({}))
+        except Conflict:
+            return False
+        return True
+
+    def reserved(self, pool: str, value: str) -> bool:
+        return self._store.bucket(pool).get(value) is not None
+
+    def release(self, pool: str, value: str) -> None:
+        if self.reserved(pool, value):
+            self._store.bucket(pool).commit(value, None, None)
+
+    def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
+        found = self._registry.sharing_bucket(resource)
+        return [other for other in found if other.subresources.get(subresource)] if subresource else found
+
+    def enabled(self, gate: str) -> bool:
+        return self._settings.enabled(gate)
+
+    def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
+        return self._access.authorize(user, groups, attributes)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
+        return self._access.authenticate(token, audiences)
+
+    def rules(self, user: str, groups: Sequence[str], namespace: str) -> dict[str, Any]:
+        return self._access.rules(user, groups, namespace)
+
+    def rbac_rules(self, user: str, groups: Sequence[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
+        return self._access.rbac_rules(user, groups, namespace)
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        return self._access.sign(claims)
+
+    @property
+    def issuer(self) -> str:
+        return self._access.issuer

@@ -1,0 +1,146 @@
+"""Values that annotations hold, from before there were fields for them: still read, to be validated.
+
+Go reads them as JSON into its types. Letter case does not count in names, null is nothing, what is unknown is
+skipped; the first value of a wrong kind is told, with Go's names of types and fields: internal types have no JSON
+names, so `Key` is shown there and `podSignature` elsewhere.
+
+Specified by: pkg/apis/core/helper/helpers.go (Get…FromPodAnnotations, …FromNodeAnnotations); Go's encoding/json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fakekube.golang.json_objects import JSONProblem, kind_of, parsed
+from fakekube.golang.integers import INT64
+from fakekube.golang.strings import bytes_of
+from fakekube.golang.timestamps import TimeError, parse_time
+
+__all__ = ["read_avoid_pods", "read_taints", "read_tolerations"]
+
+Part = dict[str, Any]
+
+
+class _Field(NamedTuple):
+    shown: str
+    """Its name in messages."""
+    go_type: str
+    holds: Any = str
+    """str, bool, int, `parse_time`, or the fields of a struct."""
+    many: bool = False
+
+
+_Struct = Mapping[str, _Field]
+
+
+def _struct(*fields: _Field) -> _Struct:
+    return {field.shown.lower(): field for field in fields}
+
+
+_TOLERATION = _struct(
+    _Field("Key", "string"),
+    _Field("Operator", "core.TolerationOperator"),
+    _Field("Value", "string"),
+    _Field("Effect", "core.TaintEffect"),
+    _Field("TolerationSeconds", "int64", int),
+)
+_TAINT = _struct(
+    _Field("Key", "string"),
+    _Field("Value", "string"),
+    _Field("Effect", "core.TaintEffect"),
+    _Field("TimeAdded", "string", parse_time),
+)
+_OWNER_REFERENCE = _struct(
+    _Field("apiVersion", "string"),
+    _Field("kind", "string"),
+    _Field("name", "string"),
+    _Field("uid", "types.UID"),
+    _Field("controller", "bool", bool),
+    _Field("blockOwnerDeletion", "bool", bool),
+)
+_AVOID_PODS_ENTRY = _struct(
+    _Field("podSignature", "v1.PodSignature", _struct(_Field("podController", "v1.OwnerReference", _OWNER_REFERENCE))),
+    _Field("evictionTime", "string", parse_time),
+    _Field("reason", "string"),
+    _Field("message", "string"),
+)
+_AVOID_PODS = _struct(_Field("preferAvoidPods", "v1.PreferAvoidPodsEntry", _AVOID_PODS_ENTRY, many=True))
+
+
+def read_tolerations(text: str) -> list[Part]:
+    """Raises JSONProblem."""
+    found: list[Part] = _read(text, _Field("", "core.Toleration", _TOLERATION, many=True)) or []
+    return found
+
+
+def read_taints(text: str) -> list[Part]:
+    """Raises JSONProblem."""
+    found: list[Part] = _read(text, _Field("", "core.Taint", _TAINT, many=True)) or []
+    return found
+
+
+def read_avoid_pods(text: str) -> Part:
+    """Raises JSONProblem."""
+    found: Part = _read(text, _Field("", "v1.AvoidPods", _AVOID_PODS)) or {}
+    return found
+
+
+def _read(text: str, root: _Field) -> Any:
+    try:
+        return _value(parsed(bytes_of(text)), root, "value")
+    except RecursionError:
+        raise JSONProblem("exceeded max depth") from None
+
+
+def _value(value: Any, field: _Field, where: str) -> Any:
+    """One value, or all of a list; `where`: how a message calls the place."""
+    if value is None or not field.many:
+        return _one(value, field, where)
+    if not isinstance(value, list):
+        raise _mismatch(value, where, f"[]{field.go_type}")
+    return [_one(item, field, where) for item in value]
+
+
+def _one(value: Any, field: _Field, where: str) -> Any:
+    holds = field.holds
+    if value is None:
+        return {} if isinstance(holds, Mapping) else None
+    if isinstance(holds, Mapping):
+        return _members(value, field, where)
+    if holds is parse_time:
+        return _time(value, where)
+    if type(value) is not holds or (holds is int and value not in INT64):
+        raise _mismatch(value, where, field.go_type, shows_number=holds is int)
+    return value
+
+
+def _members(value: Any, field: _Field, where: str) -> Part:
+    if not isinstance(value, dict):
+        raise _mismatch(value, where, field.go_type)
+    struct = field.go_type.rpartition(".")[2]
+    above = where.partition(".")[2]
+    found = {}
+    for name, member in value.items():
+        inner = field.holds.get(name.lower())
+        if inner is not None and member is not None:
+            path = f"{above}.{inner.shown}" if above else inner.shown
+            key = inner.shown[:1].lower() + inner.shown[1:]
+            found[key] = _value(member, inner, f"struct field {struct}.{path}")
+    return found
+
+
+def _time(value: Any, where: str) -> str | None:
+    if type(value) is not str:
+        raise _mismatch(value, where, "string")
+    try:
+        return parse_time(value)
+    except TimeError as error:
+        raise JSONProblem(str(error)) from None
+
+
+def _mismatch(value: Any, where: str, go_type: str, *, shows_number: bool = False) -> JSONProblem:
+    kind = kind_of(value)
+    number = f" {value}" if shows_number and kind == "number" else ""
+    place = f"{where} of type {go_type}"
+    return JSONProblem(f"json: cannot unmarshal {kind}{number} into Go {place}")

@@ -1,0 +1,284 @@
+"""The metadata of every object: what a new one may say, and what a change may change.
+
+Who checks what (as the real server does; so a wrong label of an update shows up as several causes):
+
+* a create: the kind's own check, which starts with `validate_object_meta` and the kind's rule for names;
+* an update: first, for every kind, `validate_common_update`; then the kind's own check, which starts with
+  `validate_object_meta_update` once more, and often repeats the create's check as well.
+
+Specified by: k8s.io/apimachinery/pkg/api/validation (objectmeta.go) and …/apis/meta/v1/validation;
+k8s.io/apiserver/pkg/registry/rest (update.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, go_quote, immutable, invalid, required, too_long
+from fakekube.validation import names
+from fakekube.validation.names import NameCheck
+
+__all__ = [
+    "standard_finalizer_errors",
+    "standard_finalizer_warnings",
+    "validate_annotations",
+    "validate_common_update",
+    "validate_finalizer_name",
+    "validate_labels",
+    "validate_managed_fields",
+    "validate_object_meta",
+    "validate_object_meta_update",
+    "validate_standard_finalizers",
+]
+
+Meta = Mapping[str, Any]
+
+ANNOTATIONS_LENGTH = 256 * 1024
+MANAGER_LENGTH = 128
+SUBRESOURCE_LENGTH = 256
+ORPHAN_DEPENDENTS = "orphan"
+DELETE_DEPENDENTS = "foregroundDeletion"
+
+#: Kinds that must not own anything: (apiVersion, kind).
+BANNED_OWNERS = frozenset({("v1", "Event")})
+
+#: What an update may not change, in the order of the checks.
+IMMUTABLE_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+#: Finalizers that need no domain.
+STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
+
+
+def validate_object_meta(
+    meta: Meta,
+    namespaced: bool,
+    name_errors: NameCheck,
+    path: str = "metadata",
+    *,
+    standard_finalizers: bool = True,
+) -> list[FieldError]:
+    """What is wrong with the metadata of an object, new or not (ValidateObjectMeta).
+
+    `meta` is complete (name generated, namespace set); `name_errors` is the kind's rule for names. With
+    `standard_finalizers`, as nearly every kind has it, finalizers without a domain must be the standard ones.
+    """
+    errors: list[FieldError] = []
+    prefix = meta.get("generateName")
+    if prefix:
+        errors += [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
+    name = meta.get("name")
+    if name:
+        errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
+    else:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    errors += _validate_namespace(meta.get("namespace", ""), namespaced, path)
+    if meta.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+    errors += _validate_labels_to_owners(meta, path)
+    finalizers = meta.get("finalizers")
+    if finalizers:
+        errors += _validate_finalizers(finalizers, f"{path}.finalizers")
+    errors += validate_managed_fields(meta.get("managedFields") or (), f"{path}.managedFields")
+    if finalizers and standard_finalizers:
+        errors += validate_standard_finalizers(meta, path)
+    return errors
+
+
+def validate_object_meta_update(
+    new: Meta, old: Meta, path: str = "metadata", *, standard_finalizers: bool = True
+) -> list[FieldError]:
+    """What is wrong with a change of metadata (ValidateObjectMetaUpdate).
+
+    `new` has been completed with the uid, creation and deletion of `old`, as the frame of an update does it.
+    """
+    errors = _validate_change(new, old, path)
+    errors += _validate_labels_to_owners(new, path)
+    errors += validate_managed_fields(new.get("managedFields") or (), f"{path}.managedFields")
+    if standard_finalizers:
+        errors += validate_standard_finalizers(new, path)
+    return errors
+
+
+def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[FieldError]:
+    """What looks at old and new."""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _validate_no_new_finalizers(new, old, path)
+    if not new.get("resourceVersion"):
+        errors.append(invalid(f"{path}.resourceVersion", "", "must be specified for an update"))
+    if new.get("generation", 0) < old.get("generation", 0):
+        errors.append(invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented"))
+    for field in IMMUTABLE_FIELDS:
+        if new.get(field) != old.get(field):
+            zero = "" if field in ("name", "namespace", "uid") else None
+            errors.append(immutable(f"{path}.{field}", new.get(field, zero)))
+    return errors
+
+
+def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[FieldError]:
+    """What every update checks before the kind's own rules (validateCommonFields)."""
+    errors = validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False)
+    if not errors:  # then only the change is left to be looked at
+        return _validate_change(new, old)
+    return errors + validate_object_meta_update(new, old, standard_finalizers=False)
+
+
+def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[FieldError]:
+    if not namespaced:
+        return [forbidden(f"{path}.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [required(f"{path}.namespace")]
+    return [invalid(f"{path}.namespace", namespace, text) for text in names.dns_label(namespace)]
+
+
+def _validate_labels_to_owners(meta: Meta, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    labels, annotations, owners = meta.get("labels"), meta.get("annotations"), meta.get("ownerReferences")
+    if labels:
+        errors += validate_labels(labels, f"{path}.labels")
+    if annotations:
+        errors += validate_annotations(annotations, f"{path}.annotations")
+    if owners:
+        errors += _validate_owner_references(owners, f"{path}.ownerReferences")
+    return errors
+
+
+def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
+    """Keys and values of labels; the errors are of the map, not of its entries (ValidateLabels)."""
+    errors: list[FieldError] = []
+    for key, value in labels.items():
+        wrong_key, wrong_value = names.label_key(key), names.label_value(value)
+        if wrong_key or wrong_value:
+            errors += [invalid(path, key, text) for text in wrong_key]
+            errors += [invalid(path, value, text) for text in wrong_value]
+    return errors
+
+
+def validate_annotations(annotations: Mapping[str, str], path: str) -> list[FieldError]:
+    """Keys (in any letter case) and the total size of annotations (ValidateAnnotations)."""
+    errors = [invalid(path, key, text) for key in annotations for text in names.label_key(key.lower())]
+    size = sum(_byte_length(key) + _byte_length(value) for key, value in annotations.items())
+    if size > ANNOTATIONS_LENGTH:
+        errors.append(too_long(path, ANNOTATIONS_LENGTH))
+    return errors
+
+
+def _byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _validate_owner_references(references: Sequence[Meta], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller = ""
+    for reference in references:
+        errors += _validate_owner_reference(reference, path)
+        if reference.get("controller"):
+            owner = f"{reference.get('kind', '')}/{reference.get('name', '')}"
+            if controller:
+                both = f'Found "true" in references for {controller} and {owner}'
+                text = f"Only one reference can have Controller set to true. {both}"
+                errors.append(invalid(path, references, text))
+            else:
+                controller = owner
+    return errors
+
+
+def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+    if api_version.count("/") > 1 or not api_version.rpartition("/")[2]:
+        errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
+    missing = [field for field in ("kind", "name", "uid") if not reference.get(field)]
+    errors += [invalid(f"{path}.{field}", "", "must not be empty") for field in missing]
+    if (api_version.removeprefix("/"), kind) in BANNED_OWNERS:
+        text = f"/{api_version.removeprefix('/')}, Kind={kind} is disallowed from being an owner"
+        errors.append(invalid(path, reference, text))
+    return errors
+
+
+def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
+    """The form of a finalizer's name (ValidateFinalizerName of the metadata)."""
+    return [invalid(path, name, text) for text in names.label_key(name)]
+
+
+def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
+    """A finalizer's name without a domain must be a standard one (validateKubeFinalizerName)."""
+    if "/" in name or name in STANDARD_FINALIZERS:
+        return []
+    return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def standard_finalizer_warnings(name: str, path: str) -> list[str]:
+    """What is said of a custom resource's finalizer that does not look like one (validateKubeFinalizerName there)."""
+    warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        including = " including a path (/)" if "." in name else ""
+        advice = f"prefer a domain-qualified finalizer name{including} to avoid accidental conflicts with other finalizer writers"
+        warnings.append(f"{path}: {go_quote(name)}: {advice}")
+    return warnings
+
+
+def validate_standard_finalizers(meta: Meta, path: str = "metadata") -> list[FieldError]:
+    """Finalizers without a domain must be the standard ones."""
+    return [
+        error
+        for index, name in enumerate(meta.get("finalizers") or ())
+        for error in standard_finalizer_errors(name, f"{path}.finalizers[{index}]")
+    ]
+
+
+def _validate_finalizers(finalizers: Sequence[str], path: str) -> list[FieldError]:
+    errors = [error for name in finalizers for error in validate_finalizer_name(name, path)]
+    if ORPHAN_DEPENDENTS in finalizers and DELETE_DEPENDENTS in finalizers:
+        text = f"finalizer {ORPHAN_DEPENDENTS} and {DELETE_DEPENDENTS} cannot be both set"
+        errors.append(invalid(path, finalizers, text))
+    return errors
+
+
+def _validate_no_new_finalizers(new: Meta, old: Meta, path: str) -> list[FieldError]:
+    extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not extra:
+        return []
+    shown = "[]string{" + ", ".join(go_quote(name) for name in extra) + "}"
+    text = f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
+    return [forbidden(f"{path}.finalizers", text)]
+
+
+def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldError]:
+    """Who manages which fields (ValidateManagedFields)."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(entries):
+        operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
+        manager, subresource = entry.get("manager", ""), entry.get("subresource", "")
+        if operation not in ("Apply", "Update"):
+            errors.append(invalid(f"{path}[{index}].operation", operation, "must be `Apply` or `Update`"))
+        if fields_type not in ("", "FieldsV1"):
+            errors.append(invalid(f"{path}[{index}].fieldsType", fields_type, "must be `FieldsV1`"))
+        if not (manager.isascii() and manager.isprintable() and len(manager) <= MANAGER_LENGTH):
+            errors += _validate_manager(manager, f"{path}[{index}].manager")
+        if _byte_length(subresource) > SUBRESOURCE_LENGTH:
+            errors.append(too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH))
+    return errors
+
+
+def _validate_manager(manager: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if _byte_length(manager) > MANAGER_LENGTH:
+        errors.append(too_long(path, MANAGER_LENGTH))
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(invalid(path, manager, text))
+        position += _byte_length(character)
+    return errors

@@ -1,0 +1,104 @@
+"""The states of a definition, from its names to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakekube.crd.definition import conditions
+
+NOW, LATER = "2024-01-01T00:00:00Z", "2024-01-01T00:01:00Z"
+NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+
+
+def definition(names: dict[str, Any] = NAMES, *, group: str = "example.com", **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": f"{names['plural']}.{group}", "uid": names["plural"], **metadata}, "spec": {"group": group, "names": names}}
+
+
+def settled(obj: dict[str, Any], *others: dict[str, Any], now: str = NOW) -> dict[str, Any]:
+    """The definition when nothing is left to be written."""
+    for _ in range(5):
+        change = conditions.next_state(obj, [obj, *others], now)
+        if change is None:
+            return obj
+        obj = change(obj)
+    raise AssertionError("does not come to rest")
+
+
+def said(obj: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {c["type"]: (c["status"], c["reason"]) for c in obj["status"]["conditions"]}
+
+
+def test_free_names_are_accepted_then_the_resource_is_established() -> None:
+    first = conditions.next_state(definition(), [], NOW)
+    assert first is not None
+    named = first(definition())
+    assert said(named) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("False", "Installing")}
+    assert conditions.is_served(named)
+    done = settled(named)
+    assert said(done) == {"NamesAccepted": ("True", "NoConflicts"), "Established": ("True", "InitialNamesAccepted")}
+    assert done["status"]["acceptedNames"] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"plural": "widgets"}, "PluralConflict"), ({"singular": "widget"}, "SingularConflict"), ({"kind": "Widget"}, "KindConflict"),
+        ({"listKind": "WidgetList"}, "ListKindConflict"), ({"shortNames": ["widget"]}, "ShortNamesConflict"),
+    ],
+)
+def test_names_that_are_taken(changed: dict[str, Any], reason: str) -> None:
+    taken = settled(definition())
+    other = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
+    refused = settled(definition({**other, **changed}), taken)
+    assert said(refused) == {"NamesAccepted": ("False", reason), "Established": ("False", "NotAccepted")}
+    assert not conditions.is_served(refused)
+    assert said(settled(refused, now=LATER))["Established"] == ("True", "InitialNamesAccepted")  # once they are free
+
+
+def test_another_group_takes_no_names() -> None:
+    assert conditions.is_served(settled(definition(group="other.com"), settled(definition())))
+
+
+def test_the_time_changes_with_the_status_only() -> None:
+    obj = settled(definition())
+    same = conditions.with_condition(obj, type_="Established", status="True", reason="Other", message="", now=LATER)
+    other = conditions.with_condition(obj, type_="Established", status="False", reason="Other", message="", now=LATER)
+    assert conditions.condition(same, "Established")["lastTransitionTime"] == NOW
+    assert conditions.condition(other, "Established")["lastTransitionTime"] == LATER
+    assert len(other["status"]["conditions"]) == 2
+
+
+def test_the_end() -> None:
+    alive = settled(definition())
+    dying = settled({**alive, "metadata": {**alive["metadata"], "deletionTimestamp": NOW, "finalizers": ["other", conditions.FINALIZER]}})
+    assert conditions.is_ending(dying)
+    assert not conditions.is_released(dying)
+    ended = conditions.ended(dying, LATER)
+    assert said(ended)["Terminating"] == ("False", "InstanceDeletionCompleted")
+    assert ended["metadata"]["finalizers"] == ["other"]
+    assert not conditions.is_ending(ended)
+    alone = conditions.ended({**dying, "metadata": {**dying["metadata"], "finalizers": [conditions.FINALIZER]}}, LATER)
+    assert conditions.is_released(alone)
+
+
+def test_the_end_of_what_never_was() -> None:
+    assert said(conditions.ended(definition(), NOW))["Terminating"] == ("False", "NeverEstablished")
+
+
+def test_the_same_is_served_whatever_else_changes() -> None:
+    obj = settled(definition())
+    assert conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "labels": {"a": "b"}}})
+    assert not conditions.is_same_serving(obj, {**obj, "spec": {**obj["spec"], "scope": "Cluster"}})
+    assert not conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "uid": "another"}})
+
+
+@pytest.mark.parametrize(("approval", "expected"), [
+    ("https://example.com/pull/1", ("True", "ApprovedAnnotation")), ("unapproved, a trial", ("False", "UnapprovedAnnotation")),
+    ("", ("False", "MissingAnnotation")), ("nobody", ("False", "InvalidAnnotation")),
+])
+def test_protected_groups_tell_of_their_approval(approval: str, expected: tuple[str, str]) -> None:
+    done = settled(definition(group="things.k8s.io", annotations={"api-approved.kubernetes.io": approval}))
+    assert said(done)["KubernetesAPIApprovalPolicyConformant"] == expected
+    assert said(done)["Established"] == ("True", "InitialNamesAccepted")

@@ -1,0 +1,81 @@
+"""What is remembered of schemas is the same for all who say the same, and for nobody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import pytest
+
+from fakekube import ApiError, Cluster
+from fakekube.crd.instances import schema_cache
+from fakekube.crd.instances.schema_cache import known, recalled
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+}
+
+
+def schema(**more: Any) -> dict[str, Any]:
+    """One that nobody has seen yet."""
+    return {"type": "object", "properties": {"spec": {"type": "object", "description": str(uuid.uuid4()), **more}}}
+
+
+def definition(openapi: dict[str, Any]) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": openapi}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {**DEFINITION, "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}}
+
+
+def test_the_same_schema_is_known_once() -> None:
+    one = schema()
+    other = {**one, "properties": dict(one["properties"])}
+    assert recalled(one) is None
+    assert known(one) is known(other)
+    assert recalled(other) is known(one)
+    assert known(one) is not known({**one, "nullable": True})
+    assert known({**one, "maximum": 1}) is not known({**one, "maximum": True})
+
+
+def test_those_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, third = (schema() for _ in range(3))
+    monkeypatch.setattr(schema_cache, "_memory", schema_cache._Memory())
+    known(one)
+    monkeypatch.setattr(schema_cache, "_MOST", int(schema_cache._memory._size * 2.5))
+    for each in (other, one, third):
+        known(each)
+    assert [recalled(each) is not None for each in (one, other, third)] == [True, False, True]
+
+
+def test_what_is_served_in_one_cluster_is_accepted_in_the_next() -> None:
+    one = schema(required=["a"], properties={"a": {"type": "integer", "default": 1}})
+    for _ in range(2):
+        cluster = Cluster(profile="apiserver")
+        cluster.create(definition(one))
+        created = cluster.create({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {}})
+        assert created["spec"] == {"a": 1}
+        cluster.stop()
+
+
+@pytest.mark.parametrize("wrong", [{}, schema(properties={"a": {"type": "integer", "default": "x"}})])
+def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
+    for _ in range(2):
+        cluster = Cluster(profile="apiserver")
+        with pytest.raises(ApiError) as caught:
+            cluster.create(definition(wrong))
+        assert caught.value.code == 422
+        cluster.stop()
+
+
+def test_definitions_without_rules_do_without_expressions() -> None:
+    code = (
+        "import sys; from fakekube import Cluster; from tests.unit.crd.test_known_schemas import definition, schema\n"
+        "cluster = Cluster(profile='apiserver')\n"
+        "cluster.create(definition(schema(properties={'a': {'type': 'integer', 'default': 1}})))\n"
+        "cluster.create({'apiVersion': 'example.com/v1', 'kind': 'Widget', 'metadata': {'name': 'w'}, 'spec': {}})\n"
+        "print(sorted(m for m in sys.modules if m.startswith('fakekube.cel')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,39 @@
+"""The tables that join the served resources with the code of their kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakekube import data
+from fakekube.registry import builtin
+from fakekube.registry.strategy import Strategy
+from fakekube.registry.subresource import Projection
+
+ROWS = data.minor().resources
+SERVED = {(row.group, row.name) for row in ROWS}
+VERSIONS = {(f"{row.group}/{row.version}", row.name) for row in ROWS}
+
+
+@pytest.mark.parametrize("key", [*builtin.STRATEGIES, *builtin.SUBRESOURCES, *builtin.ACTIONS, *builtin.COMPUTED, *builtin.STORED_AS])
+def test_every_row_is_about_something_served(key: tuple[str, str]) -> None:
+    assert key in SERVED | VERSIONS
+
+
+@pytest.mark.parametrize("path", sorted({*builtin.STRATEGIES.values()}))
+def test_strategies_can_be_made(path: str) -> None:
+    assert isinstance(builtin.attribute(path)(), Strategy)
+
+
+@pytest.mark.parametrize("path", sorted({*builtin.SUBRESOURCES.values(), *builtin.ACTIONS.values(), *builtin.COMPUTED.values()}))
+def test_subresources_and_actions_are_there(path: str) -> None:
+    found = builtin.attribute(path)
+    assert isinstance(found, (Strategy, Projection)) or callable(found)
+
+
+def test_what_can_be_written_has_rules_of_its_own() -> None:
+    """A resource without a row is served by the generic strategy: none of the built-in ones is."""
+    written = {(row.group, row.name) for row in ROWS if "/" not in row.name and "create" in row.verbs}
+    by_definition = {("apiextensions.k8s.io", "customresourcedefinitions")}
+    known = {*builtin.STRATEGIES, *builtin.ACTIONS}
+    generic = written - known - by_definition
+    assert generic == set()

@@ -1,0 +1,53 @@
+"""Resources come and go, version by version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.registry.resource import Registry, Resource
+
+
+def resource(version: str, plural: str = "widgets") -> Resource:
+    unused: Any = None
+    return Resource(
+        group="example.com", version=version, plural=plural, singular="", kind="Widget", namespaced=True, verbs=frozenset(),
+        bucket=f"{plural}.example.com", storage_version="v1", strategy_factory=unused, type_factory=unused,
+    )
+
+
+def path(version: str, plural: str = "widgets") -> tuple[str, str, str]:
+    return "example.com", version, plural
+
+
+def versions(registry: Registry) -> list[str]:
+    return [found.version for found in registry.versions("example.com", "widgets")]
+
+
+def test_versions_are_replaced_one_by_one() -> None:
+    registry = Registry([resource("v1"), resource("v2"), resource("v1", "gadgets")])
+    registry.replace([path("v1"), path("v9")], [resource("v3")])
+    assert versions(registry) == ["v2", "v3"]
+    assert registry.get(*path("v1")) is None
+    assert [found.plural for found in registry] == ["widgets", "gadgets", "widgets"]
+
+
+def test_a_version_that_is_there_gives_way() -> None:
+    registry, new = Registry([resource("v1")]), resource("v1")
+    registry.replace([path("v1")], [new])
+    assert registry.versions("example.com", "widgets") == [registry.get(*path("v1"))] == [new]
+    registry.replace([], [again := resource("v1")])
+    assert registry.versions("example.com", "widgets") == [registry.get(*path("v1"))] == [again]
+
+
+def test_nothing_is_left_of_what_has_gone() -> None:
+    registry = Registry([resource("v1")])
+    registry.replace([path("v1")], [])
+    assert registry.any_version("example.com", "widgets") is None
+    assert list(registry) == versions(registry) == []
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    registry = Registry([resource("v1")])
+    twin = registry.copy()
+    twin.replace([path("v1")], [resource("v2")])
+    assert (versions(registry), versions(twin)) == (["v1"], ["v2"])

@@ -1,0 +1,43 @@
+"""CA bundles that are none."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+
+from fakekube.validation.ca_bundles import ca_bundle_errors, trusts_soundly
+from fakekube.server.certificates import credentials
+
+
+def block(name: str, content: str = "aGk=") -> str:
+    return f"-----BEGIN {name}-----\n{content}\n-----END {name}-----\n"
+
+
+def bundle(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("", None), ("hi", "unable to parse bytes as PEM block"),
+    (block("FOO"), "no valid certificate authority data seen"),
+    (block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
+])
+def test_bundles(text: str, complaint: str | None) -> None:
+    found = [error.detail for error in ca_bundle_errors(bundle(text), "p")]
+    assert found == ([] if complaint is None else [f"unable to load root certificates: {complaint}"])
+
+
+def test_a_certificate_is_fine() -> None:
+    authority = credentials("localhost").ca_certificate
+    assert list(ca_bundle_errors(bundle(authority), "p")) == []
+
+
+def test_specs() -> None:
+    def spec(ca: str) -> dict[str, object]:
+        return {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": ca}}}}
+
+    assert trusts_soundly({})
+    assert trusts_soundly({"conversion": {"strategy": "None"}})
+    assert trusts_soundly(spec(""))
+    assert not trusts_soundly(spec("aGk="))
