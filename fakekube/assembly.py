@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Any
 from fakekube import data
 from fakekube.admission import chain_of
 from fakekube.api import Application
-from fakekube.controlplane.apiservices import AvailableConditionController, AutoRegisterController
-from fakekube.controlplane.flowschemas import DanglingConditionController
 from fakekube.auth.access import Access
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
-from fakekube.controlplane.customresourcedefinitions import Definitions
+from fakekube.controlplane.apiservices import AutoRegisterController, AvailableConditionController
+from fakekube.controlplane.customresourcedefinitions import CustomResourceDefinitionController
+from fakekube.controlplane.flowschemas import DanglingConditionController
+from fakekube.golang.timestamps import print_time
 from fakekube.registry import builtin
+from fakekube.registry.backend import Backend, Settings
+from fakekube.registry.generic.writes import stamped
 from fakekube.registry.resource import Registry
+from fakekube.registry.store_access import StoreAccess
 from fakekube.registry.strategy import Object
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
-from fakekube.golang.timestamps import print_time
 from fakekube.store import Retention, Store
-from fakekube.registry.backend import Backend, Settings
-from fakekube.registry.store_access import StoreAccess
-from fakekube.registry.generic.writes import stamped
 from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def build(
     access.connect(services)
     resolver = ServiceResolver(services)
     webhooks = _Webhooks(resolver)
-    Definitions(store, registry, services, clock, webhooks)
+    CustomResourceDefinitionController(store, registry, services, clock, webhooks)
     for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
         upkeep(store, services, clock)
     backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)

@@ -20,11 +20,11 @@ from fakekube.assembly import Machinery, build
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
 from fakekube.controllers import Manager, of_profile
+from fakekube.registry.backend import Settings
 from fakekube.store import Retention
 from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.manifests import Source, objects
-from fakekube.registry.backend import Settings
 from fakekube.webhooks.services import ForwardedServices
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import base64
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.validation.semantic_equality import same
 
 __all__ = ["CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.resource_requests import Amounts, pod_limits, pod_requests
-from fakekube.validation.resource_lists import quantity
 from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
+from fakekube.validation.resource_lists import quantity
 
 __all__ = ["LimitRanger"]
 

@@ -12,11 +12,11 @@ from typing import Any
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.errors import status
-from fakekube.errors.field import go_quote
-from fakekube.validation.semantic_equality import same
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.object_name import unusable_name
-from fakekube.validation.resource_lists import quantity
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation.resource_lists import quantity
+from fakekube.validation.semantic_equality import same
 
 __all__ = [
     "DefaultTolerationSeconds",

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
-from fakekube.validation.resource_lists import quantity
+from fakekube.quota.evaluators import Evaluator, covers, evaluator_for
 from fakekube.registry.cluster_access import Recorded
 from fakekube.registry.strategy import Object
-from fakekube.quota.evaluators import Evaluator, covers, evaluator_for
 from fakekube.schema.quantity import Quantity
+from fakekube.validation.resource_lists import quantity
 
 __all__ = ["ResourceQuota"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.errors import status
 from fakekube.registry.object_name import unusable_name
-from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.registry.strategy import Object
 
 __all__ = ["ServiceAccount"]

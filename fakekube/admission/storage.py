@@ -8,9 +8,9 @@ from __future__ import annotations
 from fakekube.admission.defaults import newest_default
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
-from fakekube.validation.resource_lists import quantity
 from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
+from fakekube.validation.resource_lists import quantity
 
 __all__ = ["DefaultStorageClass", "PersistentVolumeClaimResize", "StorageObjectInUseProtection"]
 

@@ -11,15 +11,15 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube.codecs import formats, json
-from fakekube.endpoints import negotiation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
+from fakekube.endpoints import negotiation
 from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import StatusError
-from fakekube.errors.field import go_quote
-from fakekube.schema.builtin import type_of
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import bytes_of
 from fakekube.registry.request import Query, Request, Response
+from fakekube.schema.builtin import type_of
 
 __all__ = [
     "NO_SNIFFING",

@@ -36,10 +36,10 @@ from fakekube.auth.access import Access
 from fakekube.auth.authorization import sanitised
 from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError
-from fakekube.registry.resource import Resource
 from fakekube.registry.backend import Backend
-from fakekube.registry.request import Query, Request, RequestInfo, Response, User
 from fakekube.registry.generic.system_fields import random_uuid
+from fakekube.registry.request import Query, Request, RequestInfo, Response, User
+from fakekube.registry.resource import Resource
 
 __all__ = ["Application"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from fakekube.endpoints import negotiation
 from fakekube.codecs.pieces import Pieces
+from fakekube.endpoints import negotiation
 from fakekube.registry.request import Response
 
 __all__ = ["THRESHOLD", "compress", "gzipped", "takes_gzip"]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from fakekube.auth.identities import service_account_username
 from fakekube.auth.observing import Lister, Observed
-from fakekube.streams import Source
 from fakekube.registry.request import RequestInfo, User
+from fakekube.streams import Source
 
 __all__ = ["Flows"]
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from fakekube.api import answers
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import Query, Request, Response
 
 __all__ = ["CHECKS", "endpoints"]

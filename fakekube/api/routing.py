@@ -19,8 +19,8 @@ from fakekube.api import answers
 from fakekube.api.request_info import split_path
 from fakekube.endpoints import negotiation
 from fakekube.errors import status
-from fakekube.registry.resource import Registry, Resource
 from fakekube.registry.request import Request, RequestInfo
+from fakekube.registry.resource import Registry, Resource
 
 __all__ = ["ResourceRouter"]
 

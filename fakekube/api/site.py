@@ -21,8 +21,8 @@ from fakekube.api.openapi import OpenAPIEndpoints
 from fakekube.api.version import version_info
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
-from fakekube.endpoints import negotiation
 from fakekube.depth import deepening
+from fakekube.endpoints import negotiation
 from fakekube.registry.request import Request, Response
 
 __all__ = ["Site"]

@@ -19,8 +19,8 @@ from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
 from fakekube.registry.cluster_access import ClusterAccess
-from fakekube.streams import Source
 from fakekube.registry.request import Request, RequestInfo, User
+from fakekube.streams import Source
 
 __all__ = ["Access"]
 

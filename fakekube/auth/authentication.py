@@ -27,7 +27,7 @@ from fakekube.auth.identities import ADMIN, ANONYMOUS, with_authenticated
 from fakekube.auth.tokens import InvalidSignatureError, Signer, issuer_of
 from fakekube.clock import Clock
 from fakekube.errors import status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import User
 
 __all__ = ["DEFAULT_TOKENS", "AuthenticatedToken", "Authenticator", "BadCredentialsError", "Getter"]

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from fakekube.auth.identities import MASTERS
 from fakekube.errors import StatusError, status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import RequestInfo, User
 
 __all__ = [

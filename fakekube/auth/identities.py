@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakekube.validation import names
 from fakekube.registry.request import User
+from fakekube.validation import names
 
 __all__ = [
     "ADMIN",

@@ -22,10 +22,10 @@ from fakekube.auth import identities
 from fakekube.auth.authorization import Attributes, Authorizer, forbidden
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
-from fakekube.errors.field import go_quote
-from fakekube.validation import names
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import text_of
 from fakekube.registry.request import User
+from fakekube.validation import names
 
 __all__ = ["Impersonated", "Impersonation"]
 

@@ -21,7 +21,7 @@ from fakekube.auth import identities
 from fakekube.auth.authorization import Attributes, Decision
 from fakekube.auth.observing import Observed
 from fakekube.errors import status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import User
 
 __all__ = ["BUCKETS", "RBACAuthorizer", "Rule", "rule_allows"]

@@ -23,7 +23,8 @@ from fakekube.cel.names import escape
 from fakekube.cel.values import Optional
 from fakekube.cel.views import Reader, reader, with_object_meta
 from fakekube.errors import FieldError, field
-from fakekube.errors.field import OMITTED, go_quote
+from fakekube.errors.field import OMITTED
+from fakekube.golang.quoting import go_quote
 from fakekube.schema.paths import SchemaPathError, place_at
 
 __all__ = ["Rules", "compile_rules"]

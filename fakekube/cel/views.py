@@ -20,8 +20,8 @@ from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.libraries.standard import read_timestamp
 from fakekube.cel.names import escape, unescape
 from fakekube.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
-from fakekube.errors.field import go_type
 from fakekube.golang.durations import parse_spelled_duration
+from fakekube.golang.quoting import go_type
 from fakekube.golang.timestamps import local_time_problem
 
 __all__ = ["Reader", "reader", "with_object_meta"]

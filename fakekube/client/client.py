@@ -18,8 +18,8 @@ from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
-from fakekube.registry.resource import Registry, Resource
 from fakekube.golang.timestamps import print_time
+from fakekube.registry.resource import Registry, Resource
 from fakekube.streams import Stream
 
 __all__ = ["Client", "UnknownResource"]

@@ -16,16 +16,16 @@ from typing import Any
 
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
-from fakekube.errors import StatusError
-from fakekube.errors.field import go_quote
-from fakekube.validation.conditions import condition, with_condition
-from fakekube.registry.cluster_access import Recorded, ClusterAccess
-from fakekube.registry.strategy import Object
 from fakekube.controlplane.control_loop import ControlLoop
+from fakekube.errors import StatusError
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.timestamps import print_time
+from fakekube.registry.cluster_access import ClusterAccess, Recorded
+from fakekube.registry.strategy import Object
 from fakekube.store import Reflector, Store
+from fakekube.validation.conditions import condition, with_condition
 
-__all__ = ["Availability", "Registration"]
+__all__ = ["AutoRegisterController", "AvailableConditionController"]
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"

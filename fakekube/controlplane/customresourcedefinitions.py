@@ -20,23 +20,23 @@ from typing import Any
 
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
+from fakekube.controlplane.control_loop import ControlLoop
 from fakekube.crd.definition import conditions
 from fakekube.errors import StatusError
-from fakekube.registry.resource import Registry, Resource
-from fakekube.registry.cluster_access import Recorded, ClusterAccess
-from fakekube.registry.strategy import Object
-from fakekube.controlplane.control_loop import ControlLoop
-from fakekube.registry.webhook_calls import Call
 from fakekube.golang.timestamps import print_time
+from fakekube.registry.cluster_access import ClusterAccess, Recorded
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import Call
 from fakekube.store import Reflector, Store
 
-__all__ = ["GROUP", "PLURAL", "Definitions"]
+__all__ = ["GROUP", "PLURAL", "CustomResourceDefinitionController"]
 
 GROUP = "apiextensions.k8s.io"
 PLURAL = "customresourcedefinitions"
 
 
-class Definitions(ControlLoop):
+class CustomResourceDefinitionController(ControlLoop):
     """The definitions of one cluster, kept served."""
 
     def __init__(self, store: Store[Document], registry: Registry, services: ClusterAccess, clock: Clock, call: Call) -> None:

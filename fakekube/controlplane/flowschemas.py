@@ -10,16 +10,16 @@ from typing import Any
 
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
+from fakekube.controlplane.control_loop import ControlLoop
 from fakekube.errors import StatusError
-from fakekube.errors.field import go_quote
-from fakekube.validation.conditions import condition, replaced
+from fakekube.golang.quoting import go_quote
+from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.strategy import Object
-from fakekube.controlplane.control_loop import ControlLoop
-from fakekube.golang.timestamps import print_time
 from fakekube.store import Store
+from fakekube.validation.conditions import condition, replaced
 
-__all__ = ["Dangling"]
+__all__ = ["DanglingConditionController"]
 
 GROUP, SCHEMAS, LEVELS = "flowcontrol.apiserver.k8s.io", "flowschemas", "prioritylevelconfigurations"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
@@ -31,7 +31,7 @@ _OWNED_FIELDS: Mapping[str, Any] = {
 
 
 class DanglingConditionController(ControlLoop):
-    """Keeps the condition `DanglingConditionController` of all FlowSchemas."""
+    """Keeps the condition `Dangling` of all FlowSchemas."""
 
     def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock) -> None:
         self._services, self._clock = services, clock

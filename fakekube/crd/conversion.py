@@ -15,11 +15,12 @@ from uuid import uuid4
 
 from fakekube.codecs import json
 from fakekube.errors import status
-from fakekube.errors.field import aggregate, go_quote
+from fakekube.errors.field import aggregate
 from fakekube.golang.fmt import go_type
-from fakekube.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call, CallError
+from fakekube.validation.objectmeta import validate_annotations, validate_labels
 
 __all__ = ["Convert", "converter"]
 

@@ -11,14 +11,12 @@ from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
+from fakekube.crd.conversion import Convert, converter
 from fakekube.crd.definition import conditions
 from fakekube.crd.instances import objects, scale
-from fakekube.validation.ca_bundles import converts_at_all
-from fakekube.crd.conversion import Convert, converter
-from fakekube.crd.instances.schema_cache import KnownSchema, known
 from fakekube.crd.instances.pruned_and_defaulted import is_pruned_and_defaulted
+from fakekube.crd.instances.schema_cache import KnownSchema, known
 from fakekube.crd.instances.strategy import CustomResourceStrategy, StatusStrategy, Version
-from fakekube.validation.kube_aware_version import preference
 from fakekube.registry.resource import GVK, METADATA_LABELS, Resource
 from fakekube.registry.selectable_fields import path as field_reader
 from fakekube.registry.strategy import Object
@@ -26,6 +24,8 @@ from fakekube.registry.subresource import Subresource
 from fakekube.registry.webhook_calls import Call
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
+from fakekube.validation.ca_bundles import converts_at_all
+from fakekube.validation.kube_aware_version import preference
 
 __all__ = ["resources_of"]
 

@@ -11,10 +11,10 @@ from functools import partial
 
 from fakekube.codecs.errors import EncodeError
 from fakekube.depth import deeply
-from fakekube.errors import StatusError, status
 from fakekube.endpoints.handlers import connect, create, delete, get, list, patch, update
-from fakekube.registry.generic import conversion_cache
+from fakekube.errors import StatusError, status
 from fakekube.registry.backend import Backend, Settings
+from fakekube.registry.generic import conversion_cache
 from fakekube.registry.request import Request, Response
 from fakekube.registry.scope import Scope
 

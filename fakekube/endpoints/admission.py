@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fakekube.admission.plugin import Attributes, Operation
-from fakekube.registry.strategy import Object
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
 
 __all__ = ["admit", "checker", "creation_checker", "deletion_checker"]
 

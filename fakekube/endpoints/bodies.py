@@ -20,14 +20,15 @@ from fakekube.codecs import cbor, json, protobuf, yaml
 from fakekube.codecs.errors import ContentError
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.crd.instances import objects
+from fakekube.endpoints import negotiation
 from fakekube.errors import StatusError, status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
+from fakekube.golang.strings import text_of
 from fakekube.registry.resource import GVK
+from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
-from fakekube.golang.strings import text_of
-from fakekube.registry.scope import Scope
 
 __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_name"]
 
@@ -72,7 +73,7 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
 
     Raises StatusError 400 or 415. Strict findings go to the request's warnings if `field_validation` is Warn.
     """
-    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
         return _decoded(scope, parsed, field_validation, body)
@@ -142,7 +143,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
 
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
     """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
-    form = scope.offer.input(scope.request.headers.get("content-type", ""))
+    form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
         kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)

@@ -21,13 +21,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.errors import StatusError, status
 
+if TYPE_CHECKING:
+    from fakekube.registry.scope import Scope
+
 __all__ = [
     "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "TEXT", "YAML", "Clause", "MediaType", "Offer", "Target",
-    "clauses", "error_output", "is_pretty", "patch_input", "patch_types", "route",
+    "clauses", "error_output", "is_pretty", "offer_of", "patch_input", "patch_types", "route",
 ]
 
 JSON: Final = "application/json"
@@ -375,3 +378,14 @@ def _bare(content_type: str) -> str:
             return ""
         rest = rest[parameter.end() :]
     return media_type
+
+
+@lru_cache(maxsize=8)
+def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
+    return Offer(cbor=cbor, custom=custom, tables=tables)
+
+
+def offer_of(scope: Scope) -> Offer:
+    """The representations that the endpoint of a request reads and writes."""
+    tables = scope.resource.action is None if scope.subresource is None else scope.subresource.tables
+    return _offer(scope.backend.settings.enabled("CBORServingAndStorage"), scope.resource.custom, tables)

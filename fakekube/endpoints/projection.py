@@ -11,16 +11,16 @@ from functools import lru_cache
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
+from fakekube.endpoints import admission, response_writers
 from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import status
+from fakekube.registry.generic import field_manager, versions, writes
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.registry.subresource import Projection, Subresource
 from fakekube.schema import printing
 from fakekube.schema.trees import copied
-from fakekube.endpoints import admission, response_writers
-from fakekube.registry.generic import field_manager, versions, writes
-from fakekube.registry.request import Response
-from fakekube.registry.scope import Scope
 
 __all__ = ["show", "update"]
 
@@ -32,7 +32,8 @@ def kind_of(subresource: Subresource) -> Kind:
 
 def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
     """The projection of a stored object."""
-    return response_writers.plain_response(scope, chosen, code, shown(scope, _seen(scope, document).object), kind_of(_subresource(scope)))
+    seen = shown(scope, _seen(scope, document).object)
+    return response_writers.plain_response(scope, chosen, code, seen, kind_of(_subresource(scope)))
 
 
 def _seen(scope: Scope, document: Document) -> Document:

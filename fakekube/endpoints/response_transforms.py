@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from fakekube.codecs import formats
 from fakekube.codecs.document import Document, json_of
 from fakekube.codecs.formats import Kind
-from fakekube.endpoints.negotiation import MediaType
 from fakekube.codecs.pieces import Pieces
-from fakekube.errors import StatusError, status
-from fakekube.registry.resource import Resource
-from fakekube.registry.strategy import Object
-from fakekube.registry.generic import versions
 from fakekube.endpoints.bodies import internal_package
+from fakekube.endpoints.negotiation import MediaType
+from fakekube.errors import StatusError, status
+from fakekube.registry.generic import versions
 from fakekube.registry.request import Response
+from fakekube.registry.resource import Resource
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
 from fakekube.views import custom, partial, rows, table
 from fakekube.views.table import Row, TableConvertor
 

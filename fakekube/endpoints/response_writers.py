@@ -12,23 +12,22 @@ from functools import lru_cache
 from typing import Any
 
 from fakekube.codecs import formats
-from fakekube.endpoints import negotiation
 from fakekube.codecs.document import Document
 from fakekube.codecs.formats import Kind
-from fakekube.endpoints.negotiation import MediaType
 from fakekube.codecs.pieces import Pieces
 from fakekube.depth import deepening
+from fakekube.endpoints import negotiation, response_transforms
+from fakekube.endpoints.negotiation import MediaType
 from fakekube.errors import StatusError
+from fakekube.registry.generic import versions
+from fakekube.registry.generic.reads import Listing
+from fakekube.registry.request import Response
 from fakekube.registry.resource import Resource
+from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.store import Event, Record
-from fakekube.endpoints import response_transforms
-from fakekube.registry.generic import versions
-from fakekube.registry.generic.reads import Listing
-from fakekube.registry.request import Response
-from fakekube.registry.scope import Scope
 
 __all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response",
            "plain_response"]
@@ -41,12 +40,12 @@ def negotiate(scope: Scope) -> MediaType:
     """The representation of an answer. Raises StatusError 406."""
     headers, query = scope.request.headers, scope.request.query
     pretty = negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
-    return scope.offer.output(headers.get("accept", ""), pretty=pretty)
+    return negotiation.offer_of(scope).output(headers.get("accept", ""), pretty=pretty)
 
 
 def negotiate_stream(scope: Scope) -> MediaType:
     """The representation of a watch's events. Raises StatusError 406."""
-    return scope.offer.stream(scope.request.headers.get("accept", ""))
+    return negotiation.offer_of(scope).stream(scope.request.headers.get("accept", ""))
 
 
 @lru_cache(maxsize=1024)

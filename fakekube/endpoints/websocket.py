@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fakekube.endpoints.negotiation import MediaType
-from fakekube.streams import Source, Stream
 from fakekube.registry.request import Request
+from fakekube.streams import Source, Stream
 
 __all__ = ["Messages", "is_web_socket"]
 

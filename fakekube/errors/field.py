@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from fakekube.golang.strings import byte_of, json_text
+from fakekube.golang.quoting import go_float, go_json, go_quote
 
 __all__ = [
-    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "go_float", "go_quote", "go_type",
-    "immutable", "internal", "invalid", "json_number", "not_found", "not_supported", "required", "too_few",
-    "too_long", "too_long_characters", "too_many", "type_invalid",
+    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "immutable", "internal", "invalid", "not_found",
+    "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
 ]
 
 
@@ -60,30 +58,6 @@ IMMUTABLE = "field is immutable"
 
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
 
-_GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
-               "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-
-
-def go_quote(text: str) -> str:
-    """`text` as Go's %q prints it."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_go_escape(character) for character in text) + '"'
-
-
-def _go_escape(character: str) -> str:
-    known = _GO_ESCAPES.get(character)
-    if known is not None:
-        return known
-    if character.isprintable():
-        return character
-    byte = byte_of(character)
-    code = ord(character) if byte is None else byte
-    if code < 0x80 or byte is not None:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _printed(value: Any) -> str:
     if isinstance(value, str):
         return go_quote(value)
@@ -93,51 +67,7 @@ def _printed(value: Any) -> str:
         return "null"
     if isinstance(value, int):
         return str(value)
-    return go_float(value) if isinstance(value, float) else _json(value)
-
-
-def go_float(value: float) -> str:
-    """A float as Go's %v prints it: the shortest form that reads back, with an exponent below 0.0001 and from a million on."""
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    magnitude = exponent + len(digits) - 1
-    if -5 < magnitude < 6:
-        return f"{Decimal(repr(value)).normalize():f}"
-    first, *rest = map(str, digits)
-    fraction = f".{''.join(rest)}" if rest else ""
-    return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
-
-
-_PRINTED_WITH_EXPONENT: Final = 1e21
-
-_GO_TYPES: Final[dict[type, str]] = {
-    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64", float: "float64",
-}
-
-
-def go_type(value: Any) -> str:
-    """The Go type of a JSON value, as %T prints it."""
-    return _GO_TYPES.get(type(value), "<nil>")
-
-
-def _json(value: Any) -> str:
-    """As JSON: so are enumerations told, whose types are no plain strings to Go."""
-    text = json_text(_whole(value))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _whole(value: Any) -> Any:
-    """Go writes no fraction that is zero."""
-    if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
-    return json_number(value) if isinstance(value, float) else value
-
-
-def json_number(value: float) -> float:
-    """A float as it comes back from JSON that Go has printed: a whole one is an integer, of the digits that tell it."""
-    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
+    return go_float(value) if isinstance(value, float) else go_json(value)
 
 
 @dataclass(slots=True, frozen=True)
@@ -159,7 +89,7 @@ class FieldError:
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
-            printed = _json if typed else _printed
+            printed = go_json if typed else _printed
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors.field import FieldError, aggregate, go_quote
+from fakekube.errors.field import FieldError, aggregate
+from fakekube.golang.quoting import go_quote
 
 __all__ = [
     "StatusError", "already_exists", "bad_request", "conflict", "expired", "expired_token", "forbidden",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.errors.field import go_float, go_quote, go_type
+from fakekube.golang.quoting import go_float, go_quote, go_type
 
 __all__ = ["go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
 

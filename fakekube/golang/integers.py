@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["INT64", "UINT64", "go_integer", "parse_int", "parse_uint"]
 

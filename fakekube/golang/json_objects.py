@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["Fraction", "JSONProblem", "kind_of", "object_problem", "parsed"]
 

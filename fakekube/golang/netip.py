@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["Address", "is_address", "parse_address"]
 

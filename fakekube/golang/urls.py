@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from fakekube.errors.field import go_quote
 from fakekube.golang.netip import parse_address
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import bytes_of, text_of
 
 __all__ = ["Url", "parse_request_uri", "parse_url", "query_values"]

@@ -24,6 +24,7 @@ import orjson
 
 from fakekube.errors import StatusError
 from fakekube.errors.status import bad_request, request_entity_too_large
+from fakekube.golang.json_writer import written
 from fakekube.patch.errors import type_mismatch, unprocessable
 from fakekube.patch.literals import (
     Literal,
@@ -32,7 +33,6 @@ from fakekube.patch.literals import (
     loads_with_literals,
     without_literals,
 )
-from fakekube.golang.json_writer import written
 
 __all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
 

@@ -24,8 +24,8 @@ from typing import Any
 
 from fakekube.errors import StatusError, field
 from fakekube.errors.status import bad_request, invalid
-from fakekube.patch.errors import type_mismatch, uninterpreted
 from fakekube.golang.fmt import go_type, plain, string_verb
+from fakekube.patch.errors import type_mismatch, uninterpreted
 from fakekube.patch.strategic_order import (
     DIRECTIVE,
     element_type,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fakekube.patch.errors import uninterpreted, unprocessable
 from fakekube.golang.fmt import go_type, go_type_or_nil, plain
+from fakekube.patch.errors import uninterpreted, unprocessable
 
 __all__ = [
     "DIRECTIVE", "element_type", "found_identity", "identity", "in_order", "is_directive", "is_in_order",

@@ -15,10 +15,10 @@ from functools import cache
 
 from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts, as_resized, pod_limits, pod_requests
-from fakekube.validation.resource_lists import is_extended, is_native, quantity
 from fakekube.registry.strategy import Object
+from fakekube.validation.resource_lists import is_extended, is_native, quantity
 
-__all__ = ["Meter", "covers", "meter_for"]
+__all__ = ["Evaluator", "covers", "evaluator_for"]
 
 #: Nobody counts these.
 IGNORED = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from fakekube.admission.chain import Chain
     from fakekube.clock import Clock
     from fakekube.codecs.document import Document
-    from fakekube.registry.resource import Registry
     from fakekube.registry.cluster_access import ClusterAccess
-    from fakekube.store import Store
     from fakekube.registry.request import Request
+    from fakekube.registry.resource import Registry
+    from fakekube.store import Store
 
 __all__ = ["DEFAULT_GATES", "Backend", "Settings"]
 

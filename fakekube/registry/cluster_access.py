@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fakekube.registry.resource import Resource
     from fakekube.registry.strategy import Object
 
-__all__ = ["Recorded", "Services"]
+__all__ = ["ClusterAccess", "Recorded"]
 
 
 @dataclass(slots=True, frozen=True)

@@ -8,7 +8,7 @@ Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (Namespace
 from __future__ import annotations
 
 from fakekube.errors import status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.validation.names import path_segment
 
 __all__ = ["check_key_name", "unusable_name"]

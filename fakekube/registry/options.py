@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from fakekube import selectors
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
-from fakekube.errors.field import go_quote
-from fakekube.registry.resource import Resource
 from fakekube.golang.integers import parse_int, parse_uint
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import bytes_of, readable
-from fakekube.selectors import FieldSelector, LabelSelector
 from fakekube.registry.request import Query
+from fakekube.registry.resource import Resource
+from fakekube.selectors import FieldSelector, LabelSelector
 
 __all__ = [
     "DeleteOptions", "ListOptions", "WriteOptions", "boolean", "create_options", "delete_options_from_body",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fakekube.errors import FieldError
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 
-__all__ = ["Revalidated"]
+__all__ = ["RevalidatingStrategy"]
 
 
 class RevalidatingStrategy(Strategy):

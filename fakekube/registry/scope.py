@@ -9,29 +9,23 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from fakekube.codecs.document import Document
-from fakekube.endpoints.negotiation import Offer
 from fakekube.errors import FieldError, StatusError, status
-from fakekube.errors.field import go_quote
-from fakekube.validation import names
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.backend import Backend
+from fakekube.registry.request import Request
 from fakekube.registry.resource import GVK, Resource
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.registry.subresource import Subresource
 from fakekube.schema import defaults
 from fakekube.schema.model import Type
 from fakekube.store import Bucket
-from fakekube.registry.backend import Backend
-from fakekube.registry.request import Request
+from fakekube.validation import names
 
 __all__ = ["Scope"]
-
-
-@lru_cache(maxsize=8)
-def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
-    return Offer(cbor=cbor, custom=custom, tables=tables)
 
 
 @dataclass(eq=False)
@@ -53,12 +47,6 @@ class Scope:
     @property
     def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
-
-    @property
-    def offer(self) -> Offer:
-        """The representations that this endpoint reads and writes."""
-        tables = self.resource.action is None if self.subresource is None else self.subresource.tables
-        return _offer(self.backend.settings.enabled("CBORServingAndStorage"), self.resource.custom, tables)
 
     @cached_property
     def main(self) -> Scope:

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from fakekube.codecs.document import Document
 from fakekube.errors import status
-from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.backend import Settings
 from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.generic import field_manager
+from fakekube.registry.generic.writes import same_object, stamped
+from fakekube.registry.resource import Registry, Resource
 from fakekube.registry.strategy import Object
 from fakekube.store import Bucket, Conflict, Store
-from fakekube.registry.generic import field_manager
-from fakekube.registry.backend import Settings
-from fakekube.registry.generic.writes import same_object, stamped
 
 __all__ = ["AccessControl", "StoreAccess"]
 

@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.validation import names
 from fakekube.golang.timestamps import print_time
+from fakekube.validation import names
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
     from fakekube.errors import FieldError, StatusError
-    from fakekube.registry.resource import Resource
     from fakekube.registry.cluster_access import ClusterAccess
+    from fakekube.registry.resource import Resource
 
 __all__ = ["Finish", "Object", "Strategy", "WriteContext", "part_as_stored"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.schema.model import Shape, Type
 
 __all__ = ["MAXIMUM_STRICT_ERRORS", "Strict"]

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fakekube.golang import base64
+from fakekube.golang.integers import go_integer
 from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
-from fakekube.golang.integers import go_integer
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.trees import copied, in_order
 from fakekube.schema.walk import DecodeError, Irregularity

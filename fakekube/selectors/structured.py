@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.selectors.errors import SelectorError
 from fakekube.selectors.labels import (
     EVERYTHING,

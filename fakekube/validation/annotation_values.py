@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fakekube.golang.json_objects import JSONProblem, kind_of, parsed
 from fakekube.golang.integers import INT64
+from fakekube.golang.json_objects import JSONProblem, kind_of, parsed
 from fakekube.golang.strings import bytes_of
 from fakekube.golang.timestamps import TimeError, parse_time
 

@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
 
-__all__ = ["authority_errors", "converts_at_all", "trusts_soundly"]
+__all__ = ["ca_bundle_errors", "converts_at_all", "trusts_soundly"]
 
 _BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 

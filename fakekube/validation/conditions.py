@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from fakekube.registry.strategy import Object
+from typing import Any
 
 __all__ = ["condition", "replaced", "with_condition"]
+
+Object = dict[str, Any]
 
 
 def condition(obj: Object, type_: str) -> Mapping[str, str]:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import go_quote, invalid
+from fakekube.errors.field import invalid
+from fakekube.golang.quoting import go_quote
 
 __all__ = [
     "Address",

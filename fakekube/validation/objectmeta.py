@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, go_quote, immutable, invalid, required, too_long
+from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
+from fakekube.golang.quoting import go_quote
 from fakekube.validation import names
 from fakekube.validation.names import NameCheck
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import FieldErrorType, duplicate, forbidden, invalid, not_supported, required
+from fakekube.schema.quantity import Quantity, QuantityError, parse
 from fakekube.validation import names
 from fakekube.validation.checks import NOT_NEGATIVE, invalid_each
-from fakekube.schema.quantity import Quantity, QuantityError, parse
 
 __all__ = [
     "ResourceList",

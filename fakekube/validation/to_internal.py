@@ -19,7 +19,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-__all__ = ["as_internal", "diff", "printed"]
+__all__ = ["diff", "printed", "to_internal"]
 
 _FILE = "internal_v1_36.txt"
 _MARK = re.compile(r'[#!"?*.]')

@@ -10,9 +10,9 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported
+from fakekube.golang.integers import parse_int
 from fakekube.validation import names
 from fakekube.validation.checks import label_name, one_of, required_one_of
-from fakekube.golang.integers import parse_int
 
 __all__ = ["EFFECTS", "taint_effect", "tolerations"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required
-from fakekube.validation import names
 from fakekube.golang.urls import parse_url
+from fakekube.validation import names
 
 __all__ = ["SERVICE_PORT", "service_errors", "url_errors"]
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.codecs import json
 from fakekube.codecs.yaml.scalars import float_text
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.schema.trees import in_order
 
 __all__ = ["Path", "PathError", "parse", "text"]

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube import data
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.views.printers import cluster, core, network, pods, storage, workloads
 from fakekube.views.printers.texts import Ages, Cells, Object, ages_at
 

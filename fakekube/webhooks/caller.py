@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
-from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
+from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import Answer, Endpoint, Transport
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.webhook_calls import CallError
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.connections import (
     LARGEST_ANSWER,

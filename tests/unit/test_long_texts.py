@@ -13,9 +13,9 @@ from fakekube.cel.evaluation import program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import STRING
 from fakekube.codecs import json, yaml
-from fakekube.endpoints import negotiation
 from fakekube.codecs.errors import EncodeError
 from fakekube.depth import deeply
+from fakekube.endpoints import negotiation
 from fakekube.golang import durations
 from fakekube.schema import quantity
 

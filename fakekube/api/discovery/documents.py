@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from fakekube.validation.kube_aware_version import preference
 from fakekube.registry.resource import Registry, Resource
 from fakekube.registry.subresource import Subresource
+from fakekube.validation.kube_aware_version import preference
 
 __all__ = ["Documents", "Snapshot"]
 

@@ -18,8 +18,8 @@ from wsgiref.handlers import format_date_time
 from fakekube.api.compression import gzipped, takes_gzip
 from fakekube.clock import Clock
 from fakekube.endpoints import negotiation
-from fakekube.registry.resource import Registry
 from fakekube.registry.request import Request, Response
+from fakekube.registry.resource import Registry
 
 if TYPE_CHECKING:
     from fakekube.api.openapi.documents import Lookup, OpenAPIDocuments

@@ -12,11 +12,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
-from fakekube.cel.types import BOOL, STRING
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, invalid, required
-from fakekube.validation import names
 from fakekube.apis.admissionregistration.rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -26,13 +21,18 @@ from fakekube.apis.admissionregistration.rules import (
     match_resources,
     mutating_operations,
 )
-from fakekube.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.expressions import expression, expression_error
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.selectors import label_selector
+from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, ExpressionError, admission
+from fakekube.cel.types import BOOL, STRING
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, invalid, required
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation import names
+from fakekube.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of
+from fakekube.validation.expressions import expression, expression_error
+from fakekube.validation.selectors import label_selector
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
 
 __all__ = [
     "STATUS",

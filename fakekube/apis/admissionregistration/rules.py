@@ -12,11 +12,11 @@ from fakekube.cel.environments import admission
 from fakekube.cel.types import BOOL
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, required, too_many
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, label_name, one_of
 from fakekube.validation.expressions import expression
 from fakekube.validation.selectors import label_selector
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = [
     "FAILURE_POLICIES",

@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, invalid, required
-from fakekube.validation import names
 from fakekube.apis.admissionregistration.rules import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -24,10 +21,13 @@ from fakekube.apis.admissionregistration.rules import (
     match_conditions,
     rule_errors,
 )
-from fakekube.validation.checks import fully_qualified_name, invalid_each, one_of
-from fakekube.validation.semantic_equality import holds_empty
-from fakekube.validation.selectors import has_invalid_label_value, label_selector
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, invalid, required
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation import names
+from fakekube.validation.checks import fully_qualified_name, invalid_each, one_of
+from fakekube.validation.selectors import has_invalid_label_value, label_selector
+from fakekube.validation.semantic_equality import holds_empty
 from fakekube.validation.webhooks import service_errors, url_errors
 
 __all__ = ["MutatingWebhookStrategy", "ValidatingWebhookStrategy"]

@@ -10,12 +10,13 @@ from base64 import b64decode
 from collections.abc import Sequence
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import go_quote, invalid, required
+from fakekube.errors.field import invalid, required
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.status import StatusStrategy, keep
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, one_of
 from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.registry.status import StatusStrategy, keep
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = ["STATUS", "APIServiceStrategy"]
 

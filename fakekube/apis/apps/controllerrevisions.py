@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, required
-from fakekube.validation.checks import non_negative
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.golang.strings import json_text
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.checks import non_negative
 
 
 class ControllerRevisionStrategy(Strategy):

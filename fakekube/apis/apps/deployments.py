@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fakekube.apis.apps.conversion import cannot_be_handled
+from fakekube.apis.core import pod_template_spec
+from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
-from fakekube.validation.to_internal import to_internal, printed
-from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.golang.integers import parse_int
 from fakekube.registry.status_strategy import StatusStrategy, restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.apis.core import pod_template_spec
-from fakekube.apis.apps.conversion import cannot_be_handled
+from fakekube.validation.checks import at_most_one_hundred_percent, immutable_field, int_or_percent, non_negative
 from fakekube.validation.counts import StatusNumbers, number_of
-from fakekube.golang.integers import parse_int
+from fakekube.validation.to_internal import printed, to_internal
 
 STATUS = StatusNumbers(
     not_negative=(

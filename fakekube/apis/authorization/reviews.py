@@ -11,8 +11,8 @@ from typing import Any
 from fakekube import selectors
 from fakekube.errors import FieldError, status
 from fakekube.errors.field import forbidden, invalid, required
-from fakekube.validation.selectors import label_selector_requirement
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation.selectors import label_selector_requirement
 
 __all__ = [
     "review_access",

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import immutable, invalid, required
-from fakekube.validation import names, selectors
 from fakekube.apis.batch.job_spec_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.batch.job_status_validation import validate_status_update
-from fakekube.validation.checks import immutable_field
-from fakekube.validation.to_internal import to_internal, printed
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.apis.core import pod_template_spec
 from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.errors import FieldError
+from fakekube.errors.field import immutable, invalid, required
 from fakekube.registry.status_strategy import StatusStrategy, restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
-from fakekube.apis.core import pod_template_spec
+from fakekube.validation import names, selectors
+from fakekube.validation.checks import immutable_field
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
+from fakekube.validation.to_internal import printed, to_internal
 
 LARGEST_INT32 = 2**31 - 1
 

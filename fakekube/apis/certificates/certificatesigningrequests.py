@@ -17,12 +17,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, go_quote, invalid, required, too_long
+from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.status import keep
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import one_of
 from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.registry.status import keep
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = ["ApprovalView", "CertificateSigningRequestStrategy", "StatusView", "signer_name"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported
-from fakekube.validation.checks import label_name, non_negative
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.checks import label_name, non_negative
 
 __all__ = ["LeaseStrategy"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, too_long
+from fakekube.golang.strings import bytes_of
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.objectmeta import validate_object_meta
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.golang.strings import bytes_of
 
 __all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "sealed", "size_of_base64"]
 

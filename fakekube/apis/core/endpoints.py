@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, invalid, required, too_many
-from fakekube.validation import ip as addresses, names
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import ip as addresses
+from fakekube.validation import names
 from fakekube.validation.checks import (
     fully_qualified_domain,
     immutable_field,
@@ -23,9 +26,7 @@ from fakekube.validation.checks import (
     port,
     required_one_of,
 )
-from fakekube.apis.core.endpoint_addresses import endpoint_ip
 from fakekube.validation.semantic_equality import same
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = ["EndpointSliceStrategy", "EndpointsStrategy"]
 

@@ -12,11 +12,11 @@ from uuid import uuid4
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.schema.quantity import Quantity
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.resource_lists import container_resource_name, is_overcommitable, quantity, resource_name
-from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.schema.quantity import Quantity
 
 __all__ = ["LimitRangeStrategy"]
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
-from fakekube.validation import names
-from fakekube.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import names
+from fakekube.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 
 __all__ = ["FinalizeView", "NamespaceStrategy", "StatusView"]
 

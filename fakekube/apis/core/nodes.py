@@ -12,16 +12,17 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import FieldErrorType, duplicate, forbidden, go_quote, internal, invalid, required
-from fakekube.validation import ip, names
-from fakekube.validation.annotation_values import read_avoid_pods, read_taints
-from fakekube.validation.checks import label_name, positive
-from fakekube.validation.to_internal import to_internal
+from fakekube.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
 from fakekube.golang.json_objects import JSONProblem
-from fakekube.validation.resource_lists import quantity_value
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.status import StatusStrategy, keep
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation import ip, names
+from fakekube.validation.annotation_values import read_avoid_pods, read_taints
+from fakekube.validation.checks import label_name, positive
+from fakekube.validation.resource_lists import quantity_value
+from fakekube.validation.to_internal import to_internal
 from fakekube.validation.tolerations import taint_effect
 
 __all__ = ["STATUS", "NodeStrategy"]

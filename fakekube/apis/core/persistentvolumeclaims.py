@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, go_quote, invalid, not_supported, required
+from fakekube.errors.field import forbidden, invalid, not_supported, required
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
-from fakekube.validation.to_internal import diff
 from fakekube.validation.objectmeta import validate_annotations, validate_labels
 from fakekube.validation.resource_lists import (
     ResourceList,
@@ -28,8 +30,7 @@ from fakekube.validation.resource_lists import (
     quantity_value,
 )
 from fakekube.validation.selectors import label_selector
-from fakekube.registry.status import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.validation.to_internal import diff
 
 __all__ = [
     "ACCESS_MODES",

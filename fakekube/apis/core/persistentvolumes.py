@@ -9,20 +9,20 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field, invalid_each, one_of
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal, diff
-from fakekube.validation.objectmeta import validate_object_meta
 from fakekube.apis.core.node_labels import node_selector_term_warnings
 from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
 from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
-from fakekube.validation.resource_lists import positive_quantity
-from fakekube.validation.selectors import node_selector
+from fakekube.errors import FieldError
+from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import names
+from fakekube.validation.checks import immutable_field, invalid_each, one_of
+from fakekube.validation.objectmeta import validate_object_meta
+from fakekube.validation.resource_lists import positive_quantity
+from fakekube.validation.selectors import node_selector
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import diff, to_internal
 
 __all__ = ["STATUS", "PersistentVolumeStrategy", "validate_volume_spec"]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
-from fakekube.validation.to_internal import to_internal
+from fakekube.registry.status_strategy import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.resource_lists import (
     QUOTA_RESOURCES,
     is_quota_huge_page,
@@ -18,8 +19,7 @@ from fakekube.validation.resource_lists import (
     quantity_value,
     quota_resource_name,
 )
-from fakekube.registry.status_strategy import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.to_internal import to_internal
 
 __all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
 

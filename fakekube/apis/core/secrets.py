@@ -9,15 +9,15 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
+from fakekube.apis.core.configmaps import LARGEST_DATA, data_keys, sealed, size_of_base64
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required, too_long
-from fakekube.validation.checks import immutable_field
-from fakekube.apis.core.configmaps import LARGEST_DATA, data_keys, sealed, size_of_base64
 from fakekube.golang.json_objects import object_problem
 from fakekube.golang.key_pairs import key_pair_problem
-from fakekube.validation.objectmeta import validate_object_meta
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.golang.strings import bytes_of
+from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.checks import immutable_field
+from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["SecretStrategy"]
 

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import invalid
+from fakekube.golang.timestamps import print_time
 from fakekube.registry.object_name import check_key_name
 from fakekube.registry.strategy import Object, WriteContext
-from fakekube.golang.timestamps import print_time
 
 __all__ = ["request_token"]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, label_name
+from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.validation.semantic_equality import same
 from fakekube.validation.to_internal import to_internal
-from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = ["EventStrategy", "from_storage", "to_storage"]
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from fakekube import data
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, not_supported, required
+from fakekube.registry.status import StatusStrategy
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, one_of, required_one_of
 from fakekube.validation.semantic_equality import same
 from fakekube.validation.to_internal import to_internal
-from fakekube.registry.status import StatusStrategy
-from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 __all__ = ["STATUS", "FlowSchemaStrategy", "PriorityLevelConfigurationStrategy"]
 

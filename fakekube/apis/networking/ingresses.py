@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required, too_long
-from fakekube.validation import ip as addresses, names
-from fakekube.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
-from fakekube.validation.objectmeta import validate_object_meta
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import ip as addresses
+from fakekube.validation import names
+from fakekube.validation.checks import domain_prefixed_path, immutable_field, invalid_each, one_of, port
+from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["STATUS", "IngressClassStrategy", "IngressStrategy"]
 

@@ -13,13 +13,13 @@ import uuid
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, required
-from fakekube.validation import ip
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.names import dns_subdomain, path_segment
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation import ip
+from fakekube.validation.checks import invalid_each
+from fakekube.validation.names import dns_subdomain, path_segment
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
 
 __all__ = ["IPAddressStrategy", "of_service", "parent_reference"]
 

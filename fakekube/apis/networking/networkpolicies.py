@@ -10,11 +10,11 @@ from typing import Any
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip, names
 from fakekube.validation.checks import invalid_each, port
-from fakekube.validation.semantic_equality import holds_empty
 from fakekube.validation.selectors import label_selector
-from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.semantic_equality import holds_empty
 
 __all__ = ["NetworkPolicyStrategy"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
-from fakekube.validation import ip
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import ip
 
 __all__ = ["STATUS", "ServiceCIDRStrategy"]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, required
+from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_field, invalid_each
-from fakekube.validation.to_internal import to_internal
 from fakekube.validation.objectmeta import validate_labels, validate_object_meta, validate_object_meta_update
-from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.validation.resource_lists import container_resource_name, requirements
-from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.to_internal import to_internal
 from fakekube.validation.tolerations import tolerations
 
 __all__ = ["RuntimeClassStrategy"]

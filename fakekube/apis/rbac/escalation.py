@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.errors import StatusError, status
-from fakekube.errors.field import go_quote
-from fakekube.validation.semantic_equality import same
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation.semantic_equality import same
 
 __all__ = ["FULL_AUTHORITY", "check_binding", "check_rules", "covers", "may_escalate", "only_garbage_collection"]
 

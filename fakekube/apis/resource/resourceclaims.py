@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
-from fakekube.validation import ip, names
-from fakekube.validation.checks import conditions, invalid_each, label_name
+from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
@@ -30,14 +27,17 @@ from fakekube.apis.resource.devices import (
     selectors,
     uid,
 )
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
-from fakekube.apis.core.persistentvolumeclaims import validate_template_metadata
-from fakekube.validation.resource_lists import is_extended
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.validation.selectors import node_selector
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import ip, names
+from fakekube.validation.checks import conditions, invalid_each, label_name
+from fakekube.validation.resource_lists import is_extended
+from fakekube.validation.selectors import node_selector
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "DeviceClassStrategy", "ResourceClaimStrategy", "ResourceClaimTemplateStrategy"]
 

@@ -10,10 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, label_name
 from fakekube.apis.resource.devices import (
     UNLIMITED,
     binding_conditions,
@@ -26,12 +22,16 @@ from fakekube.apis.resource.devices import (
     pool_name,
     qualified_name,
 )
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
-from fakekube.validation.resource_lists import quantity
-from fakekube.validation.selectors import node_selector
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, immutable, invalid, required, too_long
 from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.schema.quantity import Quantity
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, label_name
+from fakekube.validation.resource_lists import quantity
+from fakekube.validation.selectors import node_selector
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
 
 __all__ = ["ResourceSliceStrategy"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import forbidden
-from fakekube.validation.checks import immutable_field, required_one_of
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.checks import immutable_field, required_one_of
 
 __all__ = ["HIGHEST_OF_USERS", "SYSTEM_CLASSES", "PriorityClassStrategy"]
 

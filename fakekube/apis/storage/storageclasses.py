@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, immutable, invalid, required, too_long
-from fakekube.validation.checks import immutable_field, label_name, one_of
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.objectmeta import validate_object_meta
-from fakekube.apis.core.node_labels import DEPRECATED
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.validation.selectors import topology_selector_term
-from fakekube.validation.maps import size
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation.checks import immutable_field, label_name, one_of
+from fakekube.validation.maps import size
+from fakekube.validation.objectmeta import validate_object_meta
+from fakekube.validation.selectors import topology_selector_term
+from fakekube.validation.semantic_equality import same
 
 __all__ = ["StorageClassStrategy", "VolumeAttributesClassStrategy"]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, immutable, required, too_long
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each
-from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, immutable, required, too_long
 from fakekube.registry.status import StatusStrategy
-from fakekube.validation.maps import size
 from fakekube.registry.strategy import Object, Strategy, WriteContext
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each
+from fakekube.validation.maps import size
+from fakekube.validation.semantic_equality import same
+from fakekube.validation.to_internal import to_internal
 
 __all__ = ["STATUS", "VolumeAttachmentStrategy"]
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.values import Opaque
-from fakekube.errors.field import go_quote
 from fakekube.golang.netip import Address, parse_address
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["FUNCTIONS"]
 

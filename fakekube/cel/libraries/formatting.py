@@ -17,8 +17,8 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.texts import double_text
 from fakekube.cel.values import CelType, Duration, Mapping, Timestamp, UInt, kind_of, type_of
-from fakekube.errors.field import go_quote
 from fakekube.golang.integers import parse_int
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["MISFITS", "filled", "formatted"]
 

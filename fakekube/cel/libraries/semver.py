@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Opaque
-from fakekube.errors.field import go_quote
 from fakekube.golang.integers import parse_uint
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["FUNCTIONS"]
 

@@ -33,7 +33,7 @@ from fakekube.codecs.cbor.items import (
     skip,
     wrong_content,
 )  # fmt: skip
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import json_text, text_of
 from fakekube.golang.timestamps import TimeError, parse_nanosecond_time
 

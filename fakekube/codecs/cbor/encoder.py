@@ -19,8 +19,8 @@ from typing import Any, Final
 from fakekube.codecs.cbor.items import INT64_MAXIMUM, head
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.repeats import repeating
-from fakekube.schema.model import Shape, Type
 from fakekube.golang.strings import bytes_of
+from fakekube.schema.model import Shape, Type
 
 __all__ = ["encoded", "holds_bytes", "with_bytes"]
 

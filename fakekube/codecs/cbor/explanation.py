@@ -18,9 +18,9 @@ from typing import Any, Final
 from fakekube.codecs.cbor.decoder import DuplicateError, MismatchError, Reader
 from fakekube.codecs.cbor.items import FLOATS, INT64_MAXIMUM, MAJOR_NAMES, StumbledError
 from fakekube.golang import base64
+from fakekube.golang.timestamps import parse_micro_time, parse_time
 from fakekube.schema.model import Field, Shape, Type
 from fakekube.schema.quantity import canonical
-from fakekube.golang.timestamps import parse_micro_time, parse_time
 
 __all__ = ["explain", "type_meta"]
 

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, Final
 
 from fakekube.codecs.errors import DecodeError
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["MAXIMUM_DEPTH", "Overflow", "Reader", "utf8"]
 

@@ -17,9 +17,9 @@ from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.codecs.protobuf.decoder import Member, Table, read_struct, scan
 from fakekube.codecs.protobuf.encoder import content_of
 from fakekube.codecs.protobuf.fields import varint
+from fakekube.golang.strings import text_of
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
-from fakekube.golang.strings import text_of
 
 __all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
 

@@ -21,8 +21,8 @@ from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout
 from fakekube.codecs.protobuf.names import go_name
-from fakekube.schema.model import Field, Shape, Type
 from fakekube.golang.strings import text_of
+from fakekube.schema.model import Field, Shape, Type
 
 __all__ = ["Member", "Table", "read_struct", "scan"]
 

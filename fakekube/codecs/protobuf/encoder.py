@@ -25,8 +25,8 @@ from fakekube.codecs import json
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
 from fakekube.codecs.repeats import repeating
-from fakekube.schema.model import Field, Shape, Type
 from fakekube.golang.strings import bytes_of
+from fakekube.schema.model import Field, Shape, Type
 
 __all__ = ["content_of"]
 

@@ -2,7 +2,7 @@
 
 Since the real server passes on what it has read as JSON, keys are sorted and whole floats are integers. A body that
 is JSON is read as JSON, which is many times faster; where YAML would read it in another way (members given twice,
-escaped surrogates) it is read as YAML (`yaml_reader`). Reader and emitter are imported when they are first needed.
+escaped surrogates) it is read as YAML (`reader`). Reader and emitter are imported when they are first needed.
 
 Specified by: sigs.k8s.io/yaml (yaml.go).
 """

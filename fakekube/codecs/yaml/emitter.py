@@ -19,8 +19,8 @@ from functools import cmp_to_key, lru_cache
 from typing import Any, Final
 
 from fakekube.codecs import json
-from fakekube.codecs.yaml import scalars
 from fakekube.codecs.errors import EncodeError
+from fakekube.codecs.yaml import scalars
 from fakekube.golang.json_writer import LONGEST
 from fakekube.golang.strings import bytes_of, readable
 

@@ -33,9 +33,9 @@ from yaml.events import (
 from yaml.reader import ReaderError
 from yaml.scanner import ScannerError
 
-from fakekube.codecs.yaml import scalars
 from fakekube.codecs.errors import DecodeError
-from fakekube.errors.field import go_float, go_quote, json_number
+from fakekube.codecs.yaml import scalars
+from fakekube.golang.quoting import go_float, go_quote, json_number
 
 if TYPE_CHECKING:
     from yaml.events import Event

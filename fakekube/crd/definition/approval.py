@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import go_quote, invalid, required
+from fakekube.errors.field import invalid, required
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.urls import parse_url
 
 __all__ = ["ANNOTATION", "CONDITION", "approval_errors", "conformance"]

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from fakekube.crd.definition.approval import CONDITION, conformance
+from fakekube.registry.strategy import Object
 from fakekube.validation.ca_bundles import trusts_soundly
 from fakekube.validation.conditions import condition, with_condition
-from fakekube.registry.strategy import Object
 
 __all__ = [
     "FINALIZER", "Change", "accepted_names", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "names_of",

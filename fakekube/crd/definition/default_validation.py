@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fakekube.crd.definition.to_internal import Schema
 from fakekube.crd.instances.embedded import embedded_errors
-from fakekube.crd.definition.to_internal import Schema, has_rules
 from fakekube.crd.instances.objects import MetadataError, metadata_of, prune
-from fakekube.crd.schema.structural import schema_type
 from fakekube.crd.instances.validation import value_errors
+from fakekube.crd.schema.structural import schema_type
+from fakekube.crd.schema.visitor import has_rules
 from fakekube.errors import FieldError
 from fakekube.errors.field import aggregate, invalid
 from fakekube.schema.model import Shape, Type

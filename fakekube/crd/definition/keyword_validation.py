@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fakekube.crd.definition.to_internal import Schema, internal_schema
 from fakekube.crd.definition.rule_validation import rule_errors
+from fakekube.crd.definition.to_internal import Schema, internal_schema
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fakekube.crd.definition.to_internal import Schema
 from fakekube.crd.definition.structural_validation import structural_problem
+from fakekube.crd.definition.to_internal import Schema
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, not_supported, required
 from fakekube.schema.paths import SchemaPathError, place_at

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from fakekube.crd.definition.default_validation import default_value_errors
-from fakekube.crd.definition.to_internal import Schema
 from fakekube.crd.definition.keyword_validation import TYPES, extension_errors, keyword_errors
 from fakekube.crd.definition.rule_validation import rule_errors
 from fakekube.crd.definition.structural_validation import joined, logic_errors, structural_problem
+from fakekube.crd.definition.to_internal import Schema
 
 __all__ = ["Sound", "soundness"]
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fakekube.crd.definition.default_validation import default_errors
-from fakekube.crd.definition.to_internal import Schema, has_rules, internal_schema, set_fields
 from fakekube.crd.definition.keyword_validation import keyword_errors
-from fakekube.crd.instances.schema_cache import recalled
 from fakekube.crd.definition.schema_fast_check import soundness
 from fakekube.crd.definition.structural_validation import structural_errors, structural_problem
+from fakekube.crd.definition.to_internal import Schema, internal_schema, set_fields
+from fakekube.crd.instances.schema_cache import recalled
+from fakekube.crd.schema.visitor import has_rules
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
 

@@ -14,21 +14,21 @@ from typing import Any
 
 from fakekube.codecs.json import untyped
 from fakekube.crd.definition.approval import approval_errors
-from fakekube.validation.ca_bundles import trusts_soundly
 from fakekube.crd.definition.conditions import FINALIZER, is_true
 from fakekube.crd.definition.validation import preserve_errors, spec_errors, status_errors, stored_version_errors
-from fakekube.crd.definition.to_internal import schemas_in
 from fakekube.crd.instances.schema_cache import recalled
 from fakekube.crd.instances.value_types import unrecognized_formats
+from fakekube.crd.schema.visitor import schemas_in
 from fakekube.errors import FieldError
-from fakekube.errors.field import go_quote
-from fakekube.validation import names
-from fakekube.validation.checks import immutable_field
-from fakekube.validation.conditions import with_condition
-from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.status_strategy import keep_all_but
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.schema.trees import in_order
+from fakekube.validation import names
+from fakekube.validation.ca_bundles import trusts_soundly
+from fakekube.validation.checks import immutable_field
+from fakekube.validation.conditions import with_condition
+from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
 
 __all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fakekube.validation.ca_bundles import ca_bundle_errors
-from fakekube.crd.definition.to_internal import Spec, internal_spec, internal_versions, schemas_in
 from fakekube.crd.definition.schema_validation import schema_errors
 from fakekube.crd.definition.structural_validation import structural_problem
+from fakekube.crd.definition.to_internal import Spec, internal_spec, internal_versions
+from fakekube.crd.schema.visitor import schemas_in
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required, too_many
+from fakekube.schema.paths import SchemaPathError, place_at
 from fakekube.validation import names
+from fakekube.validation.ca_bundles import ca_bundle_errors
 from fakekube.validation.checks import required_one_of
 from fakekube.validation.webhooks import service_errors, url_errors
-from fakekube.schema.paths import SchemaPathError, place_at
 
 __all__ = ["preserve_errors", "spec_errors", "status_errors", "stored_version_errors"]
 

@@ -11,9 +11,9 @@ from typing import Any
 from fakekube.crd.instances.objects import MetadataError, metadata_of
 from fakekube.crd.schema.structural import holds
 from fakekube.errors import FieldError, field
+from fakekube.schema.model import Shape, Type
 from fakekube.validation import names
 from fakekube.validation.objectmeta import validate_object_meta
-from fakekube.schema.model import Shape, Type
 
 __all__ = ["embedded_errors"]
 

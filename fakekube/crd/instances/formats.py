@@ -10,12 +10,12 @@ import unicodedata
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 
+from fakekube.golang.durations import parse_spelled_duration
 from fakekube.golang.mail_addresses import is_mail_address
+from fakekube.golang.netip import is_address
+from fakekube.golang.urls import parse_request_uri
 from fakekube.validation import names
 from fakekube.validation.ip import parse_cidr, parse_ip
-from fakekube.golang.netip import is_address
-from fakekube.golang.durations import parse_spelled_duration
-from fakekube.golang.urls import parse_request_uri
 
 __all__ = ["FORMATS"]
 

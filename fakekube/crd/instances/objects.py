@@ -14,10 +14,11 @@ from typing import Any
 
 from fakekube.crd.schema.structural import has_default, holds
 from fakekube.errors import field
+from fakekube.golang.quoting import json_number
+from fakekube.golang.strings import json_text
 from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Shape, Type
-from fakekube.golang.strings import json_text
 
 __all__ = ["MetadataError", "default", "drop_nulls", "is_same", "metadata_of", "prune", "read", "sorted_tree"]
 
@@ -40,7 +41,7 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
     strict = decode.Strict()
     try:
         # It is printed before it is read as what every object has.
-        printed = {name: field.json_number(item) if type(item) is float else item for name, item in (value or {}).items()}
+        printed = {name: json_number(item) if type(item) is float else item for name, item in (value or {}).items()}
         found = decode.decode(type_, printed, strict)
     except decode.DecodeError as error:
         raise MetadataError(str(error)) from None

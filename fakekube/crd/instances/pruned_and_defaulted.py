@@ -14,7 +14,7 @@ from typing import Any, Final
 from fakekube.crd.schema.structural import has_default
 from fakekube.schema.model import Shape, Type
 
-__all__ = ["is_settled"]
+__all__ = ["is_pruned_and_defaulted"]
 
 Check = Callable[[Any], bool]
 """Is an object or a list settled?"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from fakekube.crd.instances.paths import PathError, integer_at, segments, string_at, with_value
 from fakekube.errors import FieldError, field, status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.strategy import Object
 from fakekube.registry.subresource import Projection
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.codecs import json
 from fakekube.crd.instances.compiled_validator import Fits, fits
-from fakekube.crd.definition.to_internal import has_rules
-from fakekube.crd.schema.structural import schema_type
 from fakekube.crd.instances.value_types import supported_formats, unrecognized_formats
+from fakekube.crd.schema.structural import schema_type
+from fakekube.crd.schema.visitor import has_rules
 from fakekube.schema.model import Type
 
 if TYPE_CHECKING:

@@ -14,21 +14,21 @@ from typing import Any
 
 from fakekube.crd.instances import objects
 from fakekube.crd.instances.embedded import embedded_errors
-from fakekube.crd.instances.schema_cache import KnownSchema
 from fakekube.crd.instances.scale import scale_errors, scale_status_errors
-from fakekube.crd.schema.structural import schema_type
+from fakekube.crd.instances.schema_cache import KnownSchema
 from fakekube.crd.instances.validation import NONE_BEFORE, list_errors, value_errors
+from fakekube.crd.schema.structural import schema_type
 from fakekube.errors import FieldError, status
 from fakekube.errors import field as fields
 from fakekube.errors.field import FieldErrorType
+from fakekube.registry.resource import GVK
+from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.schema.model import Type
 from fakekube.validation.objectmeta import (
     standard_finalizer_warnings,
     validate_object_meta,
     validate_object_meta_update,
 )
-from fakekube.registry.resource import GVK
-from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
-from fakekube.schema.model import Type
 
 __all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
 

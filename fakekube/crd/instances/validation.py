@@ -16,8 +16,8 @@ from fakekube.codecs import json
 from fakekube.crd.instances.best_match import best_match
 from fakekube.crd.instances.number_validation import number_errors
 from fakekube.crd.instances.objects import is_same
-from fakekube.crd.schema.structural import holds
 from fakekube.crd.instances.value_types import format_errors, type_errors
+from fakekube.crd.schema.structural import holds
 from fakekube.errors import FieldError, field
 from fakekube.golang.integers import go_integer
 from fakekube.schema.model import ListType, Shape, Type

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakekube.crd.instances.formats import FORMATS
-from fakekube.crd.definition.to_internal import schemas_in
 from fakekube.crd.instances.objects import sorted_tree
+from fakekube.crd.schema.visitor import schemas_in
 from fakekube.errors import FieldError, field
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["format_errors", "is_near_integer", "supported_formats", "type_errors", "types_of", "unrecognized_formats"]
 

@@ -15,15 +15,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from fakekube.errors import FieldError, StatusError, field, status
-from fakekube.validation.ip import parse_ip
-from fakekube.registry.strategy import Object
-from fakekube.registry.subresource import Subresource
 from fakekube.endpoints import response_writers
+from fakekube.errors import FieldError, StatusError, field, status
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.generic import reads
 from fakekube.registry.options import boolean, given, int64
 from fakekube.registry.request import Query, Response
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
+from fakekube.registry.subresource import Subresource
+from fakekube.validation.ip import parse_ip
 
 __all__ = ["handle", "is_connection"]
 
@@ -73,7 +74,7 @@ def _log(scope: Scope) -> Response:
     parameters = urlencode(sorted({**options, **({"sinceTime": since} if since else {})}.items()))
     path = f"/containerLogs/{scope.namespace}/{scope.name}/{container}"
     url = f"https://{host}{path}{'?' if parameters else ''}{parameters}"
-    raise status.generic(500, "", f"Get {field.go_quote(url)}: {_unreachable(host)}")
+    raise status.generic(500, "", f"Get {go_quote(url)}: {_unreachable(host)}")
 
 
 def _log_errors(query: Query, numbers: dict[str, int | None]) -> list[FieldError]:
@@ -176,7 +177,7 @@ def _target(scope: Scope, what: str) -> tuple[str, str, str]:
     parts = scope.name.split(":")
     scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["", "", ""])
     if not name or scheme not in _SCHEMES:
-        raise status.bad_request(f"invalid {what} request {field.go_quote(scope.name)}")
+        raise status.bad_request(f"invalid {what} request {go_quote(scope.name)}")
     return scheme, name, port
 
 

@@ -10,15 +10,15 @@ from functools import partial
 
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.formats import Kind
+from fakekube.endpoints import admission, bodies, response_writers
 from fakekube.errors import status
+from fakekube.registry import options
+from fakekube.registry.generic import deletion, field_manager, system_fields, versions, writes
+from fakekube.registry.request import Response
+from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.registry.subresource import Action
 from fakekube.schema import printing
-from fakekube.endpoints import admission, response_writers, bodies
-from fakekube.registry.generic import field_manager, deletion, system_fields, versions, writes
-from fakekube.registry import options
-from fakekube.registry.request import Response
-from fakekube.registry.scope import Scope
 
 __all__ = ["handle"]
 

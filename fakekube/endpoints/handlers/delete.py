@@ -11,16 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.codecs.document import Document
+from fakekube.endpoints import admission, bodies, response_writers
 from fakekube.errors import StatusError
-from fakekube.store import Record
-from fakekube.endpoints import admission, response_writers, bodies
 from fakekube.registry import options
 from fakekube.registry.generic import reads
-from fakekube.registry.options import DeleteOptions, ListOptions
-from fakekube.registry.generic.reads import Listing
 from fakekube.registry.generic.deletion import Removed, remove
+from fakekube.registry.generic.reads import Listing
+from fakekube.registry.options import DeleteOptions, ListOptions
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope
+from fakekube.store import Record
 
 __all__ = ["handle", "handle_collection"]
 

@@ -5,8 +5,8 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
 
 from __future__ import annotations
 
+from fakekube.endpoints import projection, response_writers
 from fakekube.errors import status
-from fakekube.endpoints import response_writers, projection
 from fakekube.registry.generic import reads, versions
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope

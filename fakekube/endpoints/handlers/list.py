@@ -5,14 +5,14 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), wat
 
 from __future__ import annotations
 
+from fakekube.endpoints import response_transforms, response_writers
+from fakekube.endpoints.handlers.watch import open_watch
+from fakekube.endpoints.websocket import Messages, is_web_socket
 from fakekube.errors import status
-from fakekube.endpoints import response_writers, response_transforms
 from fakekube.registry import options
 from fakekube.registry.generic import reads
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope
-from fakekube.endpoints.handlers.watch import open_watch
-from fakekube.endpoints.websocket import Messages, is_web_socket
 
 __all__ = ["handle"]
 

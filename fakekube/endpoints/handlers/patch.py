@@ -10,22 +10,21 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 from __future__ import annotations
 
 from fakekube.admission.plugin import Operation
-from fakekube.endpoints import negotiation
 from fakekube.codecs.document import Document
-from fakekube.registry.strategy import Object
-from fakekube.endpoints import admission, response_writers, projection
+from fakekube.endpoints import admission, negotiation, projection, response_writers
+from fakekube.endpoints.handlers.patchers import Patch, patch_for
 from fakekube.registry import options
 from fakekube.registry.generic import system_fields, versions, writes
-from fakekube.endpoints.handlers.patchers import Patch, patch_for
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
 
 __all__ = ["handle"]
 
 
 def handle(scope: Scope) -> Response:
     """Answer a PATCH. Raises StatusError."""
-    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=scope.offer.cbor)
+    types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=negotiation.offer_of(scope).cbor)
     content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
     scope.require_name()
     representation = response_writers.negotiate(scope)

@@ -18,15 +18,15 @@ from typing import Any
 from fakekube.codecs import cbor, json, yaml
 from fakekube.codecs.errors import DecodeError
 from fakekube.crd.instances import objects
+from fakekube.endpoints import bodies
 from fakekube.errors import field, status
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
-from fakekube.registry.strategy import Object
-from fakekube.schema.trees import copied
-from fakekube.endpoints import bodies
 from fakekube.registry.generic import field_manager, system_fields
 from fakekube.registry.options import WriteOptions
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
+from fakekube.schema.trees import copied
 
 __all__ = ["Patch", "patch_for"]
 

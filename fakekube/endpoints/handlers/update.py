@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.document import Document
-from fakekube.registry.strategy import Object
-from fakekube.schema.trees import copied
-from fakekube.endpoints import admission, response_writers, bodies, projection
-from fakekube.registry.generic import field_manager, system_fields, versions, writes
+from fakekube.endpoints import admission, bodies, projection, response_writers
 from fakekube.registry import options
+from fakekube.registry.generic import field_manager, system_fields, versions, writes
 from fakekube.registry.request import Response
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
+from fakekube.schema.trees import copied
 
 __all__ = ["handle"]
 

@@ -21,16 +21,16 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fakekube.endpoints.response_writers import EventEncoder, UnencodableError
 from fakekube.errors import status
+from fakekube.registry.generic import versions
+from fakekube.registry.generic.conversion_cache import ConvertedCursor, conversions_of
+from fakekube.registry.generic.reads import wait_for_revision
+from fakekube.registry.generic.selection import candidates, matcher
+from fakekube.registry.options import ListOptions, parse_resource_version
+from fakekube.registry.scope import Scope
 from fakekube.store import Compacted, Cursor, Event, Record
 from fakekube.streams import Source
-from fakekube.registry.generic import versions
-from fakekube.endpoints.response_writers import EventEncoder, UnencodableError
-from fakekube.registry.generic.conversion_cache import ConvertedCursor, conversions_of
-from fakekube.registry.options import ListOptions, parse_resource_version
-from fakekube.registry.generic.reads import wait_for_revision
-from fakekube.registry.scope import Scope
-from fakekube.registry.generic.selection import candidates, matcher
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document

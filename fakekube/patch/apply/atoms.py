@@ -17,9 +17,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple
 
+from fakekube.golang.fmt import go_syntax, go_type, plain
 from fakekube.patch.apply.elements import printed
 from fakekube.patch.apply.fields import LEAF, Tree, union
-from fakekube.golang.fmt import go_syntax, go_type, plain
 
 __all__ = [
     "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Place", "Scalar", "Typing", "TypingError",

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.errors.field import go_quote
 from fakekube.golang.fmt import plain
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import json_text
 
 __all__ = [

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from fakekube.errors.field import go_quote
-from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import json_text
 from fakekube.golang.timestamps import print_time
+from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
 
 __all__ = [
     "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "are_same", "decode",

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.golang.strings import bytes_of
 from fakekube.patch.apply.atoms import TypingError
 from fakekube.patch.apply.fields import FieldSet
 from fakekube.patch.apply.updater import Typed
 from fakekube.patch.literals import go_json
-from fakekube.golang.strings import bytes_of
 
 __all__ = ["KUBECTL", "annotation", "fields_taken_over", "with_annotation"]
 

@@ -19,10 +19,10 @@ from weakref import WeakKeyDictionary
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError
+from fakekube.registry.backend import Backend
+from fakekube.registry.generic import versions
 from fakekube.registry.resource import Registry, Resource
 from fakekube.store import Bucket, Compacted, Cursor, Event
-from fakekube.registry.generic import versions
-from fakekube.registry.backend import Backend
 
 __all__ = ["Conversions", "ConvertedCursor", "attend", "conversions_of"]
 

@@ -21,14 +21,14 @@ from typing import Any
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
-from fakekube.registry.strategy import Object, Strategy
 from fakekube.golang.timestamps import print_time
-from fakekube.schema.zero import zero
-from fakekube.store import Conflict, Record
 from fakekube.registry.generic import versions
+from fakekube.registry.generic.writes import stamped
 from fakekube.registry.options import DeleteOptions
 from fakekube.registry.scope import Scope
-from fakekube.registry.generic.writes import stamped
+from fakekube.registry.strategy import Object, Strategy
+from fakekube.schema.zero import zero
+from fakekube.store import Conflict, Record
 
 __all__ = ["Removed", "remove"]
 

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
+from fakekube.golang.strings import readable
 from fakekube.patch.apply import FieldManager, excluding
 from fakekube.patch.apply.scale import ScaleMapping
-from fakekube.registry.resource import Registry, Resource
 from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.generic import versions
+from fakekube.registry.options import FIELD_MANAGER_MAX_LENGTH
+from fakekube.registry.resource import Registry, Resource
+from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object, Strategy
 from fakekube.registry.subresource import Subresource
 from fakekube.schema import printing
 from fakekube.schema.model import Type
-from fakekube.golang.strings import readable
-from fakekube.registry.generic import versions
-from fakekube.registry.options import FIELD_MANAGER_MAX_LENGTH
-from fakekube.registry.scope import Scope
 
 __all__ = ["applied", "recorded", "scale_mapping", "updated"]
 

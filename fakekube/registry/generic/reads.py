@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
-from fakekube.registry.strategy import Object
-from fakekube.store import Compacted, FutureRevision, Record
 from fakekube.registry.generic import continue_token
+from fakekube.registry.generic.selection import Matches, candidates, matcher
 from fakekube.registry.options import EXACT, NOT_OLDER_THAN, ListOptions, parse_resource_version
 from fakekube.registry.scope import Scope
-from fakekube.registry.generic.selection import Matches, candidates, matcher
+from fakekube.registry.strategy import Object
+from fakekube.store import Compacted, FutureRevision, Record
 
 __all__ = ["Listing", "get", "list_objects", "wait_for_revision"]
 

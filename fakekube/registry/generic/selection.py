@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from fakekube.codecs.document import Document
-from fakekube.registry.resource import Resource
-from fakekube.registry.selectable_fields import FieldReader
-from fakekube.store import Condition, Page, Selection
 from fakekube.registry.generic import versions
 from fakekube.registry.options import ListOptions
+from fakekube.registry.resource import Resource
 from fakekube.registry.scope import Scope
+from fakekube.registry.selectable_fields import FieldReader
+from fakekube.store import Condition, Page, Selection
 
 __all__ = ["Matches", "candidates", "matcher"]
 

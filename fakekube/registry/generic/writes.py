@@ -21,14 +21,13 @@ from typing import Any
 from fakekube.codecs.document import Document
 from fakekube.errors import StatusError, status
 from fakekube.errors import field as fields
-from fakekube.validation import objectmeta
-from fakekube.validation import names
-from fakekube.registry.strategy import Object, Strategy
-from fakekube.schema import printing
 from fakekube.golang.integers import parse_uint
-from fakekube.store import Conflict, Record
 from fakekube.registry.generic import system_fields, versions
 from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object, Strategy
+from fakekube.schema import printing
+from fakekube.store import Conflict, Record
+from fakekube.validation import names, objectmeta
 
 __all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "update"]
 

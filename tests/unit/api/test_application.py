@@ -88,7 +88,7 @@ class _Verbs:
 @pytest.fixture
 def answer_with(machinery: assembly.Machinery, monkeypatch: pytest.MonkeyPatch, caller_of):
     def answer_with(answer: Response | Exception):
-        monkeypatch.setattr("fakekube.api.application.verbs", _Verbs(answer))
+        monkeypatch.setattr("fakekube.api.application.endpoints", _Verbs(answer))
         return caller_of(Application(machinery.backend, machinery.access))
 
     return answer_with
@@ -133,7 +133,7 @@ class _Stream:
 
 def test_a_stream_is_handed_on_as_it_is(machinery, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _Stream()
-    monkeypatch.setattr("fakekube.api.application.verbs", _Verbs(Response(200, [], stream)))  # type: ignore[arg-type]
+    monkeypatch.setattr("fakekube.api.application.endpoints", _Verbs(Response(200, [], stream)))  # type: ignore[arg-type]
     environ = {
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/pods", "QUERY_STRING": "watch=1", "wsgi.url_scheme": "http",
     }  # fmt: skip

@@ -8,9 +8,9 @@ from fakekube.api.request_info import request_info
 from fakekube.api.routing import ResourceRouter
 from fakekube.errors import StatusError
 from fakekube.registry import builtin
+from fakekube.registry.request import Query, Request, User
 from fakekube.registry.resource import GVK, Registry, Resource
 from fakekube.registry.subresource import Subresource
-from fakekube.registry.request import Query, Request, User
 
 GROUP = "example.com"
 

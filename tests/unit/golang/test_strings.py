@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.codecs import json, yaml
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import bytes_of, json_text, readable, text_of
 
 

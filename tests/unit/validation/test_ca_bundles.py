@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from fakekube.validation.ca_bundles import ca_bundle_errors, trusts_soundly
 from fakekube.server.certificates import credentials
+from fakekube.validation.ca_bundles import ca_bundle_errors, trusts_soundly
 
 
 def block(name: str, content: str = "aGk=") -> str:

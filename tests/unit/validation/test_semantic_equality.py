@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fakekube.validation.semantic_equality import holds_empty, same
 from fakekube.schema.builtin import type_of
+from fakekube.validation.semantic_equality import holds_empty, same
 from tests.unit.codecs.values import VALUES
 
 

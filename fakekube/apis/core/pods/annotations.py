@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden, go_quote, invalid
-from fakekube.validation.annotation_values import read_tolerations
-from fakekube.golang.json_objects import JSONProblem
-from fakekube.validation.paths import descending
 from fakekube.apis.core.pods.validation_options import DELETION_COST, ValidationOptions, is_deletion_cost
 from fakekube.apis.core.pods.visitor import containers, containers_with_paths
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden, invalid
+from fakekube.golang.json_objects import JSONProblem
+from fakekube.golang.quoting import go_quote
+from fakekube.validation.annotation_values import read_tolerations
+from fakekube.validation.paths import descending
 from fakekube.validation.tolerations import tolerations
 
 MIRROR = "kubernetes.io/config.mirror"

@@ -5,10 +5,10 @@ Specified by: pkg/registry/core/pod/storage/storage.go (BindingREST).
 
 from __future__ import annotations
 
+from fakekube.apis.core.pods.conditions import set_condition
 from fakekube.errors import StatusError, status
 from fakekube.errors.field import FieldError, aggregate, not_supported, required
 from fakekube.registry.object_name import check_key_name
-from fakekube.apis.core.pods.conditions import set_condition
 from fakekube.registry.strategy import Object, WriteContext
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

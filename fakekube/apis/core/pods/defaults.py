@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.apis.core.pods.images import default_pull_policy
 from fakekube.apis.core.pods.pod_resources import container_sums
-from fakekube.apis.core.pods.volumes import SOURCES
+from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.apis.core.pods.visitor import containers
+from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
 
 Spec = dict[str, Any]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
 from fakekube.validation.paths import non_reserved
-from fakekube.apis.core.pods.environment import VOLUME_FIELDS, object_field, resource_field
 
 Part = Mapping[str, Any]
 

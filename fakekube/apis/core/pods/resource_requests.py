@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from fakekube.apis.core.pods.pod_resources import container_sums
 from fakekube.apis.core.pods.visitor import is_sidecar
-from fakekube.validation.resource_lists import quantity
 from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
+from fakekube.validation.resource_lists import quantity
 
 __all__ = ["Amounts", "amounts", "as_resized", "pod_limits", "pod_requests"]
 

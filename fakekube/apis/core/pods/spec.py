@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fakekube.apis.core.pods import containers, scheduling, security_context
+from fakekube.apis.core.pods.annotations import MIRROR
+from fakekube.apis.core.pods.containers import Surroundings
+from fakekube.apis.core.pods.pod_resources import pod_resources
+from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
+from fakekube.apis.core.pods.volume_mounts import file_key_volumes
+from fakekube.apis.core.pods.volumes import volumes
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.validation import ip, names
 from fakekube.validation.checks import invalid_each, label_name, required_one_of
-from fakekube.validation.to_internal import to_internal
 from fakekube.validation.objectmeta import validate_labels
-from fakekube.apis.core.pods import containers, scheduling, security_context
-from fakekube.apis.core.pods.annotations import MIRROR
-from fakekube.apis.core.pods.containers import Surroundings
-from fakekube.apis.core.pods.volume_mounts import file_key_volumes
-from fakekube.apis.core.pods.pod_resources import pod_resources
-from fakekube.apis.core.pods.validation_options import ValidationOptions
-from fakekube.apis.core.pods.volumes import volumes
-from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.validation.resource_lists import container_resource_name, requirements
+from fakekube.validation.to_internal import to_internal
 from fakekube.validation.tolerations import tolerations
 
 Part = Mapping[str, Any]

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import forbidden
-from fakekube.validation import ip, names
-from fakekube.validation.to_internal import diff
 from fakekube.apis.core.pods import status_validation, update_validation
-from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, settle_addresses, settle_grace
 from fakekube.apis.core.pods.annotations import (
     APPARMOR,
     MIRROR,
@@ -29,11 +24,16 @@ from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.security_context import apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
+from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, settle_addresses, settle_grace
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
+from fakekube.errors import FieldError
+from fakekube.errors.field import forbidden
 from fakekube.registry.status_strategy import keep_all_but, keep_metadata, restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
+from fakekube.validation import ip, names
+from fakekube.validation.to_internal import diff
 
 
 class PodStrategy(Strategy):

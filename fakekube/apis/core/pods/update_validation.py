@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fakekube.apis.core.pods.containers import image_without_padding
+from fakekube.apis.core.pods.spec import LARGEST_INT32
+from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.semantic_equality import same
-from fakekube.validation.to_internal import to_internal, diff
-from fakekube.apis.core.pods.containers import image_without_padding
-from fakekube.apis.core.pods.spec import LARGEST_INT32
-from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
+from fakekube.validation.to_internal import diff, to_internal
 from fakekube.validation.tolerations import tolerations
 
 Spec = dict[str, Any]

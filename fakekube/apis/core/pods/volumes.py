@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, go_quote, invalid, not_supported, required, too_long
-from fakekube.validation import names
-from fakekube.validation.checks import invalid_each, one_of
-from fakekube.validation.paths import descending, no_backsteps
 from fakekube.apis.core.pods.projected_volumes import downward_file, file_mode, key_to_path, projected_volume
 from fakekube.apis.core.pods.security_context import pull_policy
 from fakekube.apis.core.pods.validation_options import ValidationOptions
+from fakekube.errors import FieldError
+from fakekube.errors.field import duplicate, forbidden, invalid, not_supported, required, too_long
+from fakekube.golang.quoting import go_quote
+from fakekube.validation import names
+from fakekube.validation.checks import invalid_each, one_of
+from fakekube.validation.paths import descending, no_backsteps
 
 Part = Mapping[str, Any]
 Check = Callable[[Part, str], list[FieldError]]

@@ -18,10 +18,6 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fakekube.errors import FieldError, StatusError, status
-from fakekube.errors.field import invalid
-from fakekube.validation import ip as addresses
-from fakekube.apis.networking.ipaddresses import of_service, parent_reference
 from fakekube.apis.core.services.addresses import cluster_ip_fields
 from fakekube.apis.core.services.types import (
     EXTERNAL_NAME,
@@ -32,7 +28,11 @@ from fakekube.apis.core.services.types import (
     node_ports,
     uses_node_ports,
 )
+from fakekube.apis.networking.ipaddresses import of_service, parent_reference
+from fakekube.errors import FieldError, StatusError, status
+from fakekube.errors.field import invalid
 from fakekube.registry.strategy import Object, WriteContext
+from fakekube.validation import ip as addresses
 
 __all__ = ["Allocation", "release"]
 

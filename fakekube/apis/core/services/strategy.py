@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fakekube.errors import FieldError
-from fakekube.validation import ip as addresses, names
 from fakekube.apis.core.services.allocation import Allocation, release
 from fakekube.apis.core.services.types import (
     CLUSTER_IP,
@@ -32,8 +30,11 @@ from fakekube.apis.core.services.validation import (
     service,
     service_update,
 )
+from fakekube.errors import FieldError
 from fakekube.registry.status import StatusStrategy
 from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
+from fakekube.validation import ip as addresses
+from fakekube.validation import names
 
 __all__ = ["STATUS", "ServiceStrategy"]
 

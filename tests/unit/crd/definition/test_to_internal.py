@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fakekube.crd.definition.to_internal import (
-    internal_schema,
-    internal_spec,
-    internal_versions,
-    schemas_in,
-    set_fields,
-)
+from fakekube.crd.definition.to_internal import internal_schema, internal_spec, internal_versions, set_fields
+from fakekube.crd.schema.visitor import schemas_in
 
 STRING = {"type": "string"}
 COLUMNS = [{"name": "A", "type": "string", "jsonPath": ".a"}]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakekube.crd.schema.structural import schema_type
 from fakekube.crd.instances.validation import list_errors, value_errors
+from fakekube.crd.schema.structural import schema_type
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}

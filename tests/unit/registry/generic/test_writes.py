@@ -11,12 +11,12 @@ import pytest
 
 from fakekube import assembly
 from fakekube.clock import Clock
-from fakekube.registry.generic import writes
 from fakekube.registry.backend import Settings
+from fakekube.registry.generic import writes
 from tests.unit import stories
 
-UNIT = Path(__file__).parents[1]
-FILES = sorted([*UNIT.parents[1].glob("fixtures/kinds/*.jsonl"), *UNIT.glob("resources/stories/*.jsonl")])
+UNIT = Path(__file__).parents[2]
+FILES = sorted([*UNIT.parents[1].glob("fixtures/kinds/*.jsonl"), *UNIT.glob("apis/stories/*.jsonl")])
 
 
 @pytest.fixture

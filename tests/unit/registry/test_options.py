@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube.errors import StatusError
-from fakekube.registry.builtin import resources
 from fakekube.registry import options
+from fakekube.registry.builtin import resources
 from fakekube.registry.request import Query
 
 PODS = next(r for r in resources() if r.plural == "pods" and not r.group)

@@ -71,7 +71,7 @@ def test_what_is_refused_stays_refused(wrong: dict[str, Any]) -> None:
 
 def test_definitions_without_rules_do_without_expressions() -> None:
     code = (
-        "import sys; from fakekube import Cluster; from tests.unit.crd.test_known_schemas import definition, schema\n"
+        "import sys; from fakekube import Cluster; from tests.unit.crd.instances.test_schema_cache import definition, schema\n"
         "cluster = Cluster(profile='apiserver')\n"
         "cluster.create(definition(schema(properties={'a': {'type': 'integer', 'default': 1}})))\n"
         "cluster.create({'apiVersion': 'example.com/v1', 'kind': 'Widget', 'metadata': {'name': 'w'}, 'spec': {}})\n"

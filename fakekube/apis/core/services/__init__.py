@@ -1,0 +1,4 @@
+"""Services: strategy, cluster IPs and node ports, validation.
+
+Specified by: pkg/registry/core/service, pkg/apis/core/validation (ValidateService).
+"""

@@ -1,0 +1,36 @@
+"""CBOR as Kubernetes profiles it.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor.
+"""
+
+from __future__ import annotations
+
+from fakekube.codecs.cbor.codec import (
+    SELF_DESCRIBED,
+    diagnosis,
+    dumps,
+    explain,
+    head,
+    holds_bytes,
+    joined,
+    load_map,
+    loads,
+    part,
+    read,
+    salvaged,
+)
+
+__all__ = [
+    "SELF_DESCRIBED",
+    "diagnosis",
+    "dumps",
+    "explain",
+    "head",
+    "holds_bytes",
+    "joined",
+    "load_map",
+    "loads",
+    "part",
+    "read",
+    "salvaged",
+]

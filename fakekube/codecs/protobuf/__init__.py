@@ -1,0 +1,28 @@
+"""The Protobuf form of the built-in types.
+
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the generated code of k8s.io/api.
+"""
+
+from __future__ import annotations
+
+from fakekube.codecs.protobuf.codec import (
+    MAGIC,
+    decode,
+    document,
+    encode,
+    event,
+    list_document,
+    loads,
+    part,
+)
+
+__all__ = [
+    "MAGIC",
+    "decode",
+    "document",
+    "encode",
+    "event",
+    "list_document",
+    "loads",
+    "part",
+]

@@ -1,0 +1,9 @@
+"""The kind CustomResourceDefinition: its strategy, its validation and the states of its conditions.
+
+`strategy` is what a write of a definition does. `validation` checks the definition, `schema_validation`,
+`structural_validation`, `keyword_validation`, `default_validation`, `rule_validation` and `rule_compilation` its schemas;
+`schema_fast_check` accepts most schemas in one walk. `to_internal` is the form that is validated, `conditions` the state
+machine behind the status.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions, pkg/registry/customresourcedefinition.
+"""

@@ -1,0 +1,80 @@
+"""How Go prints single values: %q and %v of fmt, %T, and the numbers of encoding/json.
+
+Specified by: strconv.Quote, strconv.FormatFloat, fmt, encoding/json (floatEncoder, HTML escaping).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from fakekube.golang.strings import byte_of, json_text
+
+__all__ = ["go_float", "go_json", "go_quote", "go_type", "json_number"]
+
+_GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
+               "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def go_quote(text: str) -> str:
+    """`text` as Go's %q prints it."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_go_escape(character) for character in text) + '"'
+
+
+def _go_escape(character: str) -> str:
+    known = _GO_ESCAPES.get(character)
+    if known is not None:
+        return known
+    if character.isprintable():
+        return character
+    byte = byte_of(character)
+    code = ord(character) if byte is None else byte
+    if code < 0x80 or byte is not None:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def go_float(value: float) -> str:
+    """A float as Go's %v prints it: the shortest form that reads back, with an exponent below 0.0001 and from a million on."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    magnitude = exponent + len(digits) - 1
+    if -5 < magnitude < 6:
+        return f"{Decimal(repr(value)).normalize():f}"
+    first, *rest = map(str, digits)
+    fraction = f".{''.join(rest)}" if rest else ""
+    return f"{'-' if sign else ''}{first}{fraction}e{magnitude:+03d}"
+
+
+_PRINTED_WITH_EXPONENT: Final = 1e21
+
+_GO_TYPES: Final[dict[type, str]] = {
+    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64", float: "float64",
+}
+
+
+def go_type(value: Any) -> str:
+    """The Go type of a JSON value, as %T prints it."""
+    return _GO_TYPES.get(type(value), "<nil>")
+
+
+def go_json(value: Any) -> str:
+    """A value as encoding/json marshals it, with <, > and & escaped."""
+    text = json_text(_whole(value))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _whole(value: Any) -> Any:
+    """Go writes no fraction that is zero."""
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return json_number(value) if isinstance(value, float) else value
+
+
+def json_number(value: float) -> float:
+    """A float as it comes back from JSON that Go has printed: a whole one is an integer, of the digits that tell it."""
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value
