@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from fakekube.auth.tokens import ALGORITHM, Signer
+from fakekube.auth.tokens import Signer
 from fakekube.registry.request import Request, Response
 
 __all__ = ["CONFIGURATION_PATH", "KEYS_PATH", "KEYS_TYPE", "configuration", "keys"]
@@ -28,7 +28,7 @@ def configuration(signer: Signer, request: Request) -> Response:
         "jwks_uri": f"https://{request.headers.get('host', '')}{KEYS_PATH}",
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "id_token_signing_alg_values_supported": signer.algorithms,
     }
     return Response(200, [("Content-Type", "application/json"), _CACHING], orjson.dumps(document))
 

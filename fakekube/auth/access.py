@@ -7,22 +7,25 @@ strategies: the two are introduced to each other by `connect`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fakekube.auth import reviews
-from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator
+from fakekube.auth.authentication import Authenticator, StaticTokens
 from fakekube.auth.authorization import Attributes, Decision, UnionAuthorizer, attributes_of, forbidden
 from fakekube.auth.identities import ADMIN, MASTERS
 from fakekube.auth.impersonation import HeadersOfRequest, Impersonation
 from fakekube.auth.observing import Observed
+from fakekube.auth.options import AuthenticationOptions
 from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
-from fakekube.auth.tokens import Signer
+from fakekube.auth.service_accounts import ServiceAccountTokens
 from fakekube.clock import Clock
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.request import Request, RequestInfo, User
 from fakekube.streams import Source
 
 __all__ = ["Access"]
+
+DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
 
 
 class Access:
@@ -31,9 +34,9 @@ class Access:
     Args:
         bucket: the store's buckets by name; their changes end what was decided before.
         clock: for when tokens expire.
-        tokens: static bearer tokens and their users.
+        options: the flags about who asks. Raises OptionError for files that are not usable.
+        authority: the cluster's own certificate authority, PEM, whose clients are believed; "" if it has none.
         nobody: who asks over plain http without an Authorization header.
-        signer: of service account tokens.
     """
 
     def __init__(
@@ -41,19 +44,26 @@ class Access:
         bucket: Callable[[str], Source],
         clock: Clock,
         *,
-        tokens: Mapping[str, User] = DEFAULT_TOKENS,
+        options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
+        authority: str = "",
         nobody: User = ADMIN,
-        signer: Signer | None = None,
     ) -> None:
         self._bucket = bucket
         self._clock = clock
-        self._tokens = tokens
-        self._nobody = nobody
-        self.signer = signer or Signer()
+        self.options = options
+        self.authority = authority
+        self.signer = options.signer()
+        audiences = tuple(options.api_audiences or self.signer.issuers)
+        self.authenticator = Authenticator(
+            clock, audiences, StaticTokens(options.tokens(), audiences), certificates=options.certificates(authority),
+            request_headers=options.request_headers(), anonymous=options.anonymous(), nobody=nobody,
+        )
 
     def connect(self, services: ClusterAccess) -> None:
         """Take the services through which objects are read."""
-        self.authenticator = Authenticator(services, self.signer, self._clock, tokens=self._tokens, nobody=self._nobody)
+        self.authenticator.tokens = [
+            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences)
+        ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self.authorizer = UnionAuthorizer(self.roles)
         self._impersonation = Impersonation(self.authorizer)

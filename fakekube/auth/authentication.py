@@ -1,100 +1,98 @@
-"""Who is asking: credentials of a request become a `User`, bad ones a 401, none at all whoever stands for
-nobody.
+"""Who is asking: credentials of a request become a `User`, bad ones a 401, none at all whoever stands for nobody.
 
-Credentials are tried in the order of the real server: the client's certificate, the bearer token, the
-bearer token that a WebSocket client hides in a subprotocol. One good one is enough; if none is good and one
-is bad, the request is refused; without any the caller is anonymous. A fake on loopback is used without
-credentials more often than not, so a request over plain http that does not even have an Authorization
+Credentials are tried in the order of the real server: a front proxy's headers, the client's certificate, the bearer
+token, the bearer token that a WebSocket client hides in a subprotocol. One good one is enough; if none is good and one
+is bad, the request is refused; without any the caller is anonymous, if that is allowed for the path. A fake on loopback
+is used without credentials more often than not, so a request over plain http that does not even have an Authorization
 header counts as `nobody`, by default an admin.
 
-Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go, pkg/serviceaccount (claims.go,
-jwt.go) and k8s.io/apiserver/pkg/authentication/request.
+Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go and
+k8s.io/apiserver/pkg/authentication/request (bearertoken, websocket, anonymous, union).
 """
 
 from __future__ import annotations
 
-import hashlib
-import ssl
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from fakekube.auth import identities
+from fakekube.auth.certificates import CertificateVerifier, certificates_of, user_of_certificate
+from fakekube.auth.credentials import (
+    INVALID_TOKEN,
+    AuthenticatedToken,
+    BadCredentialsError,
+    TokenAuthenticator,
+    common_audiences,
+)
 from fakekube.auth.identities import ADMIN, ANONYMOUS, with_authenticated
-from fakekube.auth.tokens import InvalidSignatureError, Signer, issuer_of
+from fakekube.auth.request_headers import RequestHeaders
 from fakekube.clock import Clock
 from fakekube.errors import status
-from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import User
 
-__all__ = ["DEFAULT_TOKENS", "AuthenticatedToken", "Authenticator", "BadCredentialsError", "Getter"]
+__all__ = ["DEFAULT_TOKENS", "IN_PROCESS_USER", "Anonymous", "Authenticator", "StaticTokens"]
 
 #: The tokens that the reference server is given, too.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
 
-_INVALID_TOKEN: Final = "invalid bearer token"
+#: Where an environment made in this process (never by a socket) says as whom it asks.
+IN_PROCESS_USER: Final = "fakekube.user"
+
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
 _EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-_EXTRA: Final = "authentication.kubernetes.io/"
-#: How far the clocks of signer and checker may be apart.
-_LEEWAY: Final = timedelta(minutes=1)
-_KEPT_TOKENS: Final = 1024
-
-
-class BadCredentialsError(Exception):
-    """Credentials that are no good; the text tells a TokenReview why."""
-
-
-class Getter(Protocol):
-    """Looks objects up; `registry.cluster_access.Services` is one."""
-
-    def get(self, group: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """The stored object, or None."""
 
 
 @dataclass(slots=True, frozen=True)
-class AuthenticatedToken:
-    """Whose token it is, and for which of the audiences asked for."""
+class Anonymous:
+    """Whether requests without credentials are let in, and for which paths (None: all)."""
 
-    user: User
-    audiences: tuple[str, ...]
+    enabled: bool = True
+    paths: Sequence[str] | None = None
+
+    def admits(self, path: str) -> bool:
+        """May nobody ask for this path?"""
+        return self.enabled and (self.paths is None or path in self.paths)
 
 
+class StaticTokens:
+    """Bearer tokens that are simply known. They are for the API server, whatever audience is asked for."""
+
+    def __init__(self, tokens: Mapping[str, User], audiences: Sequence[str]) -> None:
+        self._audiences = tuple(audiences)
+        self._users: dict[str, User] = {}
+        self.by_header: dict[str, User] = {}
+        """Users by the whole Authorization header that most clients send with their token."""
+        for token, user in tokens.items():
+            self.add(token, user)
+
+    def add(self, token: str, user: User) -> None:
+        """Know one more token, from now on."""
+        self._users[token] = self.by_header[f"Bearer {token}"] = with_authenticated(user)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
+        """See `credentials.TokenAuthenticator`."""
+        user = self._users.get(token)
+        common = common_audiences(audiences, self._audiences)
+        return AuthenticatedToken(user, common) if user is not None and common else None
+
+
+@dataclass(slots=True)
 class Authenticator:
-    """Knows the credentials of one cluster.
+    """Knows the credentials of one cluster."""
 
-    Args:
-        objects: where service accounts, and what their tokens are bound to, are looked up.
-        signer: verifies service account tokens.
-        clock: for when tokens expire.
-        tokens: static bearer tokens and their users.
-        nobody: who asks over plain http without an Authorization header.
-    """
-
-    def __init__(
-        self,
-        objects: Getter,
-        signer: Signer,
-        clock: Clock,
-        *,
-        tokens: Mapping[str, User] = DEFAULT_TOKENS,
-        nobody: User = ADMIN,
-    ) -> None:
-        self._objects = objects
-        self._signer = signer
-        self._clock = clock
-        self._nobody = nobody
-        self._static = {token: with_authenticated(user) for token, user in tokens.items()}
-        self._by_header = {f"Bearer {token}": user for token, user in self._static.items()}
-        self._verified = lru_cache(_KEPT_TOKENS)(signer.verify)
-
-    @property
-    def audience(self) -> str:
-        """The audience of tokens for this server."""
-        return self._signer.issuer
+    clock: Clock
+    audiences: tuple[str, ...]
+    """Of the API server."""
+    static: StaticTokens
+    tokens: Sequence[TokenAuthenticator] = ()
+    """Kinds of bearer tokens beside the static ones, in their order."""
+    certificates: CertificateVerifier | None = None
+    """None: what the server has verified is believed."""
+    request_headers: RequestHeaders | None = None
+    anonymous: Anonymous = field(default_factory=Anonymous)
+    nobody: User = ADMIN
+    """Who asks over plain http without an Authorization header."""
 
     def user_of(self, environment: MutableMapping[str, Any], warnings: list[str] | None = None) -> User:
         """Who makes the request of this WSGI environment; `warnings` takes the texts of Warning headers.
@@ -104,17 +102,16 @@ class Authenticator:
         Raises StatusError 401.
         """
         authorization = environment.get("HTTP_AUTHORIZATION")
-        certificate = environment.get("SSL_CLIENT_CERT")
-        if certificate is None:
+        if "SSL_CLIENT_CERT" not in environment:
             if authorization is None and _WEB_SOCKET_PREFIX not in environment.get("HTTP_SEC_WEBSOCKET_PROTOCOL", ""):
-                return self._nobody if environment["wsgi.url_scheme"] == "http" else ANONYMOUS
-            user = self._by_header.get(authorization) if authorization else None
+                return self._without_credentials(environment)
+            user = self.static.by_header.get(authorization) if authorization else None
             if user is not None:
                 return user
         if authorization and warnings is not None and _has_extra_space(authorization):
             warnings.append(_EXTRA_SPACE)
         try:
-            return self._first_good(certificate, authorization or "", environment)
+            return self._first_good(environment, authorization or "")
         except BadCredentialsError:
             raise status.unauthorized() from None
 
@@ -123,23 +120,35 @@ class Authenticator:
 
         Raises BadCredentialsError with the reasons in the words of a TokenReview.
         """
-        wanted = tuple(audiences) or (self.audience,)
-        user = self._static.get(token)
-        if user is not None:
-            if self.audience not in wanted:
-                raise BadCredentialsError(_INVALID_TOKEN)
-            return AuthenticatedToken(user, (self.audience,))
-        if issuer_of(token) != self._signer.issuer:
-            raise BadCredentialsError(_INVALID_TOKEN)
-        try:
-            return self._authenticate_service_account(token, wanted)
-        except (BadCredentialsError, InvalidSignatureError) as problem:
-            raise BadCredentialsError(f"[{_INVALID_TOKEN}, {problem}]") from None
+        wanted = tuple(audiences) or self.audiences
+        problems = [INVALID_TOKEN]
+        for kind in (self.static, *self.tokens):
+            try:
+                found = kind.authenticate(token, wanted)
+            except BadCredentialsError as problem:
+                problems.append(str(problem))
+                continue
+            if found is not None:
+                return found
+        raise BadCredentialsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
-    def _first_good(self, certificate: str | None, authorization: str, environment: MutableMapping[str, Any]) -> User:
+    def _without_credentials(self, environment: Mapping[str, Any]) -> User:
+        user: User | None = environment.get(IN_PROCESS_USER)
+        if user is not None:
+            return user
+        return self.nobody if environment["wsgi.url_scheme"] == "http" else self._nameless(environment)
+
+    def _nameless(self, environment: Mapping[str, Any]) -> User:
+        if not self.anonymous.admits(environment.get("PATH_INFO", "")):
+            raise status.unauthorized()
+        return ANONYMOUS
+
+    def _first_good(self, environment: MutableMapping[str, Any], authorization: str) -> User:
+        certificates = certificates_of(environment)
         problem: BadCredentialsError | None = None
         ways: tuple[Callable[[], User | None], ...] = (
-            lambda: _certificate_user(certificate) if certificate else None,
+            lambda: self._proxied_user(environment, certificates),
+            lambda: self._certificate_user(environment, certificates),
             lambda: self._token_user(_bearer_token(authorization)),
             lambda: self._web_socket_user(environment),
         )
@@ -153,7 +162,21 @@ class Authenticator:
                 return user
         if problem is not None:
             raise problem
-        return ANONYMOUS
+        return self._nameless(environment)
+
+    def _proxied_user(self, environment: Mapping[str, Any], certificates: tuple[str, ...]) -> User | None:
+        if self.request_headers is None:
+            return None
+        return self.request_headers.user_of(environment, certificates, self.clock.now())
+
+    def _certificate_user(self, environment: Mapping[str, Any], certificates: tuple[str, ...]) -> User | None:
+        if not certificates:
+            return None
+        if self.certificates is not None:
+            self.certificates.check(certificates, self.clock.now())
+        elif environment.get("SSL_CLIENT_VERIFY", "SUCCESS") != "SUCCESS":
+            return None
+        return user_of_certificate(certificates[0])
 
     def _token_user(self, token: str) -> User | None:
         return self.authenticate_token(token).user if token else None
@@ -165,82 +188,6 @@ class Authenticator:
             spoken = [protocol for protocol in protocols if not protocol.startswith(_WEB_SOCKET_PREFIX)]
             environment["HTTP_SEC_WEBSOCKET_PROTOCOL"] = ",".join(spoken)
         return user
-
-    # ------------------------------------------------------------ service accounts
-
-    def _authenticate_service_account(self, token: str, wanted: tuple[str, ...]) -> AuthenticatedToken:
-        claims = self._verified(token)
-        audience = claims.get("aud") or (self.audience,)
-        given = (audience,) if isinstance(audience, str) else tuple(audience)
-        common = tuple(name for name in wanted if name in given)
-        if not common:
-            problem = f"token audiences {_go_list(given)} is invalid for the target audiences {_go_list(wanted)}"
-            raise BadCredentialsError(problem)
-        _check_times(claims, self._clock.now())
-        private = claims.get("kubernetes.io") or {}
-        namespace = private.get("namespace", "")
-        account = private.get("serviceaccount") or {}
-        self._check_account(namespace, account.get("name", ""), account.get("uid", ""))
-        self._check_bound_objects(namespace, private)
-        return AuthenticatedToken(_service_account_user(namespace, account, private, claims.get("jti")), common)
-
-    def _check_account(self, namespace: str, name: str, uid: str) -> None:
-        found = self._objects.get("", "serviceaccounts", namespace, name)
-        if found is None:
-            raise BadCredentialsError(status.not_found("", "serviceaccounts", name).message)
-        found_uid = found["metadata"]["uid"]
-        if found_uid != uid:
-            raise BadCredentialsError(f"service account UID ({found_uid}) does not match claim ({uid})")
-        if self._gone(found):
-            raise BadCredentialsError(f"service account {namespace}/{name} has been deleted")
-
-    def _check_bound_objects(self, namespace: str, private: Mapping[str, Any]) -> None:
-        """A token ends with the object that it is bound to; a pod's node is only noted."""
-        for kind, plural in (("secret", "secrets"), ("pod", "pods"), ("node", "nodes")):
-            reference = private.get(kind)
-            if reference is None or (kind == "node" and "pod" in private):
-                continue
-            found = self._objects.get("", plural, "" if kind == "node" else namespace, reference["name"])
-            if found is None:
-                raise BadCredentialsError("service account token has been invalidated")
-            uid = found["metadata"]["uid"]
-            if uid != reference["uid"]:
-                raise BadCredentialsError(
-                    f"{kind} UID ({uid}) does not match service account {kind} ref claim ({reference['uid']})"
-                )
-            if self._gone(found):
-                raise BadCredentialsError("service account token has been invalidated")
-
-    def _gone(self, obj: Mapping[str, Any]) -> bool:
-        """Was it to be deleted longer ago than the leeway?"""
-        deleted = obj["metadata"].get("deletionTimestamp")
-        return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY
-
-
-def _check_times(claims: Mapping[str, Any], now: datetime) -> None:
-    moment, leeway = now.timestamp(), _LEEWAY.total_seconds()
-    if moment - leeway > claims.get("exp", moment):
-        raise BadCredentialsError("service account token has expired")
-    if moment + leeway < claims.get("nbf", moment):
-        raise BadCredentialsError("service account token is not valid yet")
-    if moment + leeway < claims.get("iat", moment):
-        raise BadCredentialsError("service account token is issued in the future")
-
-
-def _service_account_user(
-    namespace: str, account: Mapping[str, Any], private: Mapping[str, Any], token_id: str | None
-) -> User:
-    extra: dict[str, Sequence[str]] = {}
-    for kind in ("pod", "node"):
-        reference = private.get(kind)
-        if reference:
-            extra[f"{_EXTRA}{kind}-name"] = (reference["name"],)
-            if reference.get("uid"):  # the node of a pod need not exist
-                extra[f"{_EXTRA}{kind}-uid"] = (reference["uid"],)
-    if token_id:
-        extra[identities.CREDENTIAL_ID] = (f"JTI={token_id}",)
-    name = identities.service_account_username(namespace, account["name"])
-    return with_authenticated(User(name, account["uid"], identities.service_account_groups(namespace), extra))
 
 
 # ---------------------------------------------------------------- where credentials are found
@@ -273,34 +220,3 @@ def _web_socket_token(environment: Mapping[str, Any]) -> str:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:
         raise BadCredentialsError("invalid base64.bearer.authorization token encoding") from None
-
-
-@lru_cache(_KEPT_TOKENS)
-def _certificate_user(pem: str) -> User | None:
-    """The user of a certificate: common name, organizations as groups; None without a common name."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    der = ssl.PEM_cert_to_DER_cert(pem)
-    subject = x509.load_der_x509_certificate(der).subject
-    names = [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    if not names or not names[-1]:
-        return None
-    groups = tuple(str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
-    extra = {identities.CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
-    return with_authenticated(User(names[-1], _certificate_uid(subject), groups, extra))
-
-
-_UID_OID: Final = "1.3.6.1.4.1.57683.2"
-
-
-def _certificate_uid(subject: Any) -> str:
-    """The uid that a certificate's subject may have."""
-    uids = [str(attribute.value) for attribute in subject if attribute.oid.dotted_string == _UID_OID]
-    if len(uids) > 1 or uids == [""]:
-        raise BadCredentialsError("one UID that is not empty was expected")
-    return uids[0] if uids else ""
-
-
-def _go_list(values: Sequence[str]) -> str:
-    return f"[{' '.join(map(go_quote, values))}]"

@@ -16,14 +16,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
-from urllib.parse import unquote_to_bytes
 
 from fakekube.auth import identities
 from fakekube.auth.authorization import Attributes, Authorizer, forbidden
+from fakekube.auth.request_headers import unescaped
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
 from fakekube.golang.quoting import go_quote
-from fakekube.golang.strings import text_of
 from fakekube.registry.request import User
 from fakekube.validation import names
 
@@ -38,7 +37,6 @@ _AUTHENTICATION: Final = "authentication.k8s.io"
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _ASSOCIATED_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
 _ALL: Final = "*"
-_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 #: With so many values at once, the right to all of them is asked for first.
 _MANY: Final = 4
 #: Of so many users the latest mode is remembered.
@@ -136,20 +134,13 @@ def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
         wanted.groups += headers.all(_GROUP)
     for name in headers:
         if name.startswith(_EXTRA_PREFIX):
-            key = _unescaped(name[len(_EXTRA_PREFIX) :])
+            key = unescaped(name[len(_EXTRA_PREFIX) :])
             wanted.extra.setdefault(key, []).extend(headers.all(name))
     if wanted.name:
         return wanted
     if wanted.name_only:
         return None
     raise status.bad_request(f"requested {_go_syntax(wanted)} without impersonating a user name")
-
-
-def _unescaped(key: str) -> str:
-    """Percent signs decoded; a key that does not decode is taken as it is."""
-    if "%" not in key or _BAD_ESCAPE.search(key):
-        return key
-    return text_of(unquote_to_bytes(key))
 
 
 def _go_syntax(wanted: _Wanted) -> str:

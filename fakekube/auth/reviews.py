@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fakekube.auth.authentication import Authenticator, BadCredentialsError
+from fakekube.auth.authentication import Authenticator
 from fakekube.auth.authorization import Attributes
+from fakekube.auth.credentials import BadCredentialsError
 from fakekube.auth.rbac import RBACAuthorizer, Rule
 from fakekube.registry.request import User
 

@@ -1,108 +1,102 @@
-"""Service account tokens: JSON Web Tokens signed with the key of this process.
+"""Service account tokens: JSON Web Tokens signed with the cluster's key.
 
-The key is ECDSA P-256 and made when it is first needed; clusters of one process share it, as a token names
-the service account and its uid and so never fits another cluster's. Checking a token is in
-`authentication`.
+Without --service-account-signing-key-file the key is ECDSA P-256, made when it is first needed; clusters of one process
+share it, as a token names the service account and its uid and so never fits another cluster's. Who may use a token is
+checked in `service_accounts`.
 
-Specified by: k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms), RFC 7515, RFC 7517, RFC 7518.
+Specified by: k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms).
 """
 
 from __future__ import annotations
 
 import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+from fakekube.auth import jose
+from fakekube.auth.jose import InvalidSignatureError
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from fakekube.auth.jose import PrivateKey, PublicKey
 
-__all__ = ["ALGORITHM", "DEFAULT_ISSUER", "InvalidSignatureError", "Signer", "issuer_of"]
+__all__ = ["DEFAULT_ISSUER", "LEGACY_ISSUER", "InvalidSignatureError", "Signer", "issuer_of"]
 
 DEFAULT_ISSUER: Final = "https://kubernetes.default.svc"
-ALGORITHM: Final = "ES256"
-_CURVE: Final = "P-256"
-_COORDINATE_BYTES: Final = 32
-
-
-class InvalidSignatureError(Exception):
-    """The token was not signed with this key; the text is the real server's."""
+#: Of tokens in Secrets.
+LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 
 
 class Signer:
     """Signs claims, and verifies what was signed.
 
     Args:
-        issuer: the URL that goes into `iss`.
-        key: a P-256 key; by default the one of this process.
+        issuers: URLs that `iss` may have; tokens are signed with the first.
+        key: what signs; by default the key of this process.
+        keys: public keys that verify; by default that of `key`.
     """
 
-    def __init__(self, issuer: str = DEFAULT_ISSUER, key: EllipticCurvePrivateKey | None = None) -> None:
-        self.issuer = issuer
+    def __init__(
+        self, issuers: Sequence[str] = (DEFAULT_ISSUER,), key: PrivateKey | None = None, keys: Sequence[PublicKey] = (),
+    ) -> None:
+        self.issuers = tuple(issuers)
         self._given_key = key
+        self._given_keys = tuple(keys)
 
     @property
-    def _key(self) -> EllipticCurvePrivateKey:
+    def issuer(self) -> str:
+        """The issuer of new tokens."""
+        return self.issuers[0]
+
+    @property
+    def _key(self) -> PrivateKey:
         return self._given_key or _process_key()
 
-    @property
+    @cached_property
+    def _keys(self) -> Sequence[tuple[str, PublicKey]]:
+        return [(_key_id(key), key) for key in self._given_keys or (self._key.public_key(),)]
+
+    @cached_property
     def key_id(self) -> str:
-        """The `kid` of the key: the hash of its public part."""
-        return _key_id(self._key)
+        """The `kid` of the key that signs: the hash of its public part."""
+        return _key_id(self._key.public_key())
+
+    @property
+    def algorithms(self) -> list[str]:
+        """Of the keys that verify, each once, sorted."""
+        return sorted({jose.algorithm_of(key) for _, key in self._keys})
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A token with these claims and the issuer."""
-        from cryptography.hazmat.primitives.asymmetric import ec, utils
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        header = {"alg": ALGORITHM, "kid": self.key_id}
-        signed = f"{_encode_object(header)}.{_encode_object({**claims, 'iss': self.issuer})}"
-        r, s = utils.decode_dss_signature(self._key.sign(signed.encode(), ec.ECDSA(SHA256())))
-        return f"{signed}.{_encode(_coordinate(r) + _coordinate(s))}"
+        """A service account token with these claims and the issuer."""
+        signed = {**claims, "iss": self.issuer}
+        return jose.sign({"kid": self.key_id}, dict(sorted(signed.items())), self._key)
 
     def verify(self, token: str) -> dict[str, Any]:
-        """The claims of a token of this issuer (see `issuer_of`).
+        """The claims of a token of one of the issuers (see `issuer_of`).
 
         Raises InvalidSignatureError.
         """
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric import ec, utils
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        signed, _, signature = token.rpartition(".")
-        head, _, payload = signed.partition(".")
-        try:
-            header, claims, raw = _decode_object(head), _decode_object(payload), _decode(signature)
-        except ValueError:
-            raise InvalidSignatureError("invalid bearer token") from None
-        if header.get("kid", self.key_id) != self.key_id:
+        parsed = jose.parse(token)
+        if parsed is None:
+            raise InvalidSignatureError("invalid bearer token")
+        key_id = parsed.header.get("kid")
+        keys = [key for known, key in self._keys if not key_id or known == key_id]
+        if not keys:
             raise InvalidSignatureError("invalid signature, no keys found")
-        refused = InvalidSignatureError("go-jose/go-jose: error in cryptographic primitive")
-        if header.get("alg") != ALGORITHM or len(raw) != 2 * _COORDINATE_BYTES:
-            raise refused
-        r, s = (int.from_bytes(part) for part in (raw[:_COORDINATE_BYTES], raw[_COORDINATE_BYTES:]))
-        try:
-            self._key.public_key().verify(utils.encode_dss_signature(r, s), signed.encode(), ec.ECDSA(SHA256()))
-        except InvalidSignature:
-            raise refused from None
-        return claims
+        problems = []
+        for key in keys:
+            try:
+                jose.verify(parsed, key)
+            except InvalidSignatureError as problem:
+                problems.append(str(problem))
+            else:
+                return parsed.claims
+        texts = list(dict.fromkeys(problems))
+        raise InvalidSignatureError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
     def key_set(self) -> dict[str, Any]:
-        """The public key as a JSON Web Key Set, its members in the order of the real server."""
-        numbers = self._key.public_key().public_numbers()
-        key = {
-            "use": "sig",
-            "kty": "EC",
-            "kid": self.key_id,
-            "crv": _CURVE,
-            "alg": ALGORITHM,
-            "x": _encode(_coordinate(numbers.x)),
-            "y": _encode(_coordinate(numbers.y)),
-        }
-        return {"keys": [key]}
+        """The public keys as a JSON Web Key Set."""
+        return {"keys": [jose.json_web_key(key, key_id) for key_id, key in self._keys]}
 
 
 def issuer_of(token: str) -> str | None:
@@ -111,52 +105,21 @@ def issuer_of(token: str) -> str | None:
     if len(parts) != 3:
         return None
     try:
-        issuer = _decode_object(parts[1]).get("iss")
+        issuer = jose.decode_object(parts[1]).get("iss")
     except ValueError:
         return None
     return issuer if isinstance(issuer, str) else None
 
 
 @cache
-def _process_key() -> EllipticCurvePrivateKey:
+def _process_key() -> PrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())
 
 
-@cache
-def _key_id(key: EllipticCurvePrivateKey) -> str:
+def _key_id(key: PublicKey) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return _encode(hashlib.sha256(der).digest())
-
-
-def _coordinate(number: int) -> bytes:
-    return number.to_bytes(_COORDINATE_BYTES)
-
-
-def _encode(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _encode_object(value: dict[str, Any]) -> str:
-    return _encode(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
-
-
-def _decode(text: str) -> bytes:
-    """Raises ValueError."""
-    if "=" in text:
-        raise ValueError("padding is not allowed")
-    try:
-        return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except Base64Error as problem:
-        raise ValueError(str(problem)) from None
-
-
-def _decode_object(text: str) -> dict[str, Any]:
-    """Raises ValueError."""
-    value = orjson.loads(_decode(text))
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
-    return value
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return jose.encode(hashlib.sha256(der).digest())

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from fakekube.auth.authentication import Authenticator, BadCredentialsError
+from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
+from fakekube.auth.credentials import BadCredentialsError
 from fakekube.auth.identities import ADMIN, ANONYMOUS
+from fakekube.auth.service_accounts import ServiceAccountTokens
 from fakekube.auth.tokens import Signer
 from fakekube.errors import StatusError
 from fakekube.registry.request import User
@@ -38,7 +40,13 @@ def signer() -> Signer:
 @pytest.fixture
 def authenticator(objects, signer: Signer, clock: _Clock) -> Authenticator:
     objects.put("", "serviceaccounts", {"metadata": {"namespace": "ns", "name": "robot", "uid": "u1"}})
-    return Authenticator(objects, signer, clock)
+    return _authenticator(objects, signer, clock)
+
+
+def _authenticator(objects, signer: Signer, clock: _Clock, **more: Any) -> Authenticator:
+    audiences = signer.issuers
+    tokens = [ServiceAccountTokens(objects, signer, clock, audiences)]
+    return Authenticator(clock, audiences, StaticTokens(DEFAULT_TOKENS, audiences), tokens, **more)
 
 
 def _user(authenticator: Authenticator, scheme: str = "http", **environment: Any) -> User:
@@ -53,7 +61,7 @@ ALICE = ("system:authenticated", "team-a")
 def test_nobody_is_an_admin_over_http_only(objects, signer: Signer, clock: _Clock, authenticator: Authenticator) -> None:
     assert _user(authenticator) == ADMIN
     assert _user(authenticator, "https") == ANONYMOUS
-    strict = Authenticator(objects, signer, clock, nobody=ANONYMOUS)
+    strict = _authenticator(objects, signer, clock, nobody=ANONYMOUS)
     assert _user(strict) == ANONYMOUS
 
 
@@ -252,4 +260,4 @@ def test_audiences(authenticator: Authenticator, signer: Signer) -> None:
 
 
 def test_another_issuer(authenticator: Authenticator) -> None:
-    assert _problem(authenticator, Signer("https://elsewhere").sign(_claims())) == "invalid bearer token"
+    assert _problem(authenticator, Signer(["https://elsewhere"]).sign(_claims())) == "invalid bearer token"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fakekube.auth import reviews
-from fakekube.auth.authentication import Authenticator
+from fakekube.auth.authentication import DEFAULT_TOKENS, Authenticator, StaticTokens
 from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import RBACAuthorizer
+from fakekube.auth.service_accounts import ServiceAccountTokens
 from fakekube.auth.tokens import Signer
 from fakekube.clock import Clock
 from fakekube.registry.request import User
@@ -23,7 +24,9 @@ def test_users() -> None:
 
 @pytest.fixture
 def authenticator(objects) -> Authenticator:
-    return Authenticator(objects, Signer(), Clock())
+    signer, clock = Signer(), Clock()
+    tokens = [ServiceAccountTokens(objects, signer, clock, signer.issuers)]
+    return Authenticator(clock, signer.issuers, StaticTokens(DEFAULT_TOKENS, signer.issuers), tokens)
 
 
 def test_a_good_token(authenticator: Authenticator) -> None:

@@ -19,7 +19,7 @@ def _encoded(value: object) -> str:
 
 
 def test_what_was_signed_verifies() -> None:
-    signer = Signer("https://issuer")
+    signer = Signer(["https://issuer"])
     token = signer.sign({"sub": "ä", "iss": "somebody else"})
     assert signer.verify(token) == {"sub": "ä", "iss": "https://issuer"}
     assert issuer_of(token) == "https://issuer"
@@ -27,7 +27,7 @@ def test_what_was_signed_verifies() -> None:
 
 
 def test_signers_of_a_process_share_a_key() -> None:
-    assert Signer("b").verify(Signer("a").sign({}))["iss"] == "a"
+    assert Signer(["b"]).verify(Signer(["a"]).sign({}))["iss"] == "a"
 
 
 def _with_claims(token: str) -> str:

@@ -1,0 +1,201 @@
+"""The flags of kube-apiserver that say who may come in, and what they name: files read, keys and certificates loaded.
+
+`AuthenticationOptions` and `AuthorizationOptions` have a field for each flag, under its name with underscores. `loaded`
+reads what they point to once, when a cluster is made, so that a bad file is an error of the one who started it.
+
+Specified by: k8s.io/kubernetes/pkg/kubeapiserver/options (authentication.go, authorization.go) and
+k8s.io/apiserver/pkg/authentication/token/tokenfile.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.auth.authentication import DEFAULT_TOKENS, Anonymous
+from fakekube.auth.certificates import CertificateVerifier
+from fakekube.auth.request_headers import RequestHeaders
+from fakekube.auth.tokens import DEFAULT_ISSUER, Signer
+from fakekube.registry.request import User
+
+if TYPE_CHECKING:
+    from fakekube.auth.jose import PrivateKey, PublicKey
+
+__all__ = ["AUTHORIZATION_MODES", "AuthenticationOptions", "AuthorizationOptions", "OptionError", "read_text", "taken"]
+
+AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
+
+
+class OptionError(ValueError):
+    """A flag, or the file that it names, is not usable; the text says which and why."""
+
+
+@dataclass(slots=True, frozen=True)
+class AuthenticationOptions:
+    """Flags about who asks. Files are paths; "" stands for a flag that is not given."""
+
+    client_ca_file: str = ""
+    """Authorities of client certificates, beside the cluster's own."""
+    token_auth_file: str = ""
+    """Static tokens: lines of token, user, uid and groups."""
+    service_account_key_file: Sequence[str] = ()
+    """Keys that verify service account tokens, public or private; by default the signing key."""
+    service_account_signing_key_file: str = ""
+    service_account_issuer: Sequence[str] = (DEFAULT_ISSUER,)
+    """Who issues service account tokens; the first one signs."""
+    api_audiences: Sequence[str] = ()
+    """Audiences of the API server; by default the issuers."""
+    anonymous_auth: bool = True
+    authentication_config: str = ""
+    """An AuthenticationConfiguration: JWT authenticators, and who may be anonymous."""
+    requestheader_client_ca_file: str = ""
+    requestheader_allowed_names: Sequence[str] = ()
+    requestheader_username_headers: Sequence[str] = ("x-remote-user",)
+    requestheader_uid_headers: Sequence[str] = ()
+    requestheader_group_headers: Sequence[str] = ("x-remote-group",)
+    requestheader_extra_headers_prefix: Sequence[str] = ("x-remote-extra-",)
+
+    def tokens(self) -> dict[str, User]:
+        """The static tokens: those of every cluster, and those of the file. Raises OptionError."""
+        return {**DEFAULT_TOKENS, **(_token_file(self.token_auth_file) if self.token_auth_file else {})}
+
+    def signer(self) -> Signer:
+        """Of service account tokens. Raises OptionError."""
+        keys = [key for path in self.service_account_key_file for key in _public_keys(path)]
+        path = self.service_account_signing_key_file
+        return Signer(self.service_account_issuer, _private_key(path) if path else None, keys)
+
+    def authorities(self, own: str = "") -> str:
+        """The authorities of client certificates, PEM; `own` is the cluster's. Raises OptionError."""
+        return "\n".join(filter(None, (own, read_text(self.client_ca_file, "client-ca-file"))))
+
+    def certificates(self, own: str = "") -> CertificateVerifier | None:
+        """What believes client certificates; None where there is no authority. Raises OptionError."""
+        authorities = self.authorities(own)
+        return _verifier(authorities, self.client_ca_file) if authorities else None
+
+    def request_headers(self) -> RequestHeaders | None:
+        """What believes front proxies; None where they have no authority. Raises OptionError."""
+        path = self.requestheader_client_ca_file
+        if not path:
+            return None
+        return RequestHeaders(
+            _verifier(read_text(path, "requestheader-client-ca-file"), path), self.requestheader_allowed_names,
+            self.requestheader_username_headers, self.requestheader_uid_headers, self.requestheader_group_headers,
+            self.requestheader_extra_headers_prefix,
+        )
+
+    def anonymous(self) -> Anonymous:
+        """Who may be anonymous, if no AuthenticationConfiguration says it."""
+        return Anonymous(self.anonymous_auth)
+
+
+@dataclass(slots=True, frozen=True)
+class AuthorizationOptions:
+    """Flags about what users may do."""
+
+    authorization_mode: Sequence[str] = ("RBAC",)
+    """Who decides, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook."""
+    authorization_config: str = ""
+    """An AuthorizationConfiguration, in place of the modes."""
+    authorization_webhook_config_file: str = ""
+    """A kubeconfig of the webhook of the mode Webhook."""
+    authorization_webhook_version: str = "v1beta1"
+    authorization_webhook_cache_authorized_ttl: float = 300.0
+    """Seconds."""
+    authorization_webhook_cache_unauthorized_ttl: float = 30.0
+    """Seconds."""
+
+
+def taken(options: type[Any], flags: dict[str, Any]) -> Any:
+    """Options made from those of the flags that are theirs, which are taken out. A single text may stand for a list."""
+    found = {}
+    for flag in fields(options):
+        if flag.name in flags:
+            value = flags.pop(flag.name)
+            if "Sequence" in str(flag.type) and isinstance(value, str):
+                value = tuple(value.split(",")) if value else ()
+            found[flag.name] = str(value) if isinstance(value, Path) else value
+    return options(**found)
+
+
+# ---------------------------------------------------------------- files
+
+
+def read_text(path: str, flag: str) -> str:
+    """The text of the file that a flag names; "" if it names none. Raises OptionError."""
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise OptionError(f"--{flag}: open {path}: {reason}") from None
+
+
+def _verifier(authorities: str, path: str) -> CertificateVerifier:
+    try:
+        return CertificateVerifier(authorities)
+    except ValueError:
+        raise OptionError(f"{path}: data does not contain any valid RSA or ECDSA certificates") from None
+
+
+def _token_file(path: str) -> dict[str, User]:
+    users = {}
+    for record in csv.reader(read_text(path, "token-auth-file").splitlines(), skipinitialspace=False):
+        if not record:
+            continue
+        if len(record) < 3:
+            raise OptionError(
+                f"token file '{path}' must have at least 3 columns (token, user name, user uid), found {len(record)}"
+            )
+        token, name, uid, *more = record
+        if token:
+            users[token] = User(name, uid, tuple(more[0].split(",")) if more else ())
+    return users
+
+
+def _private_key(path: str) -> PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    text = read_text(path, "service-account-signing-key-file")
+    try:
+        key = load_pem_private_key(text.encode(), None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise OptionError(f"service-account-signing-key-file {path}: data does not contain a valid RSA or ECDSA private key")
+    return key
+
+
+def _public_keys(path: str) -> list[PublicKey]:
+    """Of the blocks of a file: public keys, private keys and certificates."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+
+    found: list[PublicKey] = []
+    for block in _blocks(read_text(path, "service-account-key-file")):
+        try:
+            if b"PRIVATE" in block:
+                key: Any = load_pem_private_key(block, None).public_key()
+            elif b"CERTIFICATE" in block:
+                key = x509.load_pem_x509_certificate(block).public_key()
+            else:
+                key = load_pem_public_key(block)
+        except (ValueError, TypeError):
+            continue
+        if isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+            found.append(key)
+    if not found:
+        raise OptionError(f"{path}: data does not contain any valid RSA or ECDSA public keys")
+    return found
+
+
+def _blocks(text: str) -> list[bytes]:
+    parts = text.split("-----BEGIN ")
+    return [f"-----BEGIN {part}".encode() for part in parts[1:]]
