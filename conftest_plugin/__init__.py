@@ -28,6 +28,7 @@ __all__ = ["fakekube", "fakekube_factory", "fakekube_session"]
 #: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
 _OPTIONS = {
     "profile": ("string", "cluster (with controllers) or apiserver (bare, as envtest)"),
+    "controllers": ("string", "which controllers run, as --controllers reads it: *, NAME, -NAME, by commas"),
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),
     "load": ("paths", "manifests that every cluster starts with"),
@@ -50,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "fakekube(profile=…, tls=…, kubeconfig=…, load=…, feature_gates=…): how this test's cluster is made"
+        "markers", f"fakekube({', '.join(f'{name}=…' for name in _OPTIONS)}): how this test's cluster is made"
     )
 
 

@@ -65,15 +65,15 @@ Prepare = Callable[[Machinery], None]
 
 def build(
     *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
-    prepare: Prepare | None = None, tls: bool = False,
+    prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (),
 ) -> Machinery:
     """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
 
     `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process, and once more
-    for clusters with TLS, which hold their certificate authority.
+    for clusters with TLS, which hold their certificate authority, and for every other choice of `controllers`.
     """
     if store is None:
-        store = base(settings.version, profile, tls, prepare).fork(now=clock.monotonic, retention=retention)
+        store = base(settings.version, profile, tls, prepare, controllers).fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock)
     services = StoreAccess(store, registry, settings, access)
@@ -116,13 +116,15 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, str, bool], Store[Document]] = {}
+_prepared: dict[tuple[str, str, bool, tuple[str, ...]], Store[Document]] = {}
 
 
-def base(version: str, profile: str, tls: bool, prepare: Prepare | None) -> Store[Document]:
+def base(
+    version: str, profile: str, tls: bool, prepare: Prepare | None, controllers: tuple[str, ...] = ()
+) -> Store[Document]:
     """The state of a fresh cluster of a profile. Not to be written to: forked."""
     with _building:
-        found = _prepared.get((version, profile, tls))
+        found = _prepared.get((version, profile, tls, controllers))
         if found is None:
             found = _fresh(version).fork()
             if prepare is not None:
@@ -130,7 +132,7 @@ def base(version: str, profile: str, tls: bool, prepare: Prepare | None) -> Stor
                 prepare(build(clock=clock, settings=Settings(version=version), profile=profile, store=found))
                 clock.close()
             _forget_history(found, version)
-            _prepared[version, profile, tls] = found
+            _prepared[version, profile, tls, controllers] = found
         return found
 
 

@@ -58,7 +58,7 @@ _due = attrgetter("due")
 class Clock:
     """A clock that can be held and moved. Thread-safe, and cheap to make: it has no thread of its own."""
 
-    __slots__ = ("_closed", "_lock", "_moving", "_reading", "_subscribers", "_timers")
+    __slots__ = ("_before", "_closed", "_lock", "_moving", "_reading", "_subscribers", "_timers")
 
     def __init__(self) -> None:
         self._reading = _REAL
@@ -66,6 +66,7 @@ class Clock:
         self._moving = threading.RLock()
         self._timers: list[Timer] = []
         self._subscribers: tuple[Callable[[], None], ...] = ()
+        self._before: tuple[Callable[[], None], ...] = ()
         self._closed = False
 
     # ------------------------------------------------------------ telling the time
@@ -103,6 +104,8 @@ class Clock:
         move = timedelta(**amount)
         if move < timedelta():
             raise ValueError("a clock cannot be moved back")
+        for callback in self._before:
+            callback()
         try:
             with self._moving:
                 held = self.held
@@ -114,6 +117,23 @@ class Clock:
                         self._run()
         finally:
             self._tell()
+
+    def next(self) -> timedelta | None:
+        """Move a held clock to its next timer; by how much is returned, None if nothing waits.
+
+        Raises RuntimeError if the clock is not held.
+        """
+        if not self.held:
+            raise RuntimeError("the clock is not held")
+        for callback in self._before:
+            callback()
+        with self._lock:
+            due = self._timers[0].due if self._timers else None
+        if due is None:
+            return None
+        before = self.now()
+        self.advance(seconds=max(0.0, due - self.monotonic()))
+        return self.now() - before
 
     def release(self) -> None:
         """Run on from where the clock stands."""
@@ -204,6 +224,14 @@ class Clock:
 
     # ------------------------------------------------------------ jumps
 
+    def before_advance(self, callback: Callable[[], None]) -> None:
+        """Call `callback` before every `advance`, from the thread that advances: what is due now is done at its time.
+
+        It is forgotten when the clock is closed.
+        """
+        with self._lock:
+            self._before = (*self._before, callback)
+
     def subscribe(self, callback: Callable[[], None]) -> None:
         """Call `callback` after every hold, advance and release, from the thread that did it. It must not
         raise.
@@ -228,7 +256,7 @@ class Clock:
         with self._lock:
             self._closed = True
             self._timers.clear()
-            self._subscribers = ()
+            self._subscribers = self._before = ()
         self._set_alarm()
 
 

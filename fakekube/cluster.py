@@ -10,16 +10,18 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fakekube.api.version import user_agent
 from fakekube.assembly import Machinery, build
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
-from fakekube.controllers import Manager, of_profile
+from fakekube.control import WSGI, Control, is_loopback
+from fakekube.controllers import PROFILES, Context, Manager, enabled
 from fakekube.registry.backend import Settings
 from fakekube.store import Retention
 from fakekube.testing.clients import Clients
@@ -40,7 +42,6 @@ Object = dict[str, Any]
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
 USER_AGENT = "fakekube"
-CONTROLLERS_USER_AGENT = "kube-controller-manager"
 
 
 class Cluster:
@@ -52,17 +53,23 @@ class Cluster:
         host, port: where the server listens; port 0 is a free one.
         tls: serve HTTPS with a certificate of the cluster's own CA.
         feature_gates: gates that are not as by default.
+        controllers: which controllers run, as --controllers of kube-controller-manager reads it: `*` for all that run by
+            default, a name, or `-name` for all but that one; by default those of the profile.
+        control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
         compaction_interval: seconds between compactions of the history.
 
-    Raises KeyError for an unknown profile and LookupError for an unknown version.
+    Raises KeyError for an unknown profile, ValueError for an unknown controller and LookupError for an unknown version.
     """
 
     def __init__(
         self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
-        feature_gates: Mapping[str, bool] | None = None, compaction_interval: float | None = None,
+        feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
+        control: bool | None = None, compaction_interval: float | None = None,
         store: Store[Document] | None = None, clock: Clock | None = None,
     ) -> None:
-        self._controllers = of_profile(profile)
+        switches = PROFILES[profile] if controllers is None else controllers
+        self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
+        self._control = control
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
         self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
         self._retention = Retention() if compaction_interval is None else replace(
@@ -73,6 +80,7 @@ class Cluster:
         self._machinery: Machinery = build(
             clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
             prepare=self._prepare if self._controllers else None, tls=tls,
+            controllers=tuple(row.name for row in self._controllers),
         )
         self._client = self._client_for(self._machinery, USER_AGENT)
         self._manager = self._manager_for(self._machinery, settled=store is None)
@@ -88,18 +96,21 @@ class Cluster:
         return Client(machinery.application, machinery.backend.registry, machinery.backend.clock, user_agent=user_agent)
 
     def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
-        client = self._client_for(machinery, CONTROLLERS_USER_AGENT)
-        authority = self._credentials().ca_certificate if self._tls else ""
-        controllers = [controller(client, certificate_authority=authority) for controller in self._controllers]
-        store = machinery.backend.store
-        return Manager(
-            client, machinery.backend.clock, store, controllers, settled_at=store.revision if settled else None
+        def client_for(program: str, name: str) -> Client:
+            return self._client_for(machinery, f"{user_agent(program, self._settings.version)}/{name}")
+
+        backend = machinery.backend
+        context = Context(
+            backend.services, self._credentials().ca_certificate if self._tls else "", self._settings.version,
+            lambda: iter(backend.registry),
         )
+        settled_at = backend.store.revision if settled else None
+        return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:
         """What controllers make of a fresh server, done once for all clusters of this kind."""
         manager = self._manager_for(machinery, settled=False)
-        manager.settle()
+        manager.settle(timeout=60.0)
         manager.stop()
 
     def _credentials(self) -> Credentials:
@@ -116,11 +127,17 @@ class Cluster:
         context = None
         if self._tls:
             context = self._credentials().context
-        server = Server(self._machinery.application, self._host, self._port, clock=self.clock, tls=context)
+        server = Server(self._served, self._host, self._port, clock=self.clock, tls=context)
         server.start()
         self._server = server
         self._manager.start()
         return self
+
+    @property
+    def _served(self) -> WSGI:
+        """What the server serves: the API, and the control prefix where that is switched on."""
+        control = is_loopback(self._host) if self._control is None else self._control
+        return Control(self._machinery, self) if control else self._machinery.application
 
     def stop(self) -> None:
         """End the server with all its streams, and the controllers. May be called twice."""
@@ -155,6 +172,11 @@ class Cluster:
         if self._server is None:
             raise RuntimeError("the cluster is not started")
         return self._server.port
+
+    @property
+    def host(self) -> str:
+        """Where the server listens, as it was told."""
+        return self._host
 
     @property
     def application(self) -> Any:
@@ -228,9 +250,16 @@ class Cluster:
 
     # ---------------------------------------------------------------- waiting
 
-    def settle(self) -> None:
-        """Return when the controllers have nothing left to do but what waits for the clock."""
-        self._manager.settle()
+    def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
+        """Return when no controller, scheduler or kubelet has work now or due within `horizon` seconds of the clock.
+
+        A held clock is not waited for. Raises TimeoutError, which names who still works, after `timeout` real seconds.
+        """
+        self._manager.settle(timeout, horizon)
+
+    def working(self, horizon: float = 0.0) -> Sequence[str]:
+        """The names of the controllers that have work now or within `horizon` seconds of the clock."""
+        return self._manager.working(horizon)
 
     def wait_for(
         self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
@@ -282,7 +311,8 @@ class Cluster:
         clock = self.clock.fork()
         twin = Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
-            feature_gates=self._settings.feature_gates, clock=clock,
+            feature_gates=self._settings.feature_gates, controllers=[row.name for row in self._controllers],
+            control=self._control, clock=clock,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)

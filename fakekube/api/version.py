@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["git_version", "version_info"]
+__all__ = ["git_version", "user_agent", "version_info"]
 
 #: The patch release that each emulated minor was compared with.
 _PATCHES: Final = {"1.36": 3}
@@ -16,6 +16,12 @@ _PATCHES: Final = {"1.36": 3}
 def git_version(minor: str) -> str:
     """The release, say v1.36.3."""
     return f"v{minor}.{_PATCHES.get(minor, 0)}"
+
+
+def user_agent(program: str, minor: str) -> str:
+    """As client-go's DefaultKubernetesUserAgent makes it for a program of a release."""
+    info = version_info(minor)
+    return f"{program}/{info['gitVersion']} ({info['platform']}) kubernetes/{info['gitCommit'][:7]}"
 
 
 def version_info(minor: str) -> dict[str, str]:

@@ -46,7 +46,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
 
     cluster = Cluster(
         profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
-        compaction_interval=options.compaction_interval,
+        controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
     )
     try:
         try:

@@ -37,6 +37,9 @@ class Options:
     load: list[Path] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
     """The command of `run`."""
+    controllers: list[str] | None = None
+    """Switches: *, name, -name."""
+    control: bool | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,6 +87,14 @@ def _parser() -> argparse.ArgumentParser:
             "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that are not as by default"
         )
         command.add_argument(
+            "--controllers", type=_controllers, metavar="*,-NAME,…",
+            help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
+        )
+        command.add_argument(
+            "--control", type=_boolean, nargs="?", const=True, metavar="true|false",
+            help="serve /fakekube/v1 (true where only this machine is heard)",
+        )
+        command.add_argument(
             "--load", type=Path, action="append", metavar="FILE_OR_DIR", help="apply manifests; may be given again"
         )
     return parser
@@ -104,6 +115,23 @@ def _duration(text: str) -> float:
     if not seconds:
         raise argparse.ArgumentTypeError("the interval must not be zero")
     return seconds
+
+
+def _controllers(text: str) -> list[str]:
+    from fakekube.controllers.table import UnknownController, enabled
+
+    switches = text.split(",")
+    try:
+        enabled(switches)
+    except UnknownController as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    return switches
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text == "true"
 
 
 def _gates(text: str) -> dict[str, bool]:

@@ -61,6 +61,8 @@ class Client:
         self._registry = registry
         self._clock = clock
         self._user_agent = user_agent
+        self._found: dict[tuple[str, str | None], Resource] = {}
+        self._found_in: object = None
 
     def now(self) -> str:
         """The time of the cluster, as objects tell it."""
@@ -74,12 +76,22 @@ class Client:
     # ---- paths
 
     def resource(self, name: str, api_version: str | None = None) -> Resource:
-        """The resource that a name means, of that apiVersion if one is given. Raises UnknownResource."""
+        """The resource that a name means (pods, deploy, deployments.apps, deployments.v1.apps, Deployment), of that
+        apiVersion if one is given. Raises UnknownResource."""
+        state = self._registry.state
+        if self._found_in is not state:
+            self._found_in, self._found = state, {}
+        found = self._found.get((name, api_version))
+        if found is None:
+            found = self._found[name, api_version] = self._search(name, api_version)
+        return found
+
+    def _search(self, name: str, api_version: str | None) -> Resource:
         wanted, _, group = name.lower().partition(".")
         for resource in self._registry:
             if api_version is not None and resource.api_version != api_version:
                 continue
-            if group and resource.group != group:
+            if group not in ("", resource.group, f"{resource.version}.{resource.group}"):
                 continue
             if wanted in (resource.plural, resource.singular, resource.kind.lower(), *resource.short_names):
                 return resource

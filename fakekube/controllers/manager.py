@@ -1,150 +1,190 @@
-"""Runs controllers: their watches, one queue, and the quiet that a test can wait for.
+"""Runs the controllers of a cluster: wakes them, brings them the changes, and knows when all of them are quiet.
 
-All controllers of a cluster share the watches and run in one thread, which sleeps until a watch has something or the
-clock says that a retry is due. `settle` does the same work in the caller's thread until nothing is left: since watches
-are cursors into the store's history, what a write has caused is visible at once, and "nothing left" is exact.
+A controller sleeps until something that its row in the table names changes: then its module is imported, its watches are
+opened at the revision at which the cluster was settled, and it hears of every change since. All controllers of a cluster
+share one cache and one queue, and work in one thread, which the first change starts. `settle` does the same work in the
+caller's thread: since informers are cursors into the store's history, what a write has caused is visible at once, and
+"nothing left to do" is exact.
 
-Where there is nothing to do, nothing is done: a cluster that begins with what controllers have left (`settled_at`) has
-neither thread nor watches before something changes that they look at.
+A clock that is advanced takes the controllers along: what is due now is done before it moves, and what becomes due on
+the way is done at its own time, before the clock moves on.
 
-Invariant: `_working` is held while watches are opened, events are taken, or a controller runs.
+Invariant: `_working` is held while informers are read or a controller runs.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock, Timer
-from fakekube.codecs import json
-from fakekube.controllers.reconciler import Key, Reconciler
-from fakekube.registry.resource import Resource
-from fakekube.store import Store
-from fakekube.streams import Source, Stream
+from fakekube.controllers.informers import ADDED, Cache, Change, Informer
+from fakekube.controllers.reconciler import Context, Key, Reconciler
+from fakekube.controllers.recorder import Recorder
+from fakekube.controllers.table import ANYTHING, Row
+from fakekube.controllers.workqueue import WorkQueue
+from fakekube.store import Event, Store
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
 
 __all__ = ["Manager"]
 
-#: Seconds of the clock before a controller tries again what has failed.
-RETRY_AFTER = 1.0
+_log = logging.getLogger(__name__)
 
-#: Objects that one `settle` looks at before it believes that controllers go in circles.
-TOO_MANY = 100_000
+#: A failed item that is tried again within so many seconds counts as work that is going on.
+RETRY_HORIZON = 0.1
+#: Conflicts in a row after which an item waits as after other failures.
+CONFLICTS = 10
+#: Real seconds that a moving clock waits for a controller that is at work in another thread.
+PATIENCE = 1.0
 
 _Work = tuple[Reconciler, Key]
-
-
-#: The options of a watch that begins with the present state.
-_FROM_STATE = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
 
 class Manager:
     """The controllers of one cluster.
 
     Args:
-        client: of the cluster.
+        client_for: makes a client of the cluster for a program and the name of a part of it.
         clock: of the cluster.
-        store: of the cluster; tells when there may be something to do.
-        controllers: who works.
+        store: of the cluster; tells of every change.
+        rows: which controllers there are.
+        context: what controllers are told of the cluster.
         settled_at: the revision at which they had nothing left to do, if that is known.
     """
 
     def __init__(
-        self, client: Client, clock: Clock, store: Store[Any], controllers: Sequence[Reconciler],
-        *, settled_at: int | None = None,
+        self, client_for: Callable[[str, str], Client], clock: Clock, store: Store[Document], rows: Sequence[Row],
+        context: Context, *, settled_at: int | None = None,
     ) -> None:
-        self._client = client
+        self._client_for = client_for
         self._clock = clock
         self._store = store
-        self._controllers = controllers
+        self._rows = _by_resource(tuple(rows))
+        self._context = context
         self._settled_at = settled_at
-        self._sources: dict[str, Source] = {}
-        self._streams: dict[str, Stream] = {}
-        self._queue: deque[_Work] = deque()
-        self._queued: set[_Work] = set()
-        self._retries: dict[_Work, Timer] = {}
-        self._working = threading.Lock()
+        self._cache: Cache | None = None
+        self._active: dict[Row, Reconciler] = {}
+        self._waking: list[Row] = []
+        self._listeners: dict[str, list[Reconciler]] = {}
+        self._buckets: dict[str, list[Informer]] = {}
+        self._dirty: set[str] = set()
+        self._queue: WorkQueue[_Work] = WorkQueue()
+        self._retries: set[_Work] = set()
+        self._current: Reconciler | None = None
+        self._timer: Timer | None = None
+        self._working = threading.RLock()
         self._wake = threading.Event()
+        self._stirred = threading.Event()
         self._starting = threading.Lock()
-        self._started = False
+        self._started = self._stopped = self._awake = False
         self._thread: threading.Thread | None = None
-        self._stopped = False
-        self._watching: dict[str, set[Reconciler]] = {}
-        for controller in controllers:
-            controller.also_watch = partial(self._watch_more, controller)
-            for name in controller.watches:
-                self._watching.setdefault(name, set()).add(controller)
+        if rows:
+            store.listen(self._hear)
+            if settled_at is None:
+                self._look_around()
+
+    # ------------------------------------------------------------ start and stop
 
     def start(self) -> None:
         """Work in a thread of one's own whenever there is something to do."""
-        if not self._controllers:
-            return
         self._started = True
-        for name in self._watching:
-            self._subscribe(name)
-        if self._store.revision != self._settled_at:
+        if self._waking or self._dirty or len(self._queue):
             self._notice()
 
     def stop(self) -> None:
         """End all work; a controller that is at work finishes its object."""
         with self._starting:
             self._stopped = True
+        self._store.unlisten(self._hear)
         self._wake.set()
+        self._stirred.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         with self._working:
-            for timer in self._retries.values():
-                timer.cancel()
-            for source in self._sources.values():
-                source.unsubscribe(self._notice)
-            for stream in self._streams.values():
-                stream.close()
-            self._streams.clear()
+            self._set_timer(None)
 
-    def settle(self) -> None:
-        """Work until the controllers have nothing left to do (but for what waits for the clock).
+    # ------------------------------------------------------------ quiet
 
-        Raises RuntimeError if they do not come to rest.
+    def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
+        """Work until the controllers have nothing left to do now or within `horizon` seconds of the clock.
+
+        A held clock is not waited for. Raises TimeoutError, which names who still works, after `timeout` real seconds.
         """
-        done = 0
-        while self._step():
-            done += 1
-            if done > TOO_MANY:
-                raise RuntimeError("the controllers do not come to rest")
+        end = time.monotonic() + timeout
+        while True:
+            self._stirred.clear()
+            while self._step(end):
+                if time.monotonic() > end:
+                    raise TimeoutError(f"still at work after {timeout} s: {', '.join(self.working(horizon))}")
+            if self._clock.held or not self.working(horizon) or self._stopped:
+                return
+            if not self._stirred.wait(max(end - time.monotonic(), 0.0)):
+                raise TimeoutError(f"still at work after {timeout} s: {', '.join(self.working(horizon))}")
 
-    def _subscribe(self, name: str) -> None:
-        """Hear of the changes of a resource."""
-        if name not in self._sources:
-            source = self._sources[name] = self._store.bucket(self._client.resource(name).bucket)
-            source.subscribe(self._notice)
+    def working(self, horizon: float = 0.0) -> list[str]:
+        """The names of the controllers that have work now or within so many seconds of the clock."""
+        now, current = self._clock.monotonic(), self._current
+        names = {controller.name for controller, _ in self._queue}
+        names |= {work[0].name for work in self._queue.due_until(now + horizon)}
+        names |= {work[0].name for work in self._queue.due_until(now + RETRY_HORIZON) if work in self._retries}
+        names |= {row.name for row in self._waking}
+        return sorted(names if current is None else names | {current.name})
+
+    # ------------------------------------------------------------ waking up
+
+    def _look_around(self) -> None:
+        """Nothing is known of the past: wake who has something to look at."""
+        for name, rows in self._rows.items():
+            if name != ANYTHING and not self._store.bucket(name).is_empty:
+                self._waking += [row for row in rows if row not in self._waking]
+        for row in self._rows.get(ANYTHING, ()):
+            documents = (
+                record.value.object for resource in self._context.discovered()
+                if "list" in resource.verbs for record in self._store.bucket(resource.bucket).page().records
+            )
+            if any(row.concerns(obj) for obj in documents):
+                self._waking.append(row)
+
+    def _hear(self, bucket: str, event: Event[Document] | None) -> None:
+        """Something has changed; called in the thread that changed it. Wakes who must look at it."""
+        needed = False
+        if event is None:  # another past was restored: what was settled is unknown
+            self._settled_at = None
+            obj = old = None
+        else:
+            previous = event.previous.value.object if event.previous is not None else None
+            obj, old = (event.record.value.object, previous) if event.record is not None else (previous, previous)
+        for row in (*self._rows.get(bucket, ()), *self._rows.get(ANYTHING, ())):
+            if row not in self._active and row not in self._waking and (obj is None or row.concerns(obj)):
+                self._waking.append(row)
+                needed = True
+        if bucket in self._buckets:
+            self._dirty.add(bucket)
+            needed = needed or obj is None or any(
+                controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ())
+            )
+        if needed:
+            self._notice()
 
     def _notice(self) -> None:
-        """Something may have changed: wake the thread, which the first change starts."""
+        """There is something to do: wake the thread, which the first change starts."""
         self._wake.set()
+        self._stirred.set()
+        if not self._awake:
+            self._awake = True
+            self._clock.before_advance(self._catch_up)
         if self._thread is None and self._started:
             with self._starting:
                 if self._thread is None and not self._stopped:
                     self._thread = threading.Thread(target=self._run, name="fakekube-controllers", daemon=True)
                     self._thread.start()
-
-    def _open(self) -> None:
-        """The first watches: of what has changed since the controllers were settled, or of everything."""
-        options = _FROM_STATE if self._settled_at is None else {"resourceVersion": str(self._settled_at)}
-        for name in self._watching:
-            self._watch(name, options)
-
-    def _watch_more(self, controller: Reconciler, resource: Resource) -> None:
-        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        self._watching.setdefault(name, set()).add(controller)
-        if name not in self._streams:
-            self._watch(name, _FROM_STATE)
-
-    def _watch(self, name: str, options: Mapping[str, str]) -> None:
-        self._subscribe(name)
-        self._streams[name] = self._client.watch(self._client.path(self._client.resource(name)), options)
 
     def _run(self) -> None:
         while not self._stopped:
@@ -154,61 +194,159 @@ class Manager:
             if not self._stopped:
                 self._wake.wait()
 
-    def _step(self) -> bool:
-        """Take what the watches have and look at one object; False if there was nothing to do."""
-        with self._working:
-            if self._stopped:
-                return False
-            if not self._streams:
-                self._open()
-            self._take_events()
-            if not self._queue:
-                return False
-            work = self._queue.popleft()
-            self._queued.discard(work)
-            controller, key = work
-            try:
-                controller.reconcile(key)
-            except ApiError as error:
-                if error.code != 404:  # what is gone needs nothing more
-                    self._retry_later(work)
-            return True
-
-    def _take_events(self) -> None:
-        for name in list(self._streams):
-            self._take_from(name)
-            stream = self._streams[name]
-            if stream.ended:  # timed out or fallen behind: begin anew
-                self._watch(name, _FROM_STATE)
-                self._take_from(name)
-
-    def _take_from(self, name: str) -> None:
-        while frames := self._streams[name].take():
-            for frame in frames:
-                self._dispatch(name, json.reread(frame))
-
-    def _dispatch(self, name: str, event: dict[str, Any]) -> None:
-        event_type, obj = event["type"], event["object"]
-        if event_type not in ("ADDED", "MODIFIED", "DELETED"):
+    def _activate(self, row: Row) -> None:
+        if row in self._active:
             return
-        for controller in self._controllers:
-            if controller in self._watching[name]:
-                for key in controller.keys(name, event_type, obj):
-                    self._enqueue((controller, key))
+        controller = row.load()
+        controller.client = self._client_for(controller.program, controller.client_name or controller.name)
+        controller.clock = self._clock
+        if self._cache is None:
+            self._cache = Cache(controller.client, self._store, self._opened)
+        controller.cache = self._cache
+        controller.recorder = Recorder(controller.client, self._clock, controller.component or controller.name)
+        controller.context = self._context
+        controller.enqueue = lambda key: self._queue.add((controller, key))
+        controller.requeue_after = partial(self._requeue_after, controller)
+        controller.requeue_rate_limited = lambda key: self._retry_later((controller, key))
+        controller.also_watch = partial(self._also_watch, controller)
+        self._active[row] = controller
+        controller.started()
+        for name in controller.watches:
+            known = name in self._cache
+            self._listeners.setdefault(name, []).append(controller)
+            informer = self._cache.informer(name)
+            if known:  # others follow it already: tell of what is new since the cluster was settled
+                self._tell(controller, name, [
+                    Change(ADDED, obj, None) for obj in informer.objects()
+                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
+                ])
 
-    def _enqueue(self, work: _Work) -> None:
-        if work not in self._queued:
-            self._queued.add(work)
-            self._queue.append(work)
+    def _also_watch(self, controller: Reconciler, name: str) -> None:
+        listeners = self._listeners.setdefault(name, [])
+        if controller not in listeners:
+            controller.cache.informer(name)
+            listeners.append(controller)
+
+    def _opened(self, informer: Informer) -> None:
+        """A new informer: who listens hears of the changes since the cluster was settled."""
+        self._buckets.setdefault(informer.resource.bucket, []).append(informer)
+        self._dispatch(informer.name, informer.open(self._settled_at))
+
+    # ------------------------------------------------------------ working
+
+    def _step(self, end: float | None = None) -> bool:
+        """Look at the changes and at one object; False if there was nothing to do."""
+        if not self._working.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0.0)):
+            return True
+        try:
+            if self._stopped or self._current is not None:  # or a controller waits for itself
+                return False
+            self._activate_woken()
+            while self._dirty:
+                bucket = self._dirty.pop()
+                for informer in self._buckets[bucket]:
+                    changes = informer.catch_up()
+                    self._wake_for(bucket, changes)
+                    self._dispatch(informer.name, changes)
+            self._queue.ripen(self._clock.monotonic())
+            work = self._queue.take()
+            if work is None:
+                self._set_timer(self._queue.next_due)
+                return False
+            self._reconcile(work)
+            return True
+        finally:
+            self._working.release()
+
+    def _activate_woken(self) -> None:
+        while self._waking:
+            self._activate(self._waking[0])
+            self._waking.pop(0)
+
+    def _wake_for(self, bucket: str, changes: Sequence[Change]) -> None:
+        """Wake up who must not miss these changes: the writer may not have come to `_hear` yet."""
+        for row in (*self._rows.get(bucket, ()), *self._rows.get(ANYTHING, ())):
+            if row not in self._active and any(row.concerns(change.obj) for change in changes):
+                self._waking.append(row)
+        self._activate_woken()
+
+    def _dispatch(self, name: str, changes: Sequence[Change]) -> None:
+        if changes:
+            for controller in self._listeners.get(name, ()):
+                self._tell(controller, name, changes)
+
+    def _tell(self, controller: Reconciler, name: str, changes: Iterable[Change]) -> None:
+        for change in changes:
+            for key in controller.keys(name, change.type, change.obj, change.old):
+                self._queue.add((controller, key))
+
+    def _reconcile(self, work: _Work) -> None:
+        controller, key = self._current, _ = work
+        self._retries.discard(work)
+        try:
+            controller.reconcile(key)
+        except ApiError as error:
+            if error.reason == "Conflict" and self._queue.failures(work) < CONFLICTS:
+                self._queue.failed(work)
+                self._queue.add(work)
+            elif error.code != 404:  # what is gone needs nothing more
+                self._retry_later(work)
+        except Exception:
+            _log.exception("%s failed at %s", controller.name, key)
+            self._retry_later(work)
+        else:
+            if work not in self._retries:
+                self._queue.succeeded(work)
+        finally:
+            self._current = None
 
     def _retry_later(self, work: _Work) -> None:
-        if work not in self._retries:
-            self._retries[work] = self._clock.call_at(self._clock.monotonic() + RETRY_AFTER, self._retrying(work))
+        self._retries.add(work)
+        self._add_at(work, self._clock.monotonic() + self._queue.failed(work))
 
-    def _retrying(self, work: _Work) -> Callable[[], None]:
-        def retry() -> None:
-            self._retries.pop(work, None)
-            self._enqueue(work)
+    def _requeue_after(self, controller: Reconciler, key: Key, seconds: float) -> None:
+        self._add_at((controller, key), self._clock.monotonic() + seconds)
+
+    def _add_at(self, work: _Work, due: float) -> None:
+        self._queue.add_at(work, due)
+        if self._timer is None or due < self._timer.due:
+            self._set_timer(due)
+
+    # ------------------------------------------------------------ the clock
+
+    def _set_timer(self, due: float | None) -> None:
+        if self._timer is not None:
+            if self._timer.due == due and not self._stopped:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if due is not None and not self._stopped:
+            self._timer = self._clock.call_at(due, self._ring)
+
+    def _ring(self) -> None:
+        """Something is due. A clock that is being moved waits until it is done."""
+        self._timer = None
+        if self._clock.held:
+            self._catch_up()
+        else:
             self._notice()
 
-        return retry
+    def _catch_up(self) -> None:
+        """Do what is to be done now, in the thread that moves the clock."""
+        end = time.monotonic() + PATIENCE
+        while self._step(end):
+            if time.monotonic() > end:
+                self._notice()
+                return
+
+
+@cache
+def _by_resource(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
+    """Which controllers wake up when a resource changes."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        for name in row.wakes_on:
+            found.setdefault(name, []).append(row)
+    return found
+
+

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
@@ -33,13 +32,13 @@ class Remaining:
 class NamespaceController(Reconciler):
     """Empties and ends namespaces."""
 
+    name = "namespace-controller"
     watches = ("namespaces",)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self) -> None:
         self._terminating: set[str] = set()
 
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource != "namespaces":
             namespace = metadata["namespace"]
@@ -67,7 +66,7 @@ class NamespaceController(Reconciler):
             items = self._items(resource, namespace)
             if not items:
                 continue
-            self.also_watch(resource)
+            self.also_watch(f"{resource.plural}.{resource.group}" if resource.group else resource.plural)
             self.client.call("DELETE", self.client.path(resource, namespace))
             for item in self._items(resource, namespace):
                 remaining.resources[f"{resource.plural}.{resource.group}"] += 1

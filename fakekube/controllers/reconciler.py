@@ -1,51 +1,108 @@
-"""What a controller is: it names the resources that it watches, and brings one object at a time to its goal."""
+"""What a controller is: it names the resources that it watches, and brings one object at a time to its goal.
+
+Invariant: the events of a watched resource come to `keys` in order and all of them, and the cache shows at least every
+write that had returned when `reconcile` is called, the controller's own included.
+
+Specified by: the controllers of pkg/controller and their event handlers; controller-runtime's reconcile.Reconciler for
+the shape.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from fakekube.client import Client
-from fakekube.registry.resource import Resource
+if TYPE_CHECKING:
+    from fakekube.client import Client
+    from fakekube.clock import Clock
+    from fakekube.controllers.informers import Cache
+    from fakekube.controllers.recorder import Recorder
+    from fakekube.registry.cluster_access import ClusterAccess
+    from fakekube.registry.resource import Resource
 
-__all__ = ["Key", "Reconciler"]
+__all__ = ["Context", "Key", "Object", "Reconciler"]
 
 Object = dict[str, Any]
 
 
-@dataclass(slots=True, frozen=True)
-class Key:
-    """An object that needs a look: of the controller's main resource."""
+class Key(NamedTuple):
+    """An object that needs a look. What it names is the controller's own business."""
 
     namespace: str
     name: str
 
 
+@dataclass(slots=True, frozen=True)
+class Context:
+    """What controllers are told of the cluster beside its API."""
+
+    services: ClusterAccess
+    """What the API server offers to its strategies: token signing, feature gates."""
+    certificate_authority: str = ""
+    """The cluster's CA certificate in PEM; "" without TLS."""
+    version: str = "1.36"
+    """The emulated minor."""
+    discovered: Callable[[], Iterable[Resource]] = tuple
+    """All resources that are served now, in every version."""
+
+
 class Reconciler:
     """A controller. One instance serves one cluster; it is called by one thread at a time.
 
-    `reconcile` must be idempotent and may raise ApiError: it is then called again, after a while of the clock.
+    The manager sets the attributes that are declared here before it calls `started`. `reconcile` must be idempotent. It
+    may raise ApiError: after a 404 nothing more is done, after a conflict the key is tried again at once, after
+    anything else with the work queue's back-off, by the clock.
     """
 
+    name: ClassVar[str] = ""
+    """As --controllers of kube-controller-manager has it, e.g. "replicaset-controller"."""
     watches: ClassVar[tuple[str, ...]] = ()
-    """Names of the resources whose changes matter."""
+    """Names of the resources whose changes come to `keys`: `plural` for the core group, else `plural.group`."""
+    program: ClassVar[str] = "kube-controller-manager"
+    """The first part of the user agent, and so the field manager of what the controller writes."""
+    client_name: ClassVar[str] = ""
+    """The last part of the user agent; the controller's name if ""."""
+    component: ClassVar[str] = ""
+    """Who its events say they come from; the controller's name if ""."""
 
-    def __init__(self, client: Client, *, certificate_authority: str = "") -> None:
-        """
+    client: Client
+    clock: Clock
+    cache: Cache
+    recorder: Recorder
+    context: Context
+    enqueue: Callable[[Key], None]
+    """Look at a key soon."""
+    requeue_after: Callable[[Key, float], None]
+    """Look at a key when so many seconds of the clock have passed, if nothing asks for it earlier."""
+    requeue_rate_limited: Callable[[Key], None]
+    """Look at a key again after its back-off."""
+    also_watch: Callable[[str], None]
+    """Let the changes of one more resource, by its name, come to `keys` from now on; its present objects are not told."""
+
+    def started(self) -> None:
+        """Called once, before the first event."""
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        """Which keys a change of a watched object concerns.
+
         Args:
-            client: of the cluster.
-            certificate_authority: the cluster's CA certificate in PEM; "" without TLS.
+            resource: as `watches` names it.
+            event_type: ADDED, MODIFIED or DELETED.
+            obj: the object, after a deletion its last state; never to be changed.
+            old: the object before a modification.
         """
-        self.client = client
-        self.certificate_authority = certificate_authority
-        self.also_watch: Callable[[Resource], None] = lambda resource: None
-        """Watch one more resource from now on; its changes come to `keys` under `plural.group`. Set by the manager."""
-
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
-        """Which objects a change of a watched one concerns."""
         raise NotImplementedError
 
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        """Must the controller wake up for this change? Called in the thread of whoever writes: only look, quickly.
+
+        What does not concern any controller waits until something does. `old` is the object before, None for a new one;
+        after a deletion both are the last state. Objects are as stored: without kind and apiVersion.
+        """
+        return True
+
     def reconcile(self, key: Key) -> None:
-        """Bring one object to its goal. Raises ApiError to be called again."""
+        """Bring one object to its goal. Raises ApiError: see the class."""
         raise NotImplementedError

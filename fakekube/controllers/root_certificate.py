@@ -23,13 +23,18 @@ _ANNOTATIONS = {
 class RootCertificatePublisher(Reconciler):
     """Makes the ConfigMap, and makes it right again when somebody changes or deletes it."""
 
+    name = "root-ca-certificate-publisher-controller"
     watches = ("namespaces", "configmaps")
 
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)
         return (Key("", metadata["namespace"]),) if metadata["name"] == NAME else ()
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return resource == "namespaces" or obj["metadata"]["name"] == NAME
 
     def reconcile(self, key: Key) -> None:
         namespace = self.client.get("namespaces", key.name)
@@ -38,7 +43,7 @@ class RootCertificatePublisher(Reconciler):
         wanted = {
             "kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
-            "data": {"ca.crt": self.certificate_authority},
+            "data": {"ca.crt": self.context.certificate_authority},
         }
         try:
             found = self.client.get("configmaps", NAME, namespace=key.name)

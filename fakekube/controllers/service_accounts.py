@@ -18,9 +18,10 @@ NAME = "default"
 class ServiceAccountController(Reconciler):
     """Makes the account when a namespace appears, and again when somebody deletes it."""
 
+    name = "serviceaccount-controller"
     watches = ("namespaces", "serviceaccounts")
 
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         metadata = obj["metadata"]
         if resource == "namespaces":
             return () if event_type == "DELETED" else (Key("", metadata["name"]),)

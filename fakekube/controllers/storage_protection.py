@@ -10,7 +10,6 @@ pkg/controller/volume/pvprotection/pv_protection_controller.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -23,14 +22,14 @@ VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 class ClaimProtection(Reconciler):
     """Lets go of the claims that no pod uses."""
 
+    name = "persistentvolumeclaim-protection-controller"
     watches = ("persistentvolumeclaims",)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self) -> None:
         self._in_use: set[Key] = set()
         """The claims that are to go, and wait for pods."""
 
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
             return [key for key in self._in_use if key.namespace == obj["metadata"]["namespace"]]
         key = _key(obj)
@@ -43,7 +42,7 @@ class ClaimProtection(Reconciler):
         claim = self.client.get("persistentvolumeclaims", key.name, namespace=key.namespace)
         if not _waits(claim, CLAIM_FINALIZER):
             return
-        self.also_watch(self.client.resource("pods"))  # only now: most clusters have more pods than dying claims
+        self.also_watch("pods")  # only now: most clusters have more pods than dying claims
         if any(_uses(pod, claim) for pod in self.client.list("pods", namespace=key.namespace)):
             self._in_use.add(key)
         else:
@@ -53,9 +52,10 @@ class ClaimProtection(Reconciler):
 class VolumeProtection(Reconciler):
     """Lets go of the volumes that are not bound."""
 
+    name = "persistentvolume-protection-controller"
     watches = ("persistentvolumes",)
 
-    def keys(self, resource: str, event_type: str, obj: Object) -> Iterable[Key]:
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         return (_key(obj),) if event_type != "DELETED" and _waits(obj, VOLUME_FINALIZER) else ()
 
     def reconcile(self, key: Key) -> None:

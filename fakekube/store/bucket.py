@@ -188,7 +188,7 @@ class Bucket(Generic[V]):
             contents.versions.apply(event)
             contents.history.append(event, timeline.retention)
             timeline.take()
-        self.wake()
+        self.wake(event)
         return result
 
     def forget(self) -> None:
@@ -274,10 +274,12 @@ class Bucket(Generic[V]):
         history: History[V] = History(revision, self._contents.history.end + 1)
         self._contents = Contents(Versions() if versions is None else versions.present(), history)
 
-    def wake(self) -> None:
-        """Tell the subscribers (without the lock)."""
+    def wake(self, event: Event[V] | None = None) -> None:
+        """Tell the subscribers and the store's listeners (without the lock)."""
         for wake in self._wakes:
             wake()
+        for listener in self._timeline.listeners:
+            listener(self.name, event)
 
     def _floor(self, cached: bool) -> int:
         """The oldest revision after which a cursor can begin: a compaction keeps the event of its own

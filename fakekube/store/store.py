@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from fakekube.store.bucket import Bucket, Contents
 from fakekube.store.history import History
 from fakekube.store.timeline import Retention, Timeline
+from fakekube.store.values import Event
 from fakekube.store.versions import Versions
 
 __all__ = ["Snapshot", "Store"]
@@ -81,6 +82,19 @@ class Store(Generic[V]):
             contents: Contents[V] = Contents(Versions(), History(self._floor))
             bucket = self._buckets[name] = Bucket(name, self._timeline, contents)
         return bucket
+
+    def listen(self, listener: Callable[[str, Event[V] | None], None]) -> None:
+        """Call `listener` with the bucket's name and the event after every change, from the thread that made it.
+
+        The event is None when a bucket was replaced (`restore`). The listener must be quick and must not raise.
+        """
+        with self._timeline.lock:
+            self._timeline.listeners = (*self._timeline.listeners, listener)
+
+    def unlisten(self, listener: Callable[[str, Event[V] | None], None]) -> None:
+        """End what `listen` began; unknown listeners are ignored."""
+        with self._timeline.lock:
+            self._timeline.listeners = tuple(other for other in self._timeline.listeners if other != listener)
 
     def advance(self) -> int:
         """Take a revision with no change in it, as other users of a real etcd would; returns it."""

@@ -15,6 +15,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fakekube.store.values import Compacted, FutureRevision
 
@@ -50,7 +51,7 @@ class Timeline:
 
     __slots__ = (
         "_changed", "_marked", "_next_compaction", "_trim", "_waiting",
-        "compacted", "lock", "now", "retention", "revision",
+        "compacted", "listeners", "lock", "now", "retention", "revision",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +61,8 @@ class Timeline:
         trim: Callable[[int], None],
     ) -> None:
         self.lock = threading.Lock()
+        self.listeners: tuple[Callable[[str, Any], None], ...] = ()
+        """Who hears of every change of every bucket: see `Store.listen`."""
         self.now = now
         self.retention = retention
         self.revision = 0

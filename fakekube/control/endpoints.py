@@ -1,0 +1,167 @@
+"""The paths of the control prefix: JSON in, JSON out.
+
+    POST settle                {"timeout": 5, "horizon": 0}
+    GET  clock
+    POST clock/hold, clock/release, clock/next
+    POST clock/advance         {"seconds": 60}
+
+An error is {"error": text} with a fitting code; only who may not use the prefix at all is told so by a Status of the API.
+Nothing that a client sends makes this raise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from fakekube.api import answers
+from fakekube.api.environment import Headers
+from fakekube.auth.access import Access
+from fakekube.codecs import json
+from fakekube.control.guard import ForeignRequest, check_access, check_origin
+from fakekube.control.members import BadMembers, Member, read, seconds
+from fakekube.control.prefix import PREFIX
+from fakekube.errors import StatusError
+from fakekube.golang.timestamps import print_time
+from fakekube.registry.request import BODY_LIMIT, Query
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+
+__all__ = ["Endpoint", "Endpoints"]
+
+_log = logging.getLogger(__name__)
+
+#: A settle without a timeout, in real seconds.
+SETTLE_TIMEOUT = 10.0
+
+Answer = tuple[int, Any]
+"""Status code, and what is sent as JSON."""
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Endpoint:
+    """One path and method."""
+
+    method: str
+    path: str
+    """Behind /fakekube/v1/, as a rule of werkzeug.routing."""
+    answer: Callable[[Cluster, Mapping[str, Any]], Answer]
+    """Is given the members of the body and the parts of the path. May raise BadMembers (400) or RuntimeError (409)."""
+    members: Mapping[str, Member] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    timeout, horizon = members.get("timeout", SETTLE_TIMEOUT), members.get("horizon", 0.0)
+    try:
+        cluster.settle(timeout, horizon)
+    except TimeoutError:
+        return 504, {"settled": False, "working": cluster.working(horizon)}
+    return 200, {"settled": True}
+
+
+def _clock(cluster: Cluster, _members: Mapping[str, Any]) -> Answer:
+    return 200, {"now": print_time(cluster.clock.now()), "held": cluster.clock.held}
+
+
+def _hold(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    cluster.clock.hold()
+    return _clock(cluster, members)
+
+
+def _release(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    cluster.clock.release()
+    return _clock(cluster, members)
+
+
+def _advance(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    try:
+        cluster.clock.advance(seconds=members["seconds"])
+    except OverflowError:
+        raise BadMembers("the clock cannot be moved so far") from None
+    return _clock(cluster, members)
+
+
+def _next(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
+    moved = cluster.clock.next()
+    code, clock = _clock(cluster, members)
+    return code, {**clock, "moved": None if moved is None else moved.total_seconds()}
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("POST", "settle", _settle, {"timeout": seconds, "horizon": seconds}),
+    Endpoint("GET", "clock", _clock),
+    Endpoint("POST", "clock/hold", _hold),
+    Endpoint("POST", "clock/release", _release),
+    Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
+    Endpoint("POST", "clock/next", _next),
+)
+
+
+class Endpoints:
+    """The control prefix of one cluster as a WSGI application."""
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+        self._urls = Map(
+            [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
+        )
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        try:
+            check_origin(environ, self._cluster.host)
+            check_access(environ, self._access)
+        except ForeignRequest as problem:
+            return self._send(403, {"error": str(problem)})(environ, start_response)
+        except StatusError as error:
+            refused = answers.error_response(error, Headers(environ), Query())
+            return Response(refused.body, refused.status, refused.headers)(environ, start_response)
+        return self._respond(environ)(environ, start_response)
+
+    def _respond(self, environ: dict[str, Any]) -> Response:
+        request = Request(environ)
+        request.max_content_length = BODY_LIMIT
+        try:
+            endpoint, parts = self._urls.bind_to_environ(environ).match()
+            return self._send(*endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts}))
+        except BadMembers as problem:
+            return self._send(400, {"error": str(problem)})
+        except NotFound:
+            return self._send(404, {"error": f"there is no {request.path}"})
+        except MethodNotAllowed as wrong:
+            allowed = ", ".join(sorted(wrong.valid_methods or ()))
+            return self._send(405, {"error": f"{request.path} takes {allowed}"}, {"Allow": allowed})
+        except RequestEntityTooLarge:
+            return self._send(413, {"error": f"the body has more than {BODY_LIMIT} bytes"})
+        except HTTPException as problem:
+            return self._send(problem.code or 500, {"error": problem.description or problem.name})
+        except RuntimeError as problem:
+            return self._send(409, {"error": str(problem)})
+        except Exception as problem:
+            _log.exception("%s %s", request.method, request.path)
+            return self._send(500, {"error": f"{type(problem).__name__}: {problem}"})
+
+    @staticmethod
+    def _members(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+        if request.query_string:
+            raise BadMembers("there are no parameters")
+        if request.method in ("GET", "HEAD"):
+            return {}
+        try:
+            body = request.get_data()
+        except OSError as problem:  # it is not framed as it should be, or the client went away
+            raise BadMembers(str(problem)) from None
+        return read(body, endpoint.members, endpoint.required)
+
+    @staticmethod
+    def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(json.dumps(value) + b"\n", code, headers, content_type="application/json")

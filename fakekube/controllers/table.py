@@ -1,0 +1,89 @@
+"""The controllers that there are, by the names by which --controllers of kube-controller-manager switches them.
+
+A row says where a controller is found and which resources wake it: its module is not imported before one of them
+changes. A controller must be woken by every resource of which a fresh cluster has objects that it looks after.
+
+Specified by: cmd/kube-controller-manager/names/controller_names.go and app/controllermanager.go; the scheduler, kubelets
+and what a cloud does have rows, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from fakekube.controllers.reconciler import Reconciler
+
+__all__ = ["ANYTHING", "PROFILES", "ROWS", "Row", "UnknownController", "enabled"]
+
+#: Wakes a controller on changes of every resource, if the row's `concerns` says so.
+ANYTHING = "*"
+
+
+class UnknownController(ValueError):
+    """There is no controller of that name."""
+
+
+def _everything(obj: Mapping[str, Any]) -> bool:
+    return True
+
+
+@dataclass(slots=True, frozen=True)
+class Row:
+    """One controller."""
+
+    name: str
+    path: str
+    """module:Class"""
+    wakes_on: tuple[str, ...]
+    """Resources, as `Reconciler.watches` names them."""
+    concerns: Callable[[Mapping[str, Any]], bool] = _everything
+    """Does this object, as it is stored, wake the controller?"""
+    by_default: bool = True
+    """Does it run where `*` is asked for?"""
+
+    def load(self) -> Reconciler:
+        """A new instance."""
+        module, _, name = self.path.partition(":")
+        return cast("Reconciler", getattr(import_module(module), name)())
+
+
+_HERE = "fakekube.controllers."
+
+ROWS: tuple[Row, ...] = (
+    Row("namespace-controller", _HERE + "namespaces:NamespaceController", ("namespaces",)),
+    Row("serviceaccount-controller", _HERE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")),
+    Row("root-ca-certificate-publisher-controller", _HERE + "root_certificate:RootCertificatePublisher",
+        ("namespaces", "configmaps")),
+    Row("persistentvolumeclaim-protection-controller", _HERE + "storage_protection:ClaimProtection",
+        ("persistentvolumeclaims",)),
+    Row("persistentvolume-protection-controller", _HERE + "storage_protection:VolumeProtection", ("persistentvolumes",)),
+)
+
+#: What --controllers is where nothing else is said.
+PROFILES: Mapping[str, tuple[str, ...]] = {"apiserver": (), "cluster": ("*",)}
+
+
+def enabled(switches: Iterable[str]) -> tuple[Row, ...]:
+    """The controllers that are switched on: `*` (all that run by default), `name`, `-name`; the first that fits decides.
+
+    Raises UnknownController.
+    """
+    chosen = [switch.strip() for switch in switches if switch.strip()]
+    known = {row.name for row in ROWS}
+    for switch in chosen:
+        if switch != "*" and switch.removeprefix("-") not in known:
+            raise UnknownController(f'"{switch.removeprefix("-")}" is not in the list of known controllers')
+    return tuple(row for row in ROWS if _is_enabled(row, chosen))
+
+
+def _is_enabled(row: Row, switches: list[str]) -> bool:
+    """As IsControllerEnabled of k8s.io/controller-manager/app/helper.go."""
+    if row.name in switches:
+        return True
+    if "-" + row.name in switches:
+        return False
+    return "*" in switches and row.by_default

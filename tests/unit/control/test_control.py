@@ -1,0 +1,114 @@
+"""The control prefix: settle and the clock over HTTP, and who may use it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as started:
+        yield started
+
+
+def ask(cluster: Cluster, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    connection.request(method, path, data, headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    found = answer.status, json.loads(text) if "json" in (answer.headers["Content-Type"] or "") else text
+    connection.close()
+    return found
+
+
+def test_settle(cluster: Cluster) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    assert ask(cluster, "POST", "/fakekube/v1/settle", {"timeout": 5, "horizon": 3}) == (200, {"settled": True})
+    assert cluster.get("serviceaccounts", "default", namespace="team")
+    assert ask(cluster, "POST", "/fakekube/v1/settle") == (200, {"settled": True})
+
+
+def test_the_clock_is_held_moved_and_released(cluster: Cluster) -> None:
+    code, first = ask(cluster, "POST", "/fakekube/v1/clock/hold")
+    assert (code, first["held"]) == (200, True)
+    code, second = ask(cluster, "POST", "/fakekube/v1/clock/advance", {"seconds": 3600.0})
+    assert code == 200
+    assert second["now"] > first["now"]
+    assert ask(cluster, "GET", "/fakekube/v1/clock") == (200, second)
+    assert ask(cluster, "POST", "/fakekube/v1/clock/next")[1]["moved"] is None
+    fired: list[float] = []
+    cluster.clock.call_at(cluster.clock.monotonic() + 5, lambda: fired.append(cluster.clock.monotonic()))
+    assert ask(cluster, "POST", "/fakekube/v1/clock/next")[1]["moved"] == 5
+    assert fired == [cluster.clock.monotonic()]
+    assert ask(cluster, "POST", "/fakekube/v1/clock/release")[1]["held"] is False
+    assert ask(cluster, "POST", "/fakekube/v1/clock/next") == (409, {"error": "the clock is not held"})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("settle", {"timout": 5}, "unknown member 'timout'; known are horizon, timeout"),
+        ("settle", {"timeout": -1}, "member 'timeout' must be a number of seconds from 0 to 1000000000"),
+        ("settle", {"horizon": True}, "member 'horizon' must be a number of seconds from 0 to 1000000000"),
+        ("settle", [], "the body must be a JSON object"),
+        ("settle", b"{", "the body is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("settle?timeout=3", {}, "there are no parameters"),
+        ("clock/advance", {}, "member 'seconds' is required"),
+        ("clock/advance", {"seconds": "60"}, "member 'seconds' must be a number of seconds from 0 to 1000000000"),
+        ("clock/advance", b'{"seconds": NaN}', "member 'seconds' must be a number of seconds from 0 to 1000000000"),
+        ("clock/hold", {"a": 1}, "unknown member 'a'; known are none"),
+    ],
+)
+def test_bodies_that_are_wrong(cluster: Cluster, path: str, body: Any, text: str) -> None:
+    assert ask(cluster, "POST", f"/fakekube/v1/{path}", body) == (400, {"error": text})
+
+
+def test_paths_and_methods_that_are_wrong(cluster: Cluster) -> None:
+    assert ask(cluster, "GET", "/fakekube/v1/nothing") == (404, {"error": "there is no /fakekube/v1/nothing"})
+    assert ask(cluster, "GET", "/fakekube/v1/settle") == (405, {"error": "/fakekube/v1/settle takes POST"})
+    assert ask(cluster, "POST", "/fakekube/v1/settle", b"x" * 3_200_000)[0] == 413
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Host": ""}, {"Origin": "http://evil.example"}, {"Origin": "null"}],
+)
+def test_pages_from_elsewhere_are_refused(cluster: Cluster, headers: dict[str, str]) -> None:
+    code, body = ask(cluster, "POST", "/fakekube/v1/clock/hold", **headers)
+    assert (code, list(body)) == (403, ["error"])
+    assert not cluster.clock.held
+
+
+def test_the_own_origin_is_welcome(cluster: Cluster) -> None:
+    for host in (f"127.0.0.1:{cluster.port}", f"localhost:{cluster.port}"):
+        assert ask(cluster, "GET", "/fakekube/v1/clock", Host=host, Origin=f"http://{host}")[0] == 200
+
+
+def test_only_administrators_may(cluster: Cluster) -> None:
+    code, body = ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer user-token")
+    assert (code, body["kind"], body["message"]) == (
+        403, "Status", 'forbidden: User "alice" cannot get path "/fakekube/v1/clock"'
+    )
+    assert ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer nonsense")[0] == 401
+    rules = [{"nonResourceURLs": ["/fakekube/*"], "verbs": ["get"]}]
+    cluster.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "look"}, "rules": rules})
+    cluster.create({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "look"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
+    })
+    assert ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer user-token")[0] == 200
+    assert ask(cluster, "POST", "/fakekube/v1/clock/hold", Authorization="Bearer user-token")[0] == 403
+
+
+def test_it_can_be_switched_off() -> None:
+    with Cluster(control=False) as cluster:
+        assert ask(cluster, "GET", "/fakekube/v1/clock")[0] == 404

@@ -1,0 +1,255 @@
+"""How controllers are run: what wakes them, what they see, when they are quiet, and how time takes them along."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pytest
+
+from fakekube import ApiError, Cluster
+from fakekube.controllers import table
+from fakekube.controllers.manager import Manager
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+Work = Callable[[Reconciler, Key], None]
+
+
+def nothing(_controller: Reconciler, _key: Key) -> None:
+    """Does nothing."""
+
+
+class Probe(Reconciler):
+    """Writes down what it is told; a test says what it does."""
+
+    name = "probe"
+    watches = ("configmaps",)
+    program = "probe-manager"
+    work: ClassVar[Work] = nothing
+    made: ClassVar[list[Probe]] = []
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.done: list[tuple[str, float]] = []
+        Probe.made.append(self)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if obj["metadata"]["name"] == "kube-root-ca.crt":
+            return ()
+        self.seen.append((event_type, obj["metadata"]["name"]))
+        return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        self.done.append((key.name, self.clock.monotonic()))
+        type(self).work(self, key)
+
+
+@pytest.fixture(autouse=True)
+def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(table, "ROWS", (*table.ROWS, table.Row("probe", f"{__name__}:Probe", ("configmaps",))))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    monkeypatch.setattr(Probe, "work", nothing)
+    Probe.made.clear()
+    yield
+    Probe.made.clear()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster(controllers="probe")
+    Probe.made.clear()  # of the one that prepared the base state
+    yield cluster
+    cluster.stop()
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_a_controller_sleeps_until_something_that_it_looks_at_changes(cluster: Cluster) -> None:
+    assert Probe.made == []
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})
+    cluster.settle()
+    assert Probe.made == []
+    cluster.create(config_map("a"))
+    assert Probe.made == []
+    cluster.settle()
+    assert [one.seen for one in Probe.made] == [[("ADDED", "a")]]
+
+
+def test_every_event_comes_in_order_and_the_work_is_done_once(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.patch("configmaps", "a", {"data": {"k": "v"}})
+    cluster.delete("configmaps", "a")
+    cluster.create(config_map("a"))
+    cluster.settle()
+    (one,) = Probe.made
+    assert one.seen == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+    assert [name for name, _ in one.done] == ["a"]
+
+
+def test_the_cache_shows_ones_own_writes_at_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(controller: Reconciler, key: Key) -> None:
+        if key.name == "a":
+            controller.client.create(config_map("b", k="v"), namespace="default")
+        else:
+            found = controller.cache.get("configmaps", "default", "b")
+            assert found is not None
+            assert (found["kind"], found["metadata"]["managedFields"][0]["manager"]) == ("ConfigMap", "probe-manager")
+            assert [obj["metadata"]["name"] for obj in controller.cache.list("configmaps", "default")][-2:] == ["a", "b"]
+            controller.client.delete("configmaps", "b")
+            controller.client.delete("configmaps", "a")
+
+    monkeypatch.setattr(Probe, "work", work)
+    cluster.create(config_map("a"))
+    cluster.settle()
+    assert ("DELETED", "a") in Probe.made[0].seen
+
+
+def test_what_is_owned_is_found_by_its_owner(cluster: Cluster) -> None:
+    owner = {"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": "u-1", "controller": True}
+    cluster.create({**config_map("a"), "metadata": {"name": "a", "ownerReferences": [owner]}})
+    cluster.create(config_map("b"))
+    cluster.settle()
+    cache = Probe.made[0].cache
+
+    def owned() -> list[str]:
+        return [obj["metadata"]["name"] for obj in cache.owned_by("configmaps", "u-1")]
+
+    assert owned() == ["a"]
+    cluster.patch("configmaps", "b", {"metadata": {"ownerReferences": [owner]}})
+    cluster.patch("configmaps", "a", {"metadata": {"ownerReferences": None}})
+    cluster.settle()
+    assert owned() == ["b"]
+    cluster.delete("configmaps", "b")
+    cluster.settle()
+    assert owned() == []
+
+
+def test_a_refusal_is_tried_again_by_the_clock(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(_controller: Reconciler, _key: Key) -> None:
+        raise ApiError({"code": 500, "message": "not now"})
+
+    monkeypatch.setattr(Probe, "work", work)
+    cluster.clock.hold()
+    cluster.create(config_map("a"))
+    cluster.settle()
+    (one,) = Probe.made
+    cluster.clock.advance(seconds=1)
+    times = [moment for _, moment in one.done]
+    waits = [round(later - earlier, 6) for earlier, later in pairwise(times)]
+    assert waits == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32]
+
+
+def test_conflicts_are_tried_again_at_once_and_what_is_gone_is_not(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([(409, "Conflict"), (409, "Conflict"), (404, "NotFound")])
+
+    def work(_controller: Reconciler, _key: Key) -> None:
+        code, reason = next(answers)
+        raise ApiError({"code": code, "reason": reason, "message": ""})
+
+    monkeypatch.setattr(Probe, "work", work)
+    cluster.clock.hold()
+    cluster.create(config_map("a"))
+    cluster.settle()
+    assert len(Probe.made[0].done) == 3
+
+
+def test_a_failing_controller_does_not_stop_the_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(_controller: Reconciler, key: Key) -> None:
+        if key.name == "bad":
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(Probe, "work", work)
+    cluster.clock.hold()
+    cluster.create(config_map("bad"))
+    cluster.create(config_map("good"))
+    cluster.settle()
+    assert [name for name, _ in Probe.made[0].done] == ["bad", "good"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Probe, "work", lambda controller, key: controller.requeue_after(key, 60.0))
+    cluster.clock.hold()
+    start = cluster.clock.monotonic()
+    cluster.create(config_map("a"))
+    cluster.clock.advance(minutes=5)
+    assert [round(moment - start, 6) for _, moment in Probe.made[0].done] == [0, 60, 120, 180, 240, 300]
+
+
+def test_settle_waits_for_what_is_due_within_its_horizon(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(controller: Reconciler, key: Key) -> None:
+        if len(controller.done) == 1:  # type: ignore[attr-defined]
+            controller.requeue_after(key, 0.05)
+
+    monkeypatch.setattr(Probe, "work", work)
+    cluster.create(config_map("a"))
+    cluster.settle()
+    assert len(Probe.made[0].done) == 1
+    cluster.settle(horizon=1)
+    assert len(Probe.made[0].done) == 2
+
+
+def test_settle_says_who_still_works(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Probe, "work", lambda controller, key: controller.enqueue(key))
+    cluster.create(config_map("a"))
+    with pytest.raises(TimeoutError, match=r"still at work after 0.01 s: probe"):
+        cluster.settle(timeout=0.01)
+
+
+def test_the_thread_works_unasked(cluster: Cluster) -> None:
+    done = threading.Event()
+    Probe.work = lambda _controller, _key: done.set()  # type: ignore[assignment]
+    cluster.start()
+    cluster.create(config_map("a"))
+    assert done.wait(5)
+
+
+def test_a_restored_past_is_told_as_changes(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.settle()
+    snapshot = cluster.snapshot()
+    cluster.delete("configmaps", "a")
+    cluster.create(config_map("b"))
+    cluster.settle()
+    cluster.restore(snapshot)
+    cluster.settle()
+    assert Probe.made[0].seen[-2:] == [("DELETED", "b"), ("ADDED", "a")]
+
+
+def test_events_that_fell_out_of_the_window_are_made_up_for(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.settle()
+    cluster.create(config_map("b"))
+    cluster.delete("configmaps", "a")
+    cluster.compact()
+    cluster.settle()
+    assert Probe.made[0].seen[-2:] == [("DELETED", "a"), ("ADDED", "b")]
+
+
+def test_settling_an_idle_cluster_costs_next_to_nothing(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.settle()
+    best = min(_seconds(cluster.settle) for _ in range(50))
+    assert best < 0.0002
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def test_a_manager_without_controllers_does_not_listen() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.create(config_map("a"))
+        cluster.settle()
+        assert cluster.working() == []
+    assert isinstance(Manager, type)
