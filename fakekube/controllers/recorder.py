@@ -31,6 +31,7 @@ SIMILAR = 10
 SIMILAR_SECONDS = 600.0
 BURST = 25.0
 REFILL_PER_SECOND = 1 / 300.0
+ROUNDING = 1e-6
 MAX_NAME = 253
 COMBINED = "(combined from similar events): "
 
@@ -139,7 +140,7 @@ class Recorder:
         bucket = _recent(self._buckets, subject, lambda: _Bucket(BURST, now))
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.at) * REFILL_PER_SECOND)
         bucket.at = now
-        if bucket.tokens < 1:
+        if bucket.tokens < 1 - ROUNDING:
             return False
         bucket.tokens -= 1
         return True
