@@ -16,12 +16,12 @@ from typing import Final
 
 from fakekube.cel.checker import check
 from fakekube.cel.errors import CompileError, EvaluationError
-from fakekube.cel.evaluation import program
+from fakekube.cel.evaluation import Program, program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
 __all__ = [
-    "JSON_PATCH", "NULL", "OBJECT", "ConstantError", "Environment", "ExpressionError", "admission", "devices",
+    "JSON_PATCH", "NULL", "OBJECT", "Compilation", "ConstantError", "Environment", "ExpressionError", "admission", "devices",
 ]
 
 NULL: Final = Type("null")
@@ -92,6 +92,14 @@ class ConstantError(ExpressionError):
 
 
 @dataclass(frozen=True, slots=True)
+class Compilation:
+    """An expression that can be evaluated."""
+
+    type: Type
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     """The names that are known to an expression."""
 
@@ -114,16 +122,19 @@ class Environment:
 
     def compiled(self, source: str) -> Type:
         """The type of an expression. Raises ExpressionError."""
+        return self.compile(source).type
+
+    def compile(self, source: str) -> Compilation:
+        """An expression with its type and its program. Raises ExpressionError."""
         messages = _patch_types if self.makes_patches else lambda name: None
         try:
             checked = check(source, parse(source, extensions=self.extensions), self.variables, messages)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:
-            program(checked)
+            return Compilation(checked.type, program(checked))
         except EvaluationError as error:
             raise ConstantError(f"program instantiation failed: {error}") from None
-        return checked.type
 
 
 def _composed(type_: Type | None) -> Type:

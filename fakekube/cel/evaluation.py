@@ -13,7 +13,6 @@ Specified by: cel-spec, doc/langdef.md (Evaluation); cel-go/interpreter (planner
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Mapping as Variables
 from typing import Any, Final, NamedTuple
 
 from fakekube.cel.arithmetic import OPERATORS, negated
@@ -21,13 +20,14 @@ from fakekube.cel.attributes import Attribute, constant_step, field_step, key_st
 from fakekube.cel.calls import ZEROS, alternative, binary, decided, function, list_for_granted, summing, untold
 from fakekube.cel.checker import Checked
 from fakekube.cel.cost.actual import equality_cost, rule_of
-from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM
+from fakekube.cel.cost.ranges import LIST_COST, MAP_COST, MAXIMUM, STRUCT_COST
 from fakekube.cel.depth import room
 from fakekube.cel.errors import EvaluationError, InterpreterError, no_such_overload
 from fakekube.cel.folds import FOLDS, SORT, Body, truth
-from fakekube.cel.frames import Evaluator, Frame
+from fakekube.cel.frames import Bindings, Evaluator, Frame
 from fakekube.cel.functions import call
 from fakekube.cel.libraries.regex import compiled
+from fakekube.cel.mutation import maker_of
 from fakekube.cel.syntax import (
     Call,
     Comprehension,
@@ -70,7 +70,7 @@ class Program:
         self._run, self._names, self._deep = run, names, deep
         self._locals = [None] * (slots - len(names))
 
-    def evaluate(self, variables: Variables[str, Any], limit: int = MAXIMUM) -> tuple[Any, int]:
+    def evaluate(self, variables: Bindings, limit: int = MAXIMUM) -> tuple[Any, int]:
         """(value or EvaluationError, what it cost). Raises CostLimitExceeded."""
         frame = Frame([*(variables.get(name, ABSENT) for name in self._names), *self._locals], limit)
         value: Any
@@ -237,14 +237,18 @@ class _Planner:
         return None
 
     def message(self, node: MessageLiteral) -> _Plan:
-        """Messages are only checked so far: nothing that evaluates can make them."""
-        for _, _, value in node.fields:
-            self.plan(value)
+        parts = [
+            (name, self.plan(value).run, number in node.optional)
+            for number, (_, name, value) in enumerate(node.fields)
+        ]
+        maker = maker_of(node.name)
 
-        def fail(frame: Frame) -> Any:
-            raise EvaluationError(f"unknown type: {node.name}")
+        def make(frame: Frame) -> Any:
+            made = {name: _unwrapped(part(frame)) if optional else part(frame) for name, part, optional in parts}
+            frame.cost += STRUCT_COST
+            return maker({name: value for name, value in made.items() if value is not ABSENT})
 
-        return _Plan(fail)
+        return _Plan(make)
 
     def conditional(self, node: Call) -> _Plan:
         condition, yes, no = map(self.plan, node.arguments)

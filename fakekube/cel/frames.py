@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from fakekube.cel.cost.ranges import MAXIMUM
 from fakekube.cel.errors import CostLimitExceeded
 
-__all__ = ["Evaluator", "Frame"]
+__all__ = ["Bindings", "Evaluator", "Frame"]
+
+
+class Bindings(Protocol):
+    """The values of variables, asked for when an expression that names them begins to run."""
+
+    def get(self, name: str, default: Any, /) -> Any:
+        """The value, or the default for a variable that has none."""
 
 
 class Frame:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from fakekube.cel.errors import EvaluationError, no_such_overload
 from fakekube.cel.libraries import (
     addresses,
+    authorization,
     formats,
     lists,
     optionals,
@@ -32,7 +33,7 @@ Function = Callable[..., Any]
 
 FUNCTIONS: Final[dict[tuple[Any, ...], Function]] = {
     key: function
-    for library in (standard, strings, lists, regex, optionals, urls, addresses, quantities, semver, formats)
+    for library in (standard, strings, lists, regex, optionals, urls, addresses, quantities, semver, formats, authorization)
     for key, function in library.FUNCTIONS.items()
 }
 

@@ -24,7 +24,7 @@ from fakekube.golang.durations import parse_spelled_duration
 from fakekube.golang.quoting import go_type
 from fakekube.golang.timestamps import local_time_problem
 
-__all__ = ["Reader", "reader", "with_object_meta"]
+__all__ = ["Reader", "reader", "untyped", "with_object_meta"]
 
 Schema = Object[str, Any]
 Reader = Callable[[Any], Any]
@@ -260,7 +260,7 @@ class Untyped(values.Mapping):
         self._value = value
 
     def find(self, key: Any) -> Any:
-        return _untyped(self._value[key]) if key.__class__ is str and key in self._value else ABSENT
+        return untyped(self._value[key]) if key.__class__ is str and key in self._value else ABSENT
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._value)
@@ -269,10 +269,11 @@ class Untyped(values.Mapping):
         return len(self._value)
 
 
-def _untyped(value: Any) -> Any:
+def untyped(value: Any) -> Any:
+    """A JSON value as expressions see it, of whose schema nothing is known."""
     if isinstance(value, dict):
         return Untyped(value)
-    return list(map(_untyped, value)) if isinstance(value, list) else value
+    return list(map(untyped, value)) if isinstance(value, list) else value
 
 
 # ------------------------------------------------------------ lists
@@ -287,7 +288,7 @@ class ListView(list[Any]):
 
     def untyped(self) -> list[Any]:
         """As if no schema were known."""
-        return list(map(_untyped, self._value))
+        return list(map(untyped, self._value))
 
 
 class SetList(ListView):

@@ -1,0 +1,58 @@
+"""Match conditions: whether a webhook or a policy is asked about a write at all.
+
+One condition that is false decides, even beside others that err. If none is false, an error counts as the failure
+policy says: it refuses the write, or passes the webhook or policy by.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.admission.cel.activation import Activation
+from fakekube.admission.cel.conditions import BUDGET_OF_MATCH_CONDITIONS, Compiled, OutOfBudget, compiled, evaluate
+from fakekube.cel.environments import admission
+
+__all__ = ["MatchConditionError", "MatchConditions"]
+
+
+class MatchConditionError(Exception):
+    """Conditions could not be evaluated, and the failure policy is Fail."""
+
+
+class MatchConditions:
+    """The conditions of one webhook or policy.
+
+    Args:
+        conditions: matchConditions as the API has them.
+        failure_policy: `Fail` or `Ignore`.
+        params: may the conditions name the parameters of a policy?
+    """
+
+    __slots__ = ("_expressions", "_fails")
+
+    def __init__(
+        self, conditions: Sequence[Mapping[str, Any]], failure_policy: str, *, params: bool = False
+    ) -> None:
+        environment = admission(params=params)
+        self._expressions: Sequence[Compiled] = [compiled(environment, each.get("expression", "")) for each in conditions]
+        self._fails = failure_policy != "Ignore"
+
+    def match(self, activation: Activation) -> bool:
+        """Do all conditions hold? Raises MatchConditionError."""
+        try:
+            results, _ = evaluate(self._expressions, activation, BUDGET_OF_MATCH_CONDITIONS)
+        except OutOfBudget as error:
+            return self._failed([str(error)])
+        if any(result is not None and result.value is False for result in results):
+            return False
+        errors = [result.error for result in results if result is not None and result.error is not None]
+        return self._failed(errors) if errors else True
+
+    def _failed(self, errors: Sequence[str]) -> bool:
+        if not self._fails:
+            return False
+        told = list(dict.fromkeys(errors))
+        raise MatchConditionError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
