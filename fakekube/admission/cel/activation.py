@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.admission.matching import namespace_of
 from fakekube.cel import values
 from fakekube.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
@@ -205,13 +206,6 @@ class Variables(values.Mapping):
         if isinstance(result.value, EvaluationError):
             result.value = EvaluationError(f'composited variable "{name}" fails to evaluate: {result.value}')
         return result
-
-
-def namespace_of(attributes: Attributes) -> str:
-    """The namespace of a request; one about a Namespace is in the namespace of that name."""
-    if (attributes.resource.group, attributes.resource.plural) == ("", "namespaces"):
-        return attributes.name
-    return attributes.namespace
 
 
 def authorizer_of(context: WriteContext) -> Authorizer:

@@ -12,7 +12,10 @@ from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
 
 
-def evaluated(source: str, decision: Decision = Decision(False)) -> tuple[Any, list[Mapping[str, Any]]]:
+NO = Decision(False)
+
+
+def evaluated(source: str, decision: Decision = NO) -> tuple[Any, list[Mapping[str, Any]]]:
     """The value of an expression, and what was asked."""
     asked: list[Mapping[str, Any]] = []
 
