@@ -11,7 +11,6 @@ from fakekube.cel.environments import admission
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.libraries.authorization import Authorizer, Decision, ResourceCheck
 
-
 NO = Decision(False)
 
 
