@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fakekube.admission.cel.conditions import Compiled
     from fakekube.admission.plugin import Attributes
     from fakekube.admission.versioned import VersionedAttributes
-    from fakekube.resources.registry import GVK, Resource
-    from fakekube.resources.strategy import Object, WriteContext
+    from fakekube.registry.resource import GVK, Resource
+    from fakekube.registry.strategy import Object, WriteContext
 
 __all__ = ["PER_CALL_LIMIT", "Activation", "Variables", "admission_request", "authorizer_of"]
 
