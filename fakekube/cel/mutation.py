@@ -15,7 +15,7 @@ from typing import Any, Final
 from fakekube.cel import values
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Opaque, kind_of
-from fakekube.errors.field import go_quote, go_type
+from fakekube.golang.quoting import go_quote, go_type
 
 __all__ = ["MAKERS", "JSONPatch", "ObjectValue", "maker_of", "native", "type_mismatches"]
 
