@@ -1,10 +1,10 @@
 """JSON patch as the real server understands it.
 
 A patch goes through two gates: `decode` (is this a list of operations?) and `apply` (does it fit this
-document?). The semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member
-that is absent reads as null, negative and padded indexes work, the root can be replaced but not added or
-removed, what stands before the first slash of a pointer is ignored, and `test` compares scalars by their
-text.
+document?). `perform` is the second gate for those who tell what does not fit: webhooks and policies. The
+semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member that is absent
+reads as null, negative and padded indexes work, the root can be replaced but not added or removed, what
+stands before the first slash of a pointer is ignored, and `test` compares scalars by their text.
 
 Invariant: the given document is never changed. Containers on the way to a change are copied once per patch
 (their keys sorted, as the real server prints what it has opened); all others are shared with the result.
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ import orjson
 from fakekube.errors import StatusError
 from fakekube.errors.status import bad_request, request_entity_too_large
 from fakekube.golang.json_writer import written
+from fakekube.golang.quoting import go_quote
 from fakekube.patch.errors import type_mismatch, unprocessable
 from fakekube.patch.literals import (
     Literal,
@@ -34,7 +36,9 @@ from fakekube.patch.literals import (
     without_literals,
 )
 
-__all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "apply", "decode"]
+__all__ = [
+    "MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform",
+]
 
 #: Operations that one patch may have.
 MAX_OPERATIONS: Final = 10_000
@@ -50,8 +54,19 @@ _MEMBERS = frozenset({*_STRING_MEMBERS, "value"})
 _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
-class _Rejected(Exception):
-    """An operation does not fit the document."""
+class PatchRejected(Exception):
+    """An operation does not fit the document; the message is the library's."""
+
+
+class TestFailed(PatchRejected):
+    """A `test` operation found something else."""
+
+    __test__ = False
+
+
+#: Ends of messages.
+_MISSING = "missing value"
+_INVALID_INDEX = "invalid index referenced"
 
 
 def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple[list[Operation], list[str]]:
@@ -114,14 +129,19 @@ def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes
     literal = has_ambiguous_literals(body) and any(operation.get("op") == "test" for operation in operations)
     if literal:
         operations = _with_literal_values(operations, loads_with_literals(body))
-    editor = _Editor(document)
     try:
-        for operation in operations:
-            editor.perform(operation)
-    except _Rejected:
+        result = perform(document, operations)
+    except PatchRejected:
         raise unprocessable() from None
-    result = editor.finish()
     return without_literals(result) if literal else result
+
+
+def perform(document: Any, operations: Sequence[Operation]) -> Any:
+    """The document that the operations make of `document`; parts are shared with both. Raises PatchRejected."""
+    editor = _Editor(document)
+    for operation in operations:
+        editor.perform(operation)
+    return editor.finish()
 
 
 def _with_literal_values(operations: Sequence[Operation], patch: list[Any]) -> list[Operation]:
@@ -157,7 +177,7 @@ class _Editor:
         kind = operation.get("op")
         action = _ACTIONS.get(kind) if isinstance(kind, str) else None
         if action is None:
-            raise _Rejected
+            raise PatchRejected(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
         action(self, operation)
 
     def _open(self, container: Any) -> Any:
@@ -169,20 +189,24 @@ class _Editor:
         self._own.add(id(copy))
         return copy
 
-    def _find(self, operation: Operation, member: str = "path") -> tuple[Any, str]:
-        """The container that a pointer leads into, and the last token of the pointer."""
-        pointer = operation.get(member)
-        if not isinstance(pointer, str):
-            raise _Rejected
+    def _find(self, operation: Operation, missing: str, member: str = "path") -> tuple[Any, str]:
+        """The container that a pointer leads into, and the last token of the pointer.
+
+        `missing` is the message if there is no container, with the pointer in the place of `{}`.
+        """
+        pointer = _pointer(operation, member)
         _, *tokens = pointer.split("/")
         if not tokens:
-            raise _Rejected
+            raise PatchRejected(missing.format(pointer))
         container = self.root
         for token in tokens[:-1]:
             key = _unescape(token)
-            child = _get(container, key)
+            try:
+                child = _get(container, key)
+            except PatchRejected:
+                child = None
             if not isinstance(child, dict | list):
-                raise _Rejected
+                raise PatchRejected(missing.format(pointer))
             opened = self._open(child)
             if opened is not child:
                 container[key if isinstance(container, dict) else int(key)] = opened
@@ -190,35 +214,55 @@ class _Editor:
         return container, _unescape(tokens[-1])
 
     def add(self, operation: Operation) -> None:
-        _add(*self._find(operation), operation.get("value"))
+        _require(operation, "add operation failed to decode path: missing value")
+        container, key = self._find(operation, _NOT_APPLICABLE.format("add", '"{}"'))
+        with _within(f"error in add for path: '{operation['path']}'"):
+            _add(container, key, operation.get("value"))
 
     def remove(self, operation: Operation) -> None:
-        _remove(*self._find(operation))
+        _require(operation, "remove operation failed to decode path: missing value")
+        container, key = self._find(operation, _NOT_APPLICABLE.format("remove", '"{}"'))
+        with _within(f"error in remove for path: '{operation['path']}'"):
+            _remove(container, key)
 
     def replace(self, operation: Operation) -> None:
+        _require(operation, "replace operation failed to decode path: operation missing path field: missing value")
         value = operation.get("value")
-        if operation.get("path") == "":
+        if operation["path"] == "":
             if not isinstance(value, dict | list):
-                raise _Rejected
+                raise PatchRejected("replace operation value must be object or array: %!w(<nil>)")
             self.root = self._open(value)
             return
-        _put(*self._find(operation), value)
+        container, key = self._find(operation, _NOT_APPLICABLE.format("replace", "{}"))
+        try:
+            _put(container, key, value)
+        except PatchRejected:
+            text = f"replace operation does not apply: doc is missing key: {operation['path']}: {_MISSING}"
+            raise PatchRejected(text) from None
 
     def move(self, operation: Operation) -> None:
-        container, key = self._find(operation, "from")
-        value = _get(container, key)
-        _remove(container, key)
-        _add(*self._find(operation), value)
+        _require(operation, "move operation failed to decode from: operation, missing from field: missing value", "from")
+        container, key = self._find(operation, _NOT_FOUND.format("move", "from"), "from")
+        with _within(f"error in move for path: '{key}'"):
+            value = _get(container, key)
+            _remove(container, key)
+        _require(operation, "move operation failed to decode path: operation missing path field: missing value")
+        container, key = self._find(operation, _NOT_FOUND.format("move", "destination"))
+        with _within(f"error in move for path: '{operation['path']}'"):
+            _add(container, key, value)
 
     def test(self, operation: Operation) -> None:
-        if operation.get("path") == "":
+        _require(operation, "test operation failed to decode path: operation missing path field: missing value")
+        path = operation["path"]
+        if path == "":
             found = self.root
         else:
-            container, key = self._find(operation)
-            found = _get(container, key)
+            container, key = self._find(operation, "test operation does not apply: is missing path: {}: " + _MISSING)
+            with _within(f"error in test for path: '{path}'"):
+                found = _get(container, key)
         if not _equal(found, operation.get("value")):
-            raise _Rejected
-        if operation.get("path") != "" and isinstance(found, dict | list):
+            raise TestFailed(f"testing value {path} failed: test failed")
+        if path != "" and isinstance(found, dict | list):
             _put(container, key, self._opened_throughout(found))
 
     def _opened_throughout(self, container: Any) -> Any:
@@ -230,18 +274,55 @@ class _Editor:
         return opened
 
     def copy(self, operation: Operation) -> None:
-        self._find(operation, "from")
-        self._find(operation)  # what is opened on the way there may be part of the value: it is copied sorted
-        value = _get(*self._find(operation, "from"))
+        _require(operation, "copy operation failed to decode from: operation, missing from field: missing value", "from")
+        source, destination = _NOT_FOUND.format("copy", "from"), _NOT_FOUND.format("copy", "destination")
+        with _within(f"error in copy for from: '{operation['from']}'", unless=source.format(operation["from"])):
+            _get(*self._find(operation, source, "from"))
+        _require(operation, "copy operation failed to decode path: missing value")
+        self._find(operation, destination)  # what is opened on the way there may be part of the value: it is copied sorted
+        value = _get(*self._find(operation, source, "from"))
         # The value will stand in two places: nothing within it may be changed any more without being copied.
         self._own.clear()
         self.root = self._open(self.root)
-        container, key = self._find(operation)
+        container, key = self._find(operation, destination)
         if value is not None:
             self._copied_bytes += _encoded_size(value)
         if self._copied_bytes > MAX_COPY_BYTES:
-            raise _Rejected
-        _add(container, key, value)
+            raise PatchRejected(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self._copied_bytes}, exceeding the "
+                f"limit {MAX_COPY_BYTES}"
+            )
+        with _within("error while adding value during copy"):
+            _add(container, key, value)
+
+
+#: Messages for pointers that lead nowhere; the pointer still has to be put in.
+_NOT_APPLICABLE = "{} operation does not apply: doc is missing path: {}: " + _MISSING
+_NOT_FOUND = "{} operation does not apply: doc is missing {} path: {{}}: " + _MISSING
+
+
+def _pointer(operation: Operation, member: str) -> str:
+    pointer = operation.get(member)
+    if not isinstance(pointer, str):
+        raise PatchRejected(f"operation missing {member} field: {_MISSING}")
+    return pointer
+
+
+def _require(operation: Operation, problem: str, member: str = "path") -> None:
+    """Raises PatchRejected for an operation without the pointer."""
+    if not isinstance(operation.get(member), str):
+        raise PatchRejected(problem)
+
+
+@contextmanager
+def _within(what: str, *, unless: str = "") -> Iterator[None]:
+    """Tells what was being done when an error came up, unless the error has this text."""
+    try:
+        yield
+    except PatchRejected as error:
+        if str(error) == unless:
+            raise
+        raise PatchRejected(f"{what}: {error}") from None
 
 
 _ACTIONS: dict[str, Callable[[_Editor, Operation], None]] = {
@@ -260,15 +341,19 @@ def _unescape(token: str) -> str:
 
 def _index(key: str) -> int:
     if not _INDEX.fullmatch(key):
-        raise _Rejected
+        raise PatchRejected(f"strconv.Atoi: parsing {go_quote(key)}: invalid syntax")
     return int(key)
+
+
+def _no_index(index: int) -> PatchRejected:
+    return PatchRejected(f"Unable to access invalid index: {index}: {_INVALID_INDEX}")
 
 
 def _existing(items: list[Any], key: str) -> int:
     """The position of an item; negative ones count from the end."""
     index = _index(key)
     if not -len(items) <= index < len(items):
-        raise _Rejected
+        raise _no_index(index)
     return index
 
 
@@ -289,17 +374,18 @@ def _add(container: Any, key: str, value: Any) -> None:
     elif key == "-":
         container.append(value)
     else:
-        index = _index(key)
+        with _within(f"value was not a proper array index: '{key}'"):
+            index = _index(key)
         places = len(container) + 1
         if not -places <= index < places:
-            raise _Rejected
+            raise _no_index(index)
         container.insert(index if index >= 0 else index + places, value)
 
 
 def _remove(container: Any, key: str) -> None:
     if isinstance(container, dict):
         if key not in container:
-            raise _Rejected
+            raise PatchRejected(f"Unable to remove nonexistent key: {key}: {_MISSING}")
         del container[key]
     else:
         del container[_existing(container, key)]

@@ -275,3 +275,35 @@ def test_a_copy_is_sorted_where_its_own_path_has_opened_it() -> None:
     document = {"a": {"z": 1, "y": {"q": 2, "p": 3}}}
     copied = json_patch.apply(document, [{"op": "copy", "from": "/a", "path": "/a/y/new"}])
     assert json.dumps(copied) == '{"a": {"y": {"new": {"y": {"p": 3, "q": 2}, "z": 1}, "p": 3, "q": 2}, "z": 1}}'
+
+
+@pytest.mark.parametrize(("operation", "problem"), [
+    (op("swap", "/data"), "Unexpected kind: swap"),
+    ({"op": "add"}, "add operation failed to decode path: missing value"),
+    (op("add", "/none/x", value=1), 'add operation does not apply: doc is missing path: "/none/x": missing value'),
+    (op("add", "/list/x", value=1),
+     "error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax"),
+    (op("add", "/list/9", value=1),
+     "error in add for path: '/list/9': Unable to access invalid index: 9: invalid index referenced"),
+    (op("remove", "/data/x"), "error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value"),
+    (op("remove", "/list/7"), "error in remove for path: '/list/7': Unable to access invalid index: 7: invalid index referenced"),
+    ({"op": "replace"}, "replace operation failed to decode path: operation missing path field: missing value"),
+    (op("replace", "/none/x", value=1), "replace operation does not apply: doc is missing path: /none/x: missing value"),
+    (op("replace", "/list/7", value=1), "replace operation does not apply: doc is missing key: /list/7: missing value"),
+    (op("move", "/x"), "move operation failed to decode from: operation, missing from field: missing value"),
+    (op("move", "/x", **{"from": "/none/x"}), "move operation does not apply: doc is missing from path: /none/x: missing value"),
+    (op("move", "/none/x", **{"from": "/data/k"}),
+     "move operation does not apply: doc is missing destination path: /none/x: missing value"),
+    (op("copy", "/x", **{"from": "/none/x"}), "copy operation does not apply: doc is missing from path: /none/x: missing value"),
+    (op("copy", "/none/x", **{"from": "/data/k"}),
+     "copy operation does not apply: doc is missing destination path: /none/x: missing value"),
+    (op("copy", "/x", **{"from": "/list/7"}),
+     "error in copy for from: '/list/7': Unable to access invalid index: 7: invalid index referenced"),
+    (op("test", "/none/x", value=1), "test operation does not apply: is missing path: /none/x: missing value"),
+    (op("test", "/data/k", value="w"), "testing value /data/k failed: test failed"),
+])
+def test_what_does_not_fit_is_told(operation: dict[str, Any], problem: str) -> None:
+    with pytest.raises(json_patch.PatchRejected) as raised:
+        json_patch.perform(DOCUMENT, [operation])
+    assert str(raised.value) == problem
+    assert isinstance(raised.value, json_patch.TestFailed) == problem.endswith("test failed")
