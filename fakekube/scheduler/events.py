@@ -1,0 +1,93 @@
+"""Events as components of the new API group write them: equal ones become a series.
+
+An event is the same as an earlier one if all that it says is the same, and if the object has not changed meanwhile (its
+resourceVersion counts). The second one makes a series of the first; later ones are counted only.
+
+Specified by: k8s.io/client-go/tools/events/{event_recorder,event_broadcaster}.go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.client import ApiError, Client
+from fakekube.clock import Clock
+from fakekube.controllers.recorder import reference
+
+__all__ = ["SeriesRecorder"]
+
+Object = dict[str, Any]
+
+CACHED = 4096
+#: Seconds after which a series that has not gone on is over.
+SERIES_ENDS = 360.0
+NOTE_LIMIT = 1024
+ELLIPSIS = " ..."
+
+
+@dataclass(slots=True)
+class _Series:
+    name: str
+    namespace: str
+    count: int
+    last: float
+
+
+class SeriesRecorder:
+    """Writes the events of one component.
+
+    Args:
+        client: of the component.
+        clock: of the cluster.
+        controller: who reports, e.g. "default-scheduler".
+        instance: which one of them.
+    """
+
+    def __init__(self, client: Client, clock: Clock, controller: str, instance: str) -> None:
+        self._client, self._clock = client, clock
+        self._controller, self._instance = controller, instance
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+
+    def event(self, regarding: Object, event_type: str, reason: str, action: str, note: str, related: Object | None = None) -> None:
+        """Say something about an object. What the API refuses is dropped."""
+        if len(note) > NOTE_LIMIT:
+            note = note[: NOTE_LIMIT - len(ELLIPSIS)] + ELLIPSIS
+        about = reference(regarding)
+        key = (event_type, action, reason, note, *about.values())
+        now = self._clock.monotonic()
+        known = self._series.get(key)
+        if known is not None and now - known.last <= SERIES_ENDS:
+            self._go_on(known, now)
+            return
+        name = f"{about['name']}.{int(self._clock.now().timestamp() * 1_000_000) * 1000 + len(self._series):x}"
+        namespace = about.get("namespace") or "default"
+        event = {
+            "kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": {"name": name, "namespace": namespace},
+            "eventTime": self._now(), "reportingController": self._controller, "reportingInstance": self._instance,
+            "action": action, "reason": reason, "regarding": about, "note": note, "type": event_type,
+        }
+        if related is not None:
+            event["related"] = reference(related)
+        self._series[key] = _Series(name, namespace, 1, now)
+        if len(self._series) > CACHED:
+            self._series.popitem(last=False)
+        try:
+            self._client.create(event, namespace=namespace)
+        except ApiError:
+            return
+
+    def _go_on(self, series: _Series, now: float) -> None:
+        series.count += 1
+        series.last = now
+        if series.count != 2:
+            return
+        patch = {"series": {"count": 2, "lastObservedTime": self._now()}}
+        try:
+            self._client.patch("events.events.k8s.io", series.name, patch, namespace=series.namespace)
+        except ApiError:
+            return
+
+    def _now(self) -> str:
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

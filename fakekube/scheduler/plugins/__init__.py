@@ -1,0 +1,33 @@
+"""The default plugins, in the order in which the real scheduler calls them.
+
+Specified by: pkg/scheduler/apis/config/v1/default_plugins.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.scheduler.framework import FilterPlugin, ScorePlugin
+from fakekube.scheduler.plugins.image_locality import ImageLocality
+from fakekube.scheduler.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityScore
+from fakekube.scheduler.plugins.node_affinity import NodeAffinity, NodeAffinityScore
+from fakekube.scheduler.plugins.node_name import NodeName
+from fakekube.scheduler.plugins.node_ports import NodePorts
+from fakekube.scheduler.plugins.node_resources import BalancedAllocation, Fit, LeastAllocated
+from fakekube.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from fakekube.scheduler.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadScore
+from fakekube.scheduler.plugins.taint_toleration import TaintToleration, TaintTolerationScore
+from fakekube.scheduler.plugins.volume_binding import VolumeBinding
+from fakekube.scheduler.plugins.volume_limits import NodeVolumeLimits
+from fakekube.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from fakekube.scheduler.plugins.volume_zone import VolumeZone
+
+__all__ = ["FILTERS", "SCORES"]
+
+FILTERS: tuple[type[FilterPlugin], ...] = (
+    NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, Fit, VolumeRestrictions, NodeVolumeLimits,
+    VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity,
+)
+
+SCORES: tuple[type[ScorePlugin], ...] = (
+    TaintTolerationScore, NodeAffinityScore, LeastAllocated, PodTopologySpreadScore, InterPodAffinityScore,
+    BalancedAllocation, ImageLocality,
+)

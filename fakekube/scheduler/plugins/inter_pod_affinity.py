@@ -1,0 +1,148 @@
+"""InterPodAffinity: pods that want other pods near, or far.
+
+What counts is how many pods that a term matches are in each topology: a pair of a label's key and value, which all nodes
+of one zone, or rack, or a node alone, share.
+
+Specified by: pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
+from fakekube.scheduler.terms import AffinityTerm
+
+__all__ = ["InterPodAffinity", "InterPodAffinityScore"]
+
+Topology = tuple[str, str]
+Counts = Counter[Topology]
+
+
+class InterPodAffinity(FilterPlugin):
+    """Refuses nodes by the required terms of the pod, and of the pods that are there."""
+
+    name = "InterPodAffinity"
+    affinity_refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match pod affinity rules",), name)
+    anti_affinity_refusal = Status(Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",), name)
+    existing_refusal = Status(Code.UNSCHEDULABLE, ("node(s) didn't satisfy existing pods anti-affinity rules",), name)
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._affinity: Counts = Counter()
+        self._anti_affinity: Counts = Counter()
+        self._existing: Counts = Counter()
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        made = cls(cycle)
+        terms = cycle.pod.terms
+        if terms.required or terms.required_anti:
+            for node in cycle.nodes:
+                for pod in node.pods.values():
+                    made.update(pod, node, 1)
+            return made
+        for node in cycle.nodes:
+            for pod in node.with_anti_affinity.values():
+                made._count_existing(pod, node, 1)
+        return made if made._existing else None
+
+    def clone(self) -> FilterPlugin:
+        made = type(self)(self._cycle)
+        made._affinity, made._anti_affinity = self._affinity.copy(), self._anti_affinity.copy()
+        made._existing = self._existing.copy()
+        return made
+
+    def update(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
+        terms = self._cycle.pod.terms
+        if terms.required and all(_matches(self._cycle, term, pod) for term in terms.required):
+            for term in terms.required:
+                _count(self._affinity, term, node, delta)
+        for term in terms.required_anti:
+            if _matches(self._cycle, term, pod):
+                _count(self._anti_affinity, term, node, delta)
+        self._count_existing(pod, node, delta)
+
+    def _count_existing(self, pod: PodInfo, node: NodeInfo, delta: int) -> None:
+        for term in pod.terms.required_anti:
+            if _matches(self._cycle, term, self._cycle.pod):
+                _count(self._existing, term, node, delta)
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        labels = node.labels
+        if not self._affine(node):
+            return self.affinity_refusal
+        for term in self._cycle.pod.terms.required_anti if self._anti_affinity else ():
+            if term.topology_key in labels and self._anti_affinity[term.topology_key, labels[term.topology_key]] > 0:
+                return self.anti_affinity_refusal
+        if self._existing and any(self._existing[pair] > 0 for pair in labels.items()):
+            return self.existing_refusal
+        return None
+
+    def _affine(self, node: NodeInfo) -> bool:
+        terms = self._cycle.pod.terms.required
+        labels = node.labels
+        if any(term.topology_key not in labels for term in terms):
+            return False
+        if all(self._affinity[term.topology_key, labels[term.topology_key]] > 0 for term in terms):
+            return True
+        # The first of pods that want to be together finds no other; it may be anywhere.
+        alone = not any(self._affinity.values())
+        return alone and all(_matches(self._cycle, term, self._cycle.pod) for term in terms)
+
+
+def _matches(cycle: Cycle, term: AffinityTerm, pod: PodInfo) -> bool:
+    return term.matches(pod.namespace, pod.labels, partial(cycle.namespace_labels, pod.namespace))
+
+
+def _count(counts: Counts, term: AffinityTerm, node: NodeInfo, delta: int) -> None:
+    value = node.labels.get(term.topology_key)
+    if value is not None:
+        counts[term.topology_key, value] += delta
+
+
+class InterPodAffinityScore(ScorePlugin):
+    """The weights of preferred terms, of the pod and of the pods that are there; required ones of theirs weigh one."""
+
+    name = "InterPodAffinity"
+    weight = 2
+
+    def __init__(self, totals: Counts) -> None:
+        self._totals = totals
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        terms = cycle.pod.terms
+        everybody = bool(terms.preferred or terms.preferred_anti)
+        totals: Counts = Counter()
+        for node in cycle.nodes:
+            for pod in (node.pods if everybody else node.with_affinity).values():
+                _weigh(cycle, totals, terms.preferred, pod, node, 1)
+                _weigh(cycle, totals, terms.preferred_anti, pod, node, -1)
+                for term in pod.terms.required:
+                    if _matches(cycle, term, cycle.pod):
+                        _count(totals, term, node, 1)
+                _weigh(cycle, totals, pod.terms.preferred, cycle.pod, node, 1)
+                _weigh(cycle, totals, pod.terms.preferred_anti, cycle.pod, node, -1)
+        return cls(totals) if totals else None
+
+    def score(self, node: NodeInfo) -> int:
+        return sum(self._totals[pair] for pair in node.labels.items())
+
+    def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
+        least, most = min(scores), max(scores)
+        if least == most:
+            return [0] * len(scores)
+        return [int(MAX_NODE_SCORE * ((score - least) / (most - least))) for score in scores]
+
+
+def _weigh(
+    cycle: Cycle, totals: Counts, terms: Iterable[AffinityTerm], meant: PodInfo, node: NodeInfo, sign: int,
+) -> None:
+    for term in terms:
+        if _matches(cycle, term, meant):
+            _count(totals, term, node, sign * term.weight)

@@ -1,0 +1,84 @@
+"""NodeAffinity: nodeSelector and node affinity, required and preferred.
+
+Specified by: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import Code, FilterPlugin, PreFilterRejection, ScorePlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo
+from fakekube.scheduler.plugins.normalizing import default_normalize
+from fakekube.selectors.nodes import preferred_weight, required_node_affinity
+
+__all__ = ["NodeAffinity", "NodeAffinityScore"]
+
+
+class NodeAffinity(FilterPlugin):
+    """Refuses nodes that nodeSelector or required node affinity do not match."""
+
+    name = "NodeAffinity"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",), name)
+    conflict = Status(Code.UNRESOLVABLE, ("pod affinity terms conflict",), name)
+
+    def __init__(self, matches: Callable[[Mapping[str, Any]], bool], names: frozenset[str] | None) -> None:
+        self._matches = matches
+        self.node_names = names
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        matches = required_node_affinity(cycle.spec)
+        if matches is None:
+            return None
+        names = _named(cycle.spec)
+        if names is not None and not names:
+            raise PreFilterRejection(cls.conflict)
+        return cls(matches, names)
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        return None if self._matches(node.obj) else self.refusal
+
+
+def _named(spec: Mapping[str, Any]) -> frozenset[str] | None:
+    """The nodes that all terms of the required affinity name; None if one term leaves the name open."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms")
+    if not terms:
+        return None
+    names: frozenset[str] = frozenset()
+    for term in terms:
+        of_term: frozenset[str] | None = None
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("operator") == "In":
+                values = frozenset(field.get("values") or ())
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names |= of_term
+    return names
+
+
+class NodeAffinityScore(ScorePlugin):
+    """The weights of the preferred terms that match."""
+
+    name = "NodeAffinity"
+    weight = 2
+
+    def __init__(self, preferred: Sequence[Mapping[str, Any]]) -> None:
+        self._preferred = preferred
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        affinity = (cycle.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution")
+        return cls(preferred) if preferred else None
+
+    def score(self, node: NodeInfo) -> int:
+        return preferred_weight(self._preferred, node.obj)
+
+    def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
+        return default_normalize(scores)

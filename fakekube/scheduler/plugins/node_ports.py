@@ -1,0 +1,38 @@
+"""NodePorts: a host port is free once per node, protocol and address.
+
+Specified by: pkg/scheduler/framework/plugins/nodeports/node_ports.go, k8s.io/kube-scheduler/framework/types.go (HostPortInfo).
+"""
+
+from __future__ import annotations
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import Code, FilterPlugin, Status
+from fakekube.scheduler.nodeinfo import HostPort, NodeInfo
+
+__all__ = ["NodePorts"]
+
+EVERY_ADDRESS = "0.0.0.0"
+
+
+class NodePorts(FilterPlugin):
+    """Refuses nodes on which a host port is taken."""
+
+    name = "NodePorts"
+    refusal = Status(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",), name)
+
+    def __init__(self, wanted: tuple[HostPort, ...]) -> None:
+        self._wanted = wanted
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.pod.host_ports) if cycle.pod.host_ports else None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        taken = any(_conflict(mine, other) for ports in node.host_ports.values() for other in ports for mine in self._wanted)
+        return self.refusal if taken else None
+
+
+def _conflict(one: HostPort, other: HostPort) -> bool:
+    if one[1:] != other[1:]:
+        return False
+    return one[0] == other[0] or EVERY_ADDRESS in (one[0], other[0])

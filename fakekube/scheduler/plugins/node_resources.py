@@ -1,0 +1,108 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: what is free on a node, and how evenly it is used.
+
+Specified by: pkg/scheduler/framework/plugins/noderesources/{fit,least_allocated,balanced_allocation,resource_allocation}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo
+from fakekube.scheduler.requests import Amounts
+
+__all__ = ["BalancedAllocation", "Fit", "LeastAllocated", "insufficient"]
+
+#: In this order they are told; everything else follows.
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+SCORED = ("cpu", "memory")
+
+
+def insufficient(requests: Amounts, allocatable: Amounts, requested: Amounts, pods: int) -> tuple[list[str], bool]:
+    """What a node lacks for a pod, and whether even the empty node would lack it. `pods` are those that are there."""
+    reasons = []
+    hopeless = False
+    if pods + 1 > allocatable.get("pods", 0):
+        reasons.append("Too many pods")
+    for name in (*NATIVE, *(name for name in requests if name not in NATIVE)):
+        wanted = requests.get(name, 0)
+        there = allocatable.get(name, 0)
+        if wanted > 0 and wanted > there - requested.get(name, 0):
+            reasons.append(f"Insufficient {name}")
+            hopeless = hopeless or wanted > there
+    return reasons, hopeless
+
+
+class Fit(FilterPlugin):
+    """Refuses nodes on which something that the pod asks for is not free."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = {name: amount for name, amount in requests.items() if amount > 0}
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.pod.requests)
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        if not self._requests and len(node.pods) < node.allocatable.get("pods", 0):
+            return None
+        reasons, hopeless = insufficient(self._requests, node.allocatable, node.requested, len(node.pods))
+        if not reasons:
+            return None
+        return Status(Code.UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, tuple(reasons), self.name)
+
+
+class LeastAllocated(ScorePlugin):
+    """The more is left, the better."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = requests
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        return cls(cycle.pod.non_zero)
+
+    def score(self, node: NodeInfo) -> int:
+        total = weights = 0
+        for name in SCORED:
+            there = node.allocatable.get(name, 0)
+            if there == 0:
+                continue
+            used = node.non_zero.get(name, 0) + self._requests.get(name, 0)
+            total += 0 if used > there else (there - used) * MAX_NODE_SCORE // there
+            weights += 1
+        return total // weights if weights else 0
+
+
+class BalancedAllocation(ScorePlugin):
+    """The more alike the used shares of CPU and memory become, the better."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, requests: Amounts) -> None:
+        self._requests = requests
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        requests = cycle.pod.requests
+        return cls(requests) if any(requests.get(name) for name in SCORED) else None
+
+    def score(self, node: NodeInfo) -> int:
+        half = MAX_NODE_SCORE // 2
+        gain = _balance(node, self._requests) - _balance(node, {})
+        return half + (half + gain) // 2
+
+
+def _balance(node: NodeInfo, more: Amounts) -> int:
+    shares = [
+        min((node.requested.get(name, 0) + more.get(name, 0)) / there, 1.0)
+        for name in SCORED
+        if (there := node.allocatable.get(name, 0))
+    ]
+    deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
+    return int((1 - deviation) * MAX_NODE_SCORE)

@@ -1,0 +1,29 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate its taint.
+
+Specified by: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import Code, FilterPlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo
+from fakekube.selectors.taints import tolerates_all
+
+__all__ = ["NodeUnschedulable"]
+
+TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class NodeUnschedulable(FilterPlugin):
+    """Refuses cordoned nodes."""
+
+    name = "NodeUnschedulable"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",), name)
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return None if tolerates_all(cycle.spec.get("tolerations") or (), TAINT) else cls()
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        return self.refusal if (node.obj.get("spec") or {}).get("unschedulable") else None

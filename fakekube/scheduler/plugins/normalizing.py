@@ -1,0 +1,19 @@
+"""How most plugins bring scores into the range from 0 to 100.
+
+Specified by: pkg/scheduler/framework/plugins/helper/normalize_score.go.
+"""
+
+from __future__ import annotations
+
+from fakekube.scheduler.framework import MAX_NODE_SCORE
+
+__all__ = ["default_normalize"]
+
+
+def default_normalize(scores: list[int], *, reverse: bool = False) -> list[int]:
+    """In proportion to the largest; `reverse`: the largest becomes 0."""
+    largest = max(scores, default=0)
+    if largest == 0:
+        return [MAX_NODE_SCORE] * len(scores) if reverse else scores
+    scaled = [MAX_NODE_SCORE * score // largest for score in scores]
+    return [MAX_NODE_SCORE - score for score in scaled] if reverse else scaled

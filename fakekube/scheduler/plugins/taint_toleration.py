@@ -1,0 +1,64 @@
+"""TaintToleration: taints repel pods that do not tolerate them, or make their nodes the last choice.
+
+Specified by: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import Code, FilterPlugin, ScorePlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo
+from fakekube.scheduler.plugins.normalizing import default_normalize
+from fakekube.selectors.taints import tolerates_all, untolerated
+
+__all__ = ["TaintToleration", "TaintTolerationScore"]
+
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+Tolerations = Sequence[Mapping[str, Any]]
+
+
+class TaintToleration(FilterPlugin):
+    """Refuses nodes with a taint NoSchedule or NoExecute that is not tolerated."""
+
+    name = "TaintToleration"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",), name)
+
+    def __init__(self, tolerations: Tolerations) -> None:
+        self._tolerations = tolerations
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        return cls(cycle.spec.get("tolerations") or ())
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        taints = node.taints
+        return self.refusal if taints and untolerated(taints, self._tolerations) else None
+
+
+class TaintTolerationScore(ScorePlugin):
+    """The fewer taints PreferNoSchedule that are not tolerated, the better."""
+
+    name = "TaintToleration"
+    weight = 3
+
+    def __init__(self, tolerations: Tolerations) -> None:
+        self._tolerations = tolerations
+
+    @classmethod
+    def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
+        if not any(taint.get("effect") == PREFER_NO_SCHEDULE for node in nodes for taint in node.taints):
+            return None
+        wanted = ("", None, PREFER_NO_SCHEDULE)
+        return cls([one for one in cycle.spec.get("tolerations") or () if one.get("effect") in wanted])
+
+    def score(self, node: NodeInfo) -> int:
+        return sum(
+            taint.get("effect") == PREFER_NO_SCHEDULE and not tolerates_all(self._tolerations, taint) for taint in node.taints
+        )
+
+    def normalize(self, scores: list[int], nodes: Sequence[NodeInfo]) -> list[int]:
+        return default_normalize(scores, reverse=True)

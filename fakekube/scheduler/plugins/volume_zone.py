@@ -1,0 +1,54 @@
+"""VolumeZone: a volume that is labelled with zones or regions is reached from there only.
+
+Specified by: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fakekube.scheduler.cycle import Cycle
+from fakekube.scheduler.framework import Code, FilterPlugin, Status
+from fakekube.scheduler.nodeinfo import NodeInfo
+from fakekube.scheduler.volumes import claim_names
+
+__all__ = ["VolumeZone"]
+
+#: Each label, and the older one that stands for the same.
+TOPOLOGIES = {
+    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
+}
+SEPARATOR = "__"
+
+
+class VolumeZone(FilterPlugin):
+    """Refuses nodes in other zones than those of the pod's volumes."""
+
+    name = "VolumeZone"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) had no available volume zone",), name)
+
+    def __init__(self, wanted: Iterable[tuple[str, str, frozenset[str]]]) -> None:
+        self._wanted = tuple(wanted)
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        wanted = []
+        for name, _ in claim_names(cycle.pod.obj):
+            claim = cycle.catalog.get("persistentvolumeclaims", cycle.pod.namespace, name)
+            volume = cycle.catalog.get("persistentvolumes", "", (claim or {"spec": {}})["spec"].get("volumeName") or "")
+            labels = (volume["metadata"].get("labels") or {}) if volume else {}
+            for key, older in TOPOLOGIES.items():
+                value = labels.get(key) or labels.get(older)
+                if value:
+                    wanted.append((key, older, frozenset(value.split(SEPARATOR))))
+        return cls(wanted) if wanted else None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        labels = node.labels
+        if not any(label in labels for pair in TOPOLOGIES.items() for label in pair):
+            return None
+        for key, older, values in self._wanted:
+            if labels.get(key, labels.get(older)) not in values:
+                return self.refusal
+        return None

@@ -1,0 +1,66 @@
+"""Binds the claims of a pod that has got a node: gives them the volumes that the node reaches, or asks for new ones.
+
+The persistent volume controller completes what is begun here.
+
+Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go (BindPodVolumes, bindAPIUpdate, checkBindings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.client import Client
+from fakekube.scheduler.algorithm import Filters
+from fakekube.scheduler.cycle import Catalog
+from fakekube.scheduler.plugins.volume_binding import VolumeBinding
+from fakekube.scheduler.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, claim_names, is_bound
+
+__all__ = ["VolumeBinder"]
+
+Object = Mapping[str, Any]
+
+
+class VolumeBinder:
+    """Writes bindings for one scheduler."""
+
+    def __init__(self, client: Client, catalog: Catalog) -> None:
+        self._client, self._catalog = client, catalog
+
+    def bind(self, filters: Filters, node: str) -> bool:
+        """Begin to bind the claims of the cycle's pod; True if nothing has to be waited for. Raises ApiError."""
+        plugin = next((one for one in filters.plugins if isinstance(one, VolumeBinding)), None)
+        found = plugin.volumes.get(node) if plugin is not None else None
+        if found is None or not (found.static or found.provisions):
+            return True
+        for claim, volume in found.static:
+            self._give(claim, volume)
+        for claim in found.provisions:
+            annotations = {SELECTED_NODE: node}
+            metadata = claim["metadata"]
+            self._client.patch(
+                "persistentvolumeclaims", metadata["name"], {"metadata": {"annotations": annotations}},
+                namespace=metadata["namespace"],
+            )
+        return False
+
+    def _give(self, claim: Object, volume: Object) -> None:
+        metadata = claim["metadata"]
+        reference = {
+            "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"],
+            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+        }
+        patch: dict[str, Any] = {
+            "metadata": {"resourceVersion": volume["metadata"]["resourceVersion"]}, "spec": {"claimRef": reference},
+        }
+        if volume["spec"].get("claimRef") is None:
+            patch["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+        self._client.patch("persistentvolumes", volume["metadata"]["name"], patch)
+
+    def is_bound(self, pod: Object) -> bool:
+        """Are all claims of a pod bound?"""
+        for name, _ in claim_names(pod):
+            claim = self._catalog.get("persistentvolumeclaims", pod["metadata"]["namespace"], name)
+            if claim is None or not is_bound(claim):
+                return False
+        return True
