@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from fakekube.resources.pods.totals import pod_requests
-from fakekube.resources.resource_lists import quantity
+from fakekube.apis.core.pods.resource_requests import pod_requests
+from fakekube.validation.resource_lists import quantity
 
 __all__ = ["Amounts", "allocatable", "effective_requests", "non_zero_requests"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakekube.resources.resource_lists import quantity
+from fakekube.validation.resource_lists import quantity
 from fakekube.scheduler.cycle import Catalog
 from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import selects_node
