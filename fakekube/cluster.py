@@ -100,11 +100,11 @@ class Cluster:
             return self._client_for(machinery, f"{user_agent(program, self._settings.version)}/{name}")
 
         backend = machinery.backend
+        settled_at = backend.store.revision if settled else None
         context = Context(
             backend.services, self._credentials().ca_certificate if self._tls else "", self._settings.version,
-            lambda: iter(backend.registry),
+            lambda: iter(backend.registry), frozenset(row.name for row in self._controllers), settled_at,
         )
-        settled_at = backend.store.revision if settled else None
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:

@@ -77,6 +77,7 @@ class Manager:
         self._dirty: set[str] = set()
         self._queue: WorkQueue[_Work] = WorkQueue()
         self._retries: set[_Work] = set()
+        self._routine: set[_Work] = set()
         self._current: Reconciler | None = None
         self._timer: Timer | None = None
         self._working = threading.RLock()
@@ -132,7 +133,7 @@ class Manager:
         """The names of the controllers that have work now or within so many seconds of the clock."""
         now, current = self._clock.monotonic(), self._current
         names = {controller.name for controller, _ in self._queue}
-        names |= {work[0].name for work in self._queue.due_until(now + horizon)}
+        names |= {work[0].name for work in self._queue.due_until(now + horizon) if work not in self._routine}
         names |= {work[0].name for work in self._queue.due_until(now + RETRY_HORIZON) if work in self._retries}
         names |= {row.name for row in self._waking}
         return sorted(names if current is None else names | {current.name})
@@ -207,6 +208,7 @@ class Manager:
         controller.context = self._context
         controller.enqueue = lambda key: self._queue.add((controller, key))
         controller.requeue_after = partial(self._requeue_after, controller)
+        controller.requeue_routinely = partial(self._requeue_routinely, controller)
         controller.requeue_rate_limited = lambda key: self._retry_later((controller, key))
         controller.also_watch = partial(self._also_watch, controller)
         self._active[row] = controller
@@ -305,6 +307,11 @@ class Manager:
         self._add_at(work, self._clock.monotonic() + self._queue.failed(work))
 
     def _requeue_after(self, controller: Reconciler, key: Key, seconds: float) -> None:
+        self._routine.discard((controller, key))
+        self._add_at((controller, key), self._clock.monotonic() + seconds)
+
+    def _requeue_routinely(self, controller: Reconciler, key: Key, seconds: float) -> None:
+        self._routine.add((controller, key))
         self._add_at((controller, key), self._clock.monotonic() + seconds)
 
     def _add_at(self, work: _Work, due: float) -> None:

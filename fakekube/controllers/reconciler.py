@@ -45,6 +45,10 @@ class Context:
     """The emulated minor."""
     discovered: Callable[[], Iterable[Resource]] = tuple
     """All resources that are served now, in every version."""
+    controllers: frozenset[str] = frozenset()
+    """The names of those that are switched on."""
+    settled_at: int | None = None
+    """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
 
 
 class Reconciler:
@@ -75,6 +79,8 @@ class Reconciler:
     """Look at a key soon."""
     requeue_after: Callable[[Key, float], None]
     """Look at a key when so many seconds of the clock have passed, if nothing asks for it earlier."""
+    requeue_routinely: Callable[[Key, float], None]
+    """The same for what is done again and again, such as heartbeats: nobody who waits for quiet waits for it."""
     requeue_rate_limited: Callable[[Key], None]
     """Look at a key again after its back-off."""
     also_watch: Callable[[str], None]

@@ -31,6 +31,20 @@ def _everything(obj: Mapping[str, Any]) -> bool:
     return True
 
 
+def _is_unscheduled(pod: Mapping[str, Any]) -> bool:
+    return not pod["spec"].get("nodeName") and pod["spec"].get("schedulerName") == "default-scheduler"
+
+
+def _is_of_nodes(obj: Mapping[str, Any]) -> bool:
+    """A node, or a pod on one."""
+    return "containers" not in obj.get("spec", {}) or bool(obj["spec"].get("nodeName"))
+
+
+def _drives_out(node: Mapping[str, Any]) -> bool:
+    """Has the node a taint NoExecute?"""
+    return any(taint.get("effect") == "NoExecute" for taint in node["spec"].get("taints") or ())
+
+
 @dataclass(slots=True, frozen=True)
 class Row:
     """One controller."""
@@ -61,6 +75,11 @@ ROWS: tuple[Row, ...] = (
     Row("persistentvolumeclaim-protection-controller", _HERE + "storage_protection:ClaimProtection",
         ("persistentvolumeclaims",)),
     Row("persistentvolume-protection-controller", _HERE + "storage_protection:VolumeProtection", ("persistentvolumes",)),
+    Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
+    Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
+    Row("ttl-controller", _HERE + "node_ttl:TTLController", ("nodes",)),
+    Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
+    Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )
 
 #: What --controllers is where nothing else is said.

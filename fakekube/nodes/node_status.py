@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["CAPACITY", "SILENT_LABEL", "condition", "has_kubelet", "initial_status", "is_ready", "renewed_conditions"]
+__all__ = ["CAPACITY", "condition", "initial_status", "is_ready", "renewed_conditions"]
 
 Object = Mapping[str, Any]
-
-#: A node with this label has no kubelet: the test plays it.
-SILENT_LABEL: Final = "fakekube.dev/kubelet"
-SILENT: Final = "silent"
 
 #: What a node has that does not say otherwise.
 CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
@@ -26,11 +22,6 @@ WELL: Final = {
     "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
 }
-
-
-def has_kubelet(node: Object) -> bool:
-    """Is there a kubelet on this node?"""
-    return (node["metadata"].get("labels") or {}).get(SILENT_LABEL) != SILENT
 
 
 def condition(obj: Object, type_: str) -> Object | None:

@@ -50,7 +50,9 @@ class SeriesRecorder:
         self._controller, self._instance = controller, instance
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
 
-    def event(self, regarding: Object, event_type: str, reason: str, action: str, note: str, related: Object | None = None) -> None:
+    def event(
+        self, regarding: Object, event_type: str, reason: str, action: str, note: str, *, related: Object | None = None,
+    ) -> None:
         """Say something about an object. What the API refuses is dropped."""
         if len(note) > NOTE_LIMIT:
             note = note[: NOTE_LIMIT - len(ELLIPSIS)] + ELLIPSIS

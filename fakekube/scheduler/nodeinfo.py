@@ -115,8 +115,9 @@ class NodeInfo:
         if pod is not None:
             _add(self.requested, pod.requests, -1)
             _add(self.non_zero, pod.non_zero, -1)
-            for kept in (self.with_affinity, self.with_anti_affinity, self.host_ports):
-                kept.pop(uid, None)  # type: ignore[attr-defined]
+            self.with_affinity.pop(uid, None)
+            self.with_anti_affinity.pop(uid, None)
+            self.host_ports.pop(uid, None)
         return pod
 
     def clone(self) -> NodeInfo:

@@ -173,7 +173,7 @@ class Scheduler(Reconciler):
             if error.code == 404:
                 self._queue.remove(pod.uid)
                 return
-            self._failed(pod, error.message, (), reason="SchedulerError")
+            self._failed(pod, str(error), (), reason="SchedulerError")
             self._queue.add(pod)
             self.requeue_rate_limited(QUEUE)
 
@@ -221,7 +221,7 @@ class Scheduler(Reconciler):
             message = f"{NAME}: preempting to accommodate a higher priority pod"
             try:
                 patch = condition_patch(
-                    victim.obj, "DisruptionTarget", "True", "PreemptionByScheduler", message, self.client.now()
+                    victim.obj, "DisruptionTarget", ("True", "PreemptionByScheduler", message), self.client.now()
                 )
                 if patch is not None:
                     patch_status(self.client, victim.obj, patch)
@@ -231,7 +231,7 @@ class Scheduler(Reconciler):
                     raise
                 continue
             note = f"Preempted by pod {pod.uid} on node {chosen.node}"
-            self._events.event(dict(victim.obj), "Normal", "Preempted", "Preempting", note, dict(pod.obj))
+            self._events.event(dict(victim.obj), "Normal", "Preempted", "Preempting", note, related=dict(pod.obj))
         for other in self._queue.nominated(chosen.node):
             if other.priority < pod.priority:
                 self._queue.nominate(other, "")
@@ -244,7 +244,7 @@ class Scheduler(Reconciler):
         if nominated is not None:
             self._queue.nominate(pod, nominated)
         self._events.event(dict(pod.obj), "Warning", "FailedScheduling", "Scheduling", message)
-        patch = condition_patch(pod.obj, "PodScheduled", "False", reason, message, self.client.now()) or {}
+        patch = condition_patch(pod.obj, "PodScheduled", ("False", reason, message), self.client.now()) or {}
         known = (pod.obj.get("status") or {}).get("nominatedNodeName") or ""
         if nominated is not None and nominated != known:
             patch["nominatedNodeName"] = nominated or None

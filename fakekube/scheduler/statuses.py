@@ -17,8 +17,9 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 Object = Mapping[str, Any]
 
 
-def condition_patch(pod: Object, type_: str, status: str, reason: str, message: str, now: str) -> dict[str, Any] | None:
-    """What is to be written so that a pod has a condition; None if it has it."""
+def condition_patch(pod: Object, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
+    """What is to be written so that a pod has a condition with this status, reason and message; None if it has it."""
+    status, reason, message = content
     conditions = (pod.get("status") or {}).get("conditions") or ()
     old = next((one for one in conditions if one["type"] == type_), None)
     since = now

@@ -1,6 +1,7 @@
 """The claims of a pod, and the volumes that a node would give it.
 
-Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go, k8s.io/component-helpers/storage/volume/{pv_helpers,helpers}.go.
+Specified by: pkg/scheduler/framework/plugins/volumebinding/binder.go,
+k8s.io/component-helpers/storage/volume/{pv_helpers,helpers}.go.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakekube.validation.resource_lists import quantity
 from fakekube.scheduler.cycle import Catalog
 from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import selects_node
+from fakekube.validation.resource_lists import quantity
 
 __all__ = [
     "BIND_COMPLETED", "BOUND_BY_CONTROLLER", "SELECTED_NODE", "ClaimError", "NodeVolumes", "PodClaims", "claim_names", "is_bound",

@@ -15,7 +15,7 @@ from functools import partial
 from fakekube.scheduler.cycle import Cycle
 from fakekube.scheduler.framework import MAX_NODE_SCORE, Code, FilterPlugin, ScorePlugin, Status
 from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
-from fakekube.scheduler.terms import AffinityTerm
+from fakekube.scheduler.terms import AffinityTerm, AffinityTerms
 
 __all__ = ["InterPodAffinity", "InterPodAffinityScore"]
 
@@ -121,13 +121,12 @@ class InterPodAffinityScore(ScorePlugin):
         totals: Counts = Counter()
         for node in cycle.nodes:
             for pod in (node.pods if everybody else node.with_affinity).values():
-                _weigh(cycle, totals, terms.preferred, pod, node, 1)
-                _weigh(cycle, totals, terms.preferred_anti, pod, node, -1)
-                for term in pod.terms.required:
+                for term, weight in _signed(terms):
+                    if _matches(cycle, term, pod):
+                        _count(totals, term, node, weight)
+                for term, weight in (*((term, 1) for term in pod.terms.required), *_signed(pod.terms)):
                     if _matches(cycle, term, cycle.pod):
-                        _count(totals, term, node, 1)
-                _weigh(cycle, totals, pod.terms.preferred, cycle.pod, node, 1)
-                _weigh(cycle, totals, pod.terms.preferred_anti, cycle.pod, node, -1)
+                        _count(totals, term, node, weight)
         return cls(totals) if totals else None
 
     def score(self, node: NodeInfo) -> int:
@@ -140,9 +139,7 @@ class InterPodAffinityScore(ScorePlugin):
         return [int(MAX_NODE_SCORE * ((score - least) / (most - least))) for score in scores]
 
 
-def _weigh(
-    cycle: Cycle, totals: Counts, terms: Iterable[AffinityTerm], meant: PodInfo, node: NodeInfo, sign: int,
-) -> None:
-    for term in terms:
-        if _matches(cycle, term, meant):
-            _count(totals, term, node, sign * term.weight)
+def _signed(terms: AffinityTerms) -> Iterable[tuple[AffinityTerm, int]]:
+    """The preferred terms, each with its weight: that of an anti-affinity counts against a node."""
+    yield from ((term, term.weight) for term in terms.preferred)
+    yield from ((term, -term.weight) for term in terms.preferred_anti)

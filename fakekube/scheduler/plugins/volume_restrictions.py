@@ -25,7 +25,8 @@ class VolumeRestrictions(FilterPlugin):
     disk_conflict = Status(Code.UNSCHEDULABLE, ("node(s) had no available disk",), name)
     claim_conflict = Status(
         Code.UNSCHEDULABLE,
-        ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",), name,
+        ("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",),
+        name,
     )
 
     def __init__(self, cycle: Cycle, claims: frozenset[str]) -> None:

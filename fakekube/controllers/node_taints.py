@@ -1,0 +1,43 @@
+"""Taints that controllers put on nodes.
+
+Specified by: pkg/controller/controller_utils.go (AddOrUpdateTaintOnNode, RemoveTaintOffNode),
+pkg/controller/util/node/controller_utils.go (SwapNodeControllerTaint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from fakekube.client import Client
+
+__all__ = ["NOT_READY", "UNREACHABLE", "UNSCHEDULABLE", "Taint", "swap_taints", "taint_keys"]
+
+Object = dict[str, Any]
+Taint = tuple[str, str]
+"""(key, effect): what tells taints apart."""
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+
+
+def taint_keys(node: Object) -> list[Taint]:
+    """The taints of a node."""
+    return [(taint["key"], taint.get("effect", "")) for taint in (node.get("spec") or {}).get("taints") or ()]
+
+
+def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Collection[Taint]) -> bool:
+    """Add taints to a node, and take others off. False if there is nothing to do. Raises ApiError."""
+    known = (node.get("spec") or {}).get("taints") or ()
+    there = set(taint_keys(node))
+    added = [one for one in add if one not in there]
+    if not added and not there & set(remove):
+        return False
+    kept = [taint for taint in known if (taint["key"], taint.get("effect", "")) not in remove]
+    now = client.now()
+    taints = kept + [{"key": key, "effect": effect, "timeAdded": now} for key, effect in added]
+    metadata = node["metadata"]
+    patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"taints": taints or None}}
+    client.patch("nodes", metadata["name"], patch)
+    return True

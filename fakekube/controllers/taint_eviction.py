@@ -1,0 +1,122 @@
+"""Drives pods out of nodes that are tainted NoExecute, at once or when the time for which they tolerate it is over.
+
+Specified by: pkg/controller/tainteviction/taint_eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
+
+from fakekube.client import ApiError
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.selectors.taints import tolerates
+
+__all__ = ["TaintEvictionController", "toleration_seconds"]
+
+NO_EXECUTE: Final = "NoExecute"
+
+
+def no_execute_taints(node: Object | None) -> list[Object]:
+    """The taints of a node that drive pods out."""
+    return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == NO_EXECUTE]
+
+
+def toleration_seconds(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:
+    """How long a pod may stay: 0 if one of the taints is not tolerated, None for ever."""
+    used = []
+    for taint in taints:
+        tolerating = [one for one in tolerations if tolerates(one, taint)]
+        if not tolerating:
+            return 0.0
+        used.append(tolerating[0])
+    limits = [max(one["tolerationSeconds"], 0) for one in used if one.get("tolerationSeconds") is not None]
+    return float(min(limits)) if limits else None
+
+
+class TaintEvictionController(Reconciler):
+    """Keys are pods."""
+
+    name: ClassVar[str] = "taint-eviction-controller"
+    watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
+
+    def started(self) -> None:
+        self._scheduled: dict[Key, tuple[str, float, float]] = {}
+        self._tainted: set[str] = {node["metadata"]["name"] for node in self.cache.list("nodes") if no_execute_taints(node)}
+        for pod in self.cache.list("pods"):
+            if pod["spec"].get("nodeName") in self._tainted:
+                self.enqueue(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        if resource == "nodes":
+            return bool(no_execute_taints(obj) or no_execute_taints(old))
+        return old is None or obj is old or obj["spec"] != old["spec"]
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "pods":
+            key = Key(metadata["namespace"], metadata["name"])
+            if event_type == "DELETED":
+                self._scheduled.pop(key, None)
+                return ()
+            return (key,) if obj["spec"].get("nodeName") in self._tainted else ()
+        taints = [] if event_type == "DELETED" else no_execute_taints(obj)
+        known = metadata["name"] in self._tainted
+        if not taints and not known:
+            return ()
+        (self._tainted.add if taints else self._tainted.discard)(metadata["name"])
+        return [
+            Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
+            for pod in self.cache.list("pods") if pod["spec"].get("nodeName") == metadata["name"]
+        ]
+
+    def reconcile(self, key: Key) -> None:
+        pod = self.cache.get("pods", key.namespace, key.name)
+        if pod is None or not pod["spec"].get("nodeName"):
+            return
+        taints = no_execute_taints(self.cache.get("nodes", "", pod["spec"]["nodeName"]))
+        seconds = toleration_seconds(taints, pod["spec"].get("tolerations") or ()) if taints else None
+        if seconds is None:
+            self._cancel(key, pod)
+            return
+        now = self.clock.monotonic()
+        uid = pod["metadata"]["uid"]
+        known = self._scheduled.get(key)
+        start = known[1] if known is not None and known[0] == uid else now
+        due = start + seconds
+        if due > now:
+            self._scheduled[key] = (uid, start, due)
+            self.requeue_after(key, due - now)
+            return
+        self._scheduled.pop(key, None)
+        self._evict(pod)
+
+    def _cancel(self, key: Key, pod: Object) -> None:
+        if self._scheduled.pop(key, None) is not None:
+            self._say(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
+
+    def _evict(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" in metadata:
+            return
+        self._say(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
+        now = self.client.now()
+        condition: dict[str, Any] = {
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": now, "lastProbeTime": None,
+            "observedGeneration": metadata.get("generation", 0),
+        }
+        path = self.client.path(self.client.resource("pods"), metadata["namespace"], metadata["name"], "status")
+        body = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}}
+        try:
+            self.client.call("PATCH", path, body, content_type="application/strategic-merge-patch+json")
+            self.client.delete("pods", metadata["name"], namespace=metadata["namespace"])
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    def _say(self, pod: Object, message: str) -> None:
+        metadata = pod["metadata"]
+        about = {"kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"]}
+        self.recorder.event(about, "Normal", "TaintManagerEviction", message)
