@@ -1,0 +1,109 @@
+"""Asking one webhook about one request, and what is told when that fails.
+
+A failure to call a webhook (`CallFailedError`) refuses the request or lets it pass, as its failurePolicy says; every
+other error refuses it.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go (callHook),
+plugin/webhook/errors/statuserror.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from fakekube.admission.matching import Match
+from fakekube.admission.plugin import Attributes
+from fakekube.admission.versioned import VersionedAttributes
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import Call, CallError
+from fakekube.schema import printing
+from fakekube.schema.builtin import type_of
+from fakekube.webhooks.admission.configurations import Webhook
+from fakekube.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
+
+__all__ = ["CallFailedError", "Calls", "matching"]
+
+_STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
+
+
+class CallFailedError(Exception):
+    """A webhook could not be called, or did not answer as a webhook does; the text is the real server's."""
+
+    def __init__(self, webhook: Webhook, reason: str) -> None:
+        super().__init__(f"failed calling webhook {go_quote(webhook.name)}: {reason}")
+
+
+class _DeniedError(StatusError):
+    """A webhook's refusal: the answer is the Status that the webhook gives, and what it left out."""
+
+    def __init__(self, webhook: Webhook, result: Object | None) -> None:
+        given = result or {}
+        code, reason, message = given.get("code") or 0, given.get("reason") or "", given.get("message") or ""
+        denied = f"admission webhook {go_quote(webhook.name)} denied the request"
+        text = f"{denied}: {message or reason}" if message or reason else f"{denied} without explanation"
+        super().__init__(code if code >= 400 else 400, reason, text, given.get("details"))
+        outcome = given.get("status") or ""
+        self._outcome = "Failure" if outcome in ("", "Success") else outcome
+        self._metadata = given.get("metadata") or {}
+
+    def status(self) -> dict[str, Any]:
+        body = {**super().status(), "metadata": self._metadata, "status": self._outcome}
+        printed: dict[str, Any] = printing.normalise(type_of(_STATUS), body)
+        return printed
+
+
+def matching(webhooks: Sequence[Webhook], attributes: Attributes) -> list[tuple[Webhook, Match]]:
+    """The webhooks that are to be asked about a request. Raises StatusError."""
+    found = ((webhook, webhook.criteria.match(attributes)) for webhook in webhooks)
+    return [(webhook, match) for webhook, match in found if match is not None]
+
+
+class Calls:
+    """Asks webhooks.
+
+    Args:
+        call: reaches them.
+        mutating: may they answer with a patch?
+    """
+
+    def __init__(self, call: Call, *, mutating: bool) -> None:
+        self._call, self._mutating = call, mutating
+
+    def ask(self, webhook: Webhook, match: Match, versioned: VersionedAttributes) -> Response:
+        """What a webhook says of a request that it allows.
+
+        Raises:
+            CallFailedError: it could not be asked.
+            StatusError: it refuses, or cannot be asked about dry runs.
+        """
+        attributes = versioned.attributes
+        if attributes.context.dry_run and not webhook.supports_dry_run:
+            raise status.bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run")
+        version = webhook.review_version
+        if version is None:
+            problem = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise CallFailedError(webhook, f"could not create admission objects: {problem}")
+        uid = str(uuid4())
+        review = review_of(versioned, match, version, uid)
+        try:
+            answer = self._call(webhook.spec["clientConfig"], review, timeout=_timeout(webhook, attributes))
+        except CallError as error:
+            raise CallFailedError(webhook, f"failed to call webhook: {error}") from None
+        try:
+            response = response_in(answer, version, uid, mutating=self._mutating)
+        except InvalidResponseError as error:
+            raise CallFailedError(webhook, f"received invalid webhook response: {error}") from None
+        for key, value in response.audit_annotations.items():
+            attributes.add_annotation(f"{webhook.name}/{key}", value)
+        attributes.context.warnings.extend(response.warnings)
+        if not response.allowed:
+            raise _DeniedError(webhook, response.result)
+        return response
+
+
+def _timeout(webhook: Webhook, attributes: Attributes) -> float:
+    return webhook.timeout

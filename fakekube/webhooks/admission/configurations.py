@@ -1,0 +1,106 @@
+"""The webhooks of all configurations of one kind, ready to be asked.
+
+Invariant: what is told is what the store holds now. A configuration is compiled once for each of its versions.
+
+Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fakekube.admission.matching import Criteria
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.strategy import Object
+
+__all__ = ["Configurations", "Webhook"]
+
+_GROUP = "admissionregistration.k8s.io"
+
+#: The versions of AdmissionReview that this server speaks.
+_REVIEW_VERSIONS = ("v1", "v1beta1")
+#: What a webhook must say of its side effects to be asked about a dry run.
+_DRY_RUN_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_DEFAULT_TIMEOUT = 10
+
+
+@dataclass
+class Webhook:
+    """One webhook of a configuration."""
+
+    configuration: str
+    """The name of its configuration."""
+    uid: str
+    """Tells it from all others of its kind."""
+    spec: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @cached_property
+    def criteria(self) -> Criteria:
+        """Which requests it is asked about."""
+        return Criteria.of_webhook(self.spec)
+
+    @property
+    def fails_open(self) -> bool:
+        """Does a request pass when the webhook cannot be called?"""
+        return self.spec.get("failurePolicy") == "Ignore"
+
+    @property
+    def timeout(self) -> int:
+        """Seconds that a call may take."""
+        return self.spec.get("timeoutSeconds") or _DEFAULT_TIMEOUT
+
+    @property
+    def supports_dry_run(self) -> bool:
+        return self.spec.get("sideEffects") in _DRY_RUN_SIDE_EFFECTS
+
+    @property
+    def reinvocable(self) -> bool:
+        """Is it asked again when a later plugin has changed the object?"""
+        return self.spec.get("reinvocationPolicy") == "IfNeeded"
+
+    @cached_property
+    def review_version(self) -> str | None:
+        """The version of AdmissionReview that it is sent; None if it knows none that we know."""
+        known = (version for version in self.spec.get("admissionReviewVersions") or () if version in _REVIEW_VERSIONS)
+        return next(known, None)
+
+
+class Configurations:
+    """The webhooks of a cluster, of one kind.
+
+    Args:
+        plural: the resource of the configurations.
+    """
+
+    def __init__(self, plural: str) -> None:
+        self._plural = plural
+        self._objects: list[Object] = []
+        self._webhooks: Sequence[Webhook] = ()
+
+    def webhooks(self, services: ClusterAccess) -> Sequence[Webhook]:
+        """All of them, in the order of the names of their configurations."""
+        found = list(services.list(_GROUP, self._plural))
+        if not found:
+            return ()
+        known = self._objects
+        if len(found) != len(known) or any(one is not other for one, other in zip(found, known, strict=True)):
+            self._webhooks, self._objects = [hook for obj in found for hook in _webhooks(obj)], found
+        return self._webhooks
+
+
+def _webhooks(configuration: Object) -> list[Webhook]:
+    name = configuration["metadata"]["name"]
+    seen: Counter[str] = Counter()
+    found = []
+    for spec in configuration.get("webhooks") or ():
+        found.append(Webhook(name, f"{name}/{spec['name']}/{seen[spec['name']]}", spec))
+        seen[spec["name"]] += 1
+    return found

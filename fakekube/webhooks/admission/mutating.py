@@ -1,0 +1,124 @@
+"""MutatingAdmissionWebhook: asks mutating webhooks one after the other, each with what the earlier ones have left.
+
+When a plugin asks for it the chain runs a second time: then only those webhooks are asked again that wish it, that were
+asked before, and after which the object was changed.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating (dispatcher.go, reinvocationcontext.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fakekube.admission.matching import Match, is_exempt
+from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.admission.versioned import VersionedAttributes
+from fakekube.codecs import json
+from fakekube.errors import status
+from fakekube.errors.field import go_quote
+from fakekube.patch.json_patch import Operation as PatchOperation
+from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import Call
+from fakekube.schema.trees import copied
+from fakekube.webhooks.admission import patches
+from fakekube.webhooks.admission.calls import CallFailedError, Calls
+from fakekube.webhooks.admission.configurations import Configurations, Webhook
+
+__all__ = ["MutatingAdmissionWebhook"]
+
+_PATCH, _MUTATION = "patch.webhook.admission.k8s.io/", "mutation.webhook.admission.k8s.io/"
+
+
+@dataclass(slots=True)
+class _Reinvocation:
+    """What is remembered of the first run of the chain."""
+
+    output: Object | None = None
+    """The object as the webhooks have left it."""
+    invoked: set[str] = field(default_factory=set)
+    """Webhooks that were asked, and wish to be asked again after a change."""
+    again: set[str] = field(default_factory=set)
+    """Webhooks after which there was a change."""
+
+    def require(self) -> None:
+        """There was a change after all webhooks that were asked so far."""
+        self.again |= self.invoked
+        self.invoked = set()
+
+
+class MutatingAdmissionWebhook(Plugin):
+    """See the module."""
+
+    name = "MutatingAdmissionWebhook"
+    operations = frozenset(Operation)
+    subresources = None
+
+    def __init__(self, call: Call) -> None:
+        self._configurations = Configurations("mutatingwebhookconfigurations")
+        self._calls = Calls(call, mutating=True)
+
+    def admit(self, attributes: Attributes) -> None:
+        webhooks = self._configurations.webhooks(attributes.context.services)
+        if webhooks and not is_exempt(attributes):
+            self._ask_all(webhooks, attributes)
+
+    def _ask_all(self, webhooks: Sequence[Webhook], attributes: Attributes) -> None:
+        context = attributes.reinvocation
+        state: _Reinvocation = context.values.setdefault(self.name, _Reinvocation())
+        if context.is_reinvoke and state.output != attributes.object:
+            state.require()
+        for index, webhook in enumerate(webhooks):
+            match = webhook.criteria.match(attributes)
+            if match is None or (context.is_reinvoke and webhook.uid not in state.again):
+                continue
+            changed = self._ask(webhook, match, attributes, f"round_{int(context.is_reinvoke)}_index_{index}")
+            if changed:
+                state.require()
+                context.should_reinvoke = True
+            if webhook.reinvocable:
+                state.invoked.add(webhook.uid)
+        state.output = copied(attributes.object)
+
+    def _ask(self, webhook: Webhook, match: Match, attributes: Attributes, place: str) -> bool:
+        """Has the webhook changed the object? Raises StatusError."""
+        versioned, changed = VersionedAttributes(attributes, match.resource), False
+        try:
+            changed = self._changed_by(webhook, match, versioned, place)
+        except CallFailedError as error:
+            if not webhook.fails_open:
+                raise status.internal(str(error)) from None
+            attributes.add_annotation(f"failed-open.{_MUTATION}{place}", webhook.name)
+        finally:
+            said = {"configuration": webhook.configuration, "webhook": webhook.name, "mutated": changed}
+            attributes.add_annotation(f"{_MUTATION}{place}", json.dumps(said).decode())
+        return changed
+
+    def _changed_by(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, place: str) -> bool:
+        response = self._calls.ask(webhook, match, versioned)
+        if not response.patch:
+            return False
+        try:
+            operations = patches.decoded(response.patch)
+        except patches.PatchDecodeError as error:
+            raise CallFailedError(webhook, f"received undecodable patch in webhook response: {error}") from None
+        if not operations:
+            return False
+        if versioned.object is None:
+            refused = f"admission webhook {go_quote(webhook.name)} attempted to modify the object"
+            raise status.internal(f"{refused}, which is not supported for this operation")
+        if response.patch_type != "JSONPatch":
+            raise CallFailedError(webhook, f"unsupported patch type {go_quote(response.patch_type)}")
+        changed = patches.patch(versioned, operations, response.patch)
+        _annotate_patch(versioned.attributes, webhook, operations, place)
+        return changed
+
+
+def _annotate_patch(
+    attributes: Attributes, webhook: Webhook, operations: Sequence[PatchOperation], place: str
+) -> None:
+    said = {
+        "configuration": webhook.configuration, "webhook": webhook.name,
+        "patch": [dict(sorted(operation.items())) for operation in operations], "patchType": "JSONPatch",
+    }
+    attributes.add_annotation(f"{_PATCH}{place}", json.dumps(said).decode(), "Request")

@@ -1,0 +1,110 @@
+"""Applying the patch of a mutating webhook to the object of a request.
+
+The object is patched as the webhook has seen it, decoded by the type of the kind that it then says it has, and given its
+defaults. Custom resources have no type here: they are taken as they are.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go (callAttrMutatingHook).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.admission.versioned import VersionedAttributes
+from fakekube.codecs import json
+from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.errors import StatusError, status
+from fakekube.errors.field import go_quote
+from fakekube.patch import json_patch
+from fakekube.patch.json_patch import Operation, PatchRejected
+from fakekube.registry.strategy import Object
+from fakekube.schema import decode as schema_decode
+from fakekube.schema import defaults, printing
+from fakekube.schema.builtin import builtins
+from fakekube.schema.model import Type
+from fakekube.schema.trees import copied
+
+__all__ = ["PatchDecodeError", "decoded", "patch"]
+
+#: The scheme of the API server has the name of the line of Go that makes it.
+_SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+
+
+class PatchDecodeError(Exception):
+    """A patch is no list of operations; the text says why in Go's words."""
+
+
+def decoded(data: bytes) -> list[Operation]:
+    """The operations of a patch. Raises PatchDecodeError."""
+    try:
+        value, _ = json.loads(data)
+        return json_patch.decode(value, strict=False)[0]
+    except CodecError as error:
+        raise PatchDecodeError(str(error)) from None
+    except StatusError as error:
+        raise PatchDecodeError(error.message) from None
+
+
+def patch(versioned: VersionedAttributes, operations: list[Operation], data: bytes) -> bool:
+    """Apply operations to the object of a request; `data` is the patch as it was sent. Returns whether that changes it.
+
+    Raises StatusError 500 if they do not fit, or what they make of the object is none of its kind.
+    """
+    before = versioned.object
+    assert before is not None
+    try:
+        patched = json_patch.perform(before, operations, data)
+    except PatchRejected as error:
+        raise status.internal(str(error)) from None
+    if versioned.resource.custom and versioned.kind == versioned.resource.gvk:
+        after = _unstructured(patched)
+        changed = after != before
+    else:
+        after, type_ = _typed(versioned, patched)
+        changed = printing.normalise(type_, _without_kind(after)) != printing.normalise(type_, _without_kind(before))
+    versioned.object = after
+    versioned.write_back()
+    _default(versioned)
+    return changed
+
+
+def _unstructured(patched: Any) -> Object:
+    if not isinstance(patched, dict) or not isinstance(patched.get("kind"), str) or not patched["kind"]:
+        raise status.internal(f"Object 'Kind' is missing in '{json.dumps(patched).decode()}'")
+    found: Object = copied(patched)
+    return found
+
+
+def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
+    """The patched object, a tree of its own, and its type."""
+    kind, api_version = versioned.kind.kind, versioned.kind.api_version
+    if isinstance(patched, dict):
+        kind, api_version = patched.get("kind") or kind, patched.get("apiVersion") or api_version
+    group, _, version = str(api_version).rpartition("/")
+    type_ = builtins().kind_type(group, version, str(kind))
+    if type_ is None:
+        place = f"version {go_quote(str(api_version))} in scheme {go_quote(_SCHEME)}"
+        raise status.internal(f"no kind {go_quote(str(kind))} is registered for {place}")
+    try:
+        found: Object = schema_decode.decode(type_, patched)
+    except schema_decode.DecodeError as error:
+        raise status.internal(str(error)) from None
+    if (kind, api_version) != (versioned.kind.kind, versioned.kind.api_version):
+        wanted = f"{versioned.kind.group or 'core'}.{versioned.kind.kind}"
+        raise status.generic(500, "", f"converting ({version}.{kind}) to ({wanted}): unknown conversion")
+    return {"kind": kind, "apiVersion": api_version, **_without_kind(found)}, type_
+
+
+def _without_kind(obj: Object) -> Object:
+    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+
+
+def _default(versioned: VersionedAttributes) -> None:
+    """Defaults, in the form that the write has the object in."""
+    attributes = versioned.attributes
+    obj, resource, kind = attributes.object, attributes.resource, attributes.kind
+    assert obj is not None
+    if not resource.custom or kind != resource.gvk:
+        defaults.apply(kind.group, kind.version, kind.kind, obj)
+    if kind == resource.gvk:
+        resource.strategy.default(obj)
