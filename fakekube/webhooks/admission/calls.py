@@ -17,7 +17,7 @@ from fakekube.admission.matching import Match
 from fakekube.admission.plugin import Attributes
 from fakekube.admission.versioned import VersionedAttributes
 from fakekube.errors import StatusError, status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call, CallError
 from fakekube.schema import printing

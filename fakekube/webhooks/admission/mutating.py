@@ -16,7 +16,7 @@ from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.versioned import VersionedAttributes
 from fakekube.codecs import json
 from fakekube.errors import status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.patch.json_patch import Operation as PatchOperation
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call

@@ -14,7 +14,7 @@ from fakekube.admission.versioned import VersionedAttributes
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors import StatusError, status
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.patch import json_patch
 from fakekube.patch.json_patch import Operation, PatchRejected
 from fakekube.registry.strategy import Object

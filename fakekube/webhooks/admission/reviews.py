@@ -13,7 +13,7 @@ from typing import Any
 from fakekube.admission.matching import Match, namespace_of
 from fakekube.admission.plugin import Attributes
 from fakekube.admission.versioned import VersionedAttributes
-from fakekube.errors.field import go_quote
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.resource import GVK, Resource
 from fakekube.registry.strategy import Object
 
