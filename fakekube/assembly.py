@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube import data
-from fakekube.admission import chain_of
+from fakekube.admission import Plugin, chain_of
 from fakekube.api import Application
 from fakekube.auth.access import Access
 from fakekube.clock import Clock
@@ -34,6 +34,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.store import Retention, Store
+from fakekube.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
@@ -83,7 +84,12 @@ def build(
     CustomResourceDefinitionController(store, registry, services, clock, webhooks)
     for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
         upkeep(store, services, clock)
-    backend = Backend(store, registry, clock, services, chain_of(profile), settings, access.require_creation)
+    dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
+    admission = chain_of(
+        profile, enabled=settings.enable_admission_plugins, disabled=settings.disable_admission_plugins,
+        dynamic={plugin.name: plugin for plugin in dynamic},
+    )
+    backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
 
 

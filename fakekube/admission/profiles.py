@@ -1,14 +1,15 @@
-"""Which plugins a server runs, in which order: the default-on ones of a kube-apiserver.
+"""Which plugins a server runs, in which order: those of a kube-apiserver that are on by default, and what the flags
+--enable-admission-plugins and --disable-admission-plugins change.
 
-The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster`
-has it.
+The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster` has it. A plugin
+that acts only with a feature gate that is off, or that has nothing to act on here, has a name but no code.
 
 Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOffAdmissionPlugins).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fakekube.admission.certificates import (
     CertificateApproval,
@@ -35,35 +36,108 @@ from fakekube.admission.storage import (
     PersistentVolumeClaimResize,
     StorageObjectInUseProtection,
 )
+from fakekube.golang.quoting import go_quote
 
-__all__ = ["plugins"]
+__all__ = ["UnknownPluginError", "plugins"]
 
-#: In the order in which they run.
-_ORDERED: Sequence[type[Plugin]] = (
-    NamespaceLifecycle,
-    LimitRanger,
-    ServiceAccount,
-    TaintNodesByCondition,
-    PodSecurity,
-    Priority,
-    DefaultTolerationSeconds,
-    DefaultStorageClass,
-    StorageObjectInUseProtection,
-    PersistentVolumeClaimResize,
-    RuntimeClass,
-    CertificateApproval,
-    CertificateSigning,
-    CertificateSubjectRestriction,
-    DefaultIngressClass,
-    PodTopologyLabels,
-    PodResizeValidator,
-    ResourceQuota,
+#: All plugins of the real server, in the order in which they run.
+_ORDERED: Sequence[str] = (
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "ImagePolicyWebhook",
+    "PodSecurity",
+    "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PodGroupProtection",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "DenyServiceExternalIPs",
+    "PodTopologyLabels",
+    "PodGroupWorkloadExists",
+    "NodeDeclaredFeatureValidator",
+    "JobValidation",
+    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+    "AlwaysDeny",
 )
 
-_NOT_IN: dict[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
+#: Those that run unless they are disabled.
+_DEFAULT_ON = frozenset({
+    "NamespaceLifecycle", "LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
+    "DefaultTolerationSeconds", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota",
+    "StorageObjectInUseProtection", "PodGroupProtection", "Priority", "TaintNodesByCondition", "RuntimeClass",
+    "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest", "CertificateSubjectRestriction",
+    "DefaultIngressClass", "PodSecurity", "PodTopologyLabels", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy",
+    "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
+})
+
+#: The plugins that need nothing but the attributes of a write.
+_STATIC: Mapping[str, type[Plugin]] = {
+    plugin.name: plugin
+    for plugin in (
+        NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, PodSecurity, Priority,
+        DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
+        RuntimeClass, CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
+        PodTopologyLabels, PodResizeValidator, ResourceQuota,
+    )
+}
+
+_NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 
 
-def plugins(profile: str) -> Sequence[Plugin]:
-    """The plugins of a profile, in their order."""
-    off = _NOT_IN.get(profile, frozenset())
-    return [plugin() for plugin in _ORDERED if plugin.name not in off]
+class UnknownPluginError(ValueError):
+    """There is no admission plugin of that name, or one is to be both on and off; the words are the real server's."""
+
+
+def plugins(
+    profile: str, *, enabled: Iterable[str] = (), disabled: Iterable[str] = (), dynamic: Mapping[str, Plugin] | None = None,
+) -> Sequence[Plugin]:
+    """The plugins of a cluster, in their order.
+
+    Args:
+        profile: `apiserver` or `cluster`: which plugins are on by default.
+        enabled, disabled: names of plugins that are not as by default.
+        dynamic: the plugins that are made for one cluster, by their names.
+
+    Raises:
+        UnknownPluginError: for a name that is unknown, or both enabled and disabled.
+    """
+    enabled, disabled = frozenset(enabled), frozenset(disabled)
+    _check(enabled, disabled)
+    on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
+    made = {name: kind() for name, kind in _STATIC.items() if name in on} | dict(dynamic or {})
+    return [made[name] for name in _ORDERED if name in on and name in made]
+
+
+def _check(enabled: frozenset[str], disabled: frozenset[str]) -> None:
+    for flag, names in (("enable", enabled), ("disable", disabled)):
+        unknown = sorted(names - frozenset(_ORDERED))
+        if unknown:
+            raise UnknownPluginError(f"{flag}-admission-plugins plugin {go_quote(unknown[0])} is unknown")
+    both = sorted(enabled & disabled)
+    if both:
+        raise UnknownPluginError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")

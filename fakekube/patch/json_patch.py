@@ -51,6 +51,8 @@ Operation = Mapping[str, Any]
 
 _STRING_MEMBERS = ("op", "path", "from")
 _MEMBERS = frozenset({*_STRING_MEMBERS, "value"})
+#: More of them make a number of more than 64 bits.
+_DIGITS = 18
 _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
@@ -342,6 +344,8 @@ def _unescape(token: str) -> str:
 def _index(key: str) -> int:
     if not _INDEX.fullmatch(key):
         raise PatchRejected(f"strconv.Atoi: parsing {go_quote(key)}: invalid syntax")
+    if len(key.lstrip("+-0")) > _DIGITS:
+        raise PatchRejected(f"strconv.Atoi: parsing {go_quote(key)}: value out of range")
     return int(key)
 
 

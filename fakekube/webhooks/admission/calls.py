@@ -9,7 +9,6 @@ plugin/webhook/errors/statuserror.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -56,10 +55,21 @@ class _DeniedError(StatusError):
         return printed
 
 
-def matching(webhooks: Sequence[Webhook], attributes: Attributes) -> list[tuple[Webhook, Match]]:
-    """The webhooks that are to be asked about a request. Raises StatusError."""
-    found = ((webhook, webhook.criteria.match(attributes)) for webhook in webhooks)
-    return [(webhook, match) for webhook, match in found if match is not None]
+def matching(webhook: Webhook, attributes: Attributes) -> Match | None:
+    """In which version a webhook is to be asked about a request; None if it is not. Raises StatusError."""
+    match = webhook.criteria.match(attributes)
+    if match is None or webhook.conditions is None:
+        return match
+    from fakekube.admission.cel.activation import Activation, authorizer_of
+    from fakekube.admission.cel.matchconditions import MatchConditionError
+
+    versioned = VersionedAttributes(attributes, match.resource)
+    try:
+        activation = Activation(versioned, attributes.resource, authorizer_of(attributes.context))
+        return match if webhook.conditions.match(activation) else None
+    except MatchConditionError as error:
+        resource = attributes.resource
+        raise status.forbidden(resource.group, resource.plural, attributes.name, str(error)) from None
 
 
 class Calls:

@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.admission.matching import Criteria
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.strategy import Object
+
+if TYPE_CHECKING:
+    from fakekube.admission.cel.matchconditions import MatchConditions
 
 __all__ = ["Configurations", "Webhook"]
 
@@ -65,6 +68,16 @@ class Webhook:
     def reinvocable(self) -> bool:
         """Is it asked again when a later plugin has changed the object?"""
         return self.spec.get("reinvocationPolicy") == "IfNeeded"
+
+    @cached_property
+    def conditions(self) -> MatchConditions | None:
+        """What must be true of a request, by expressions; None if there are no conditions."""
+        given = self.spec.get("matchConditions")
+        if not given:
+            return None
+        from fakekube.admission.cel.matchconditions import MatchConditions
+
+        return MatchConditions(given, self.spec.get("failurePolicy") or "Fail")
 
     @cached_property
     def review_version(self) -> str | None:

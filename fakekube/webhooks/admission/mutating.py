@@ -22,7 +22,7 @@ from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call
 from fakekube.schema.trees import copied
 from fakekube.webhooks.admission import patches
-from fakekube.webhooks.admission.calls import CallFailedError, Calls
+from fakekube.webhooks.admission.calls import CallFailedError, Calls, matching
 from fakekube.webhooks.admission.configurations import Configurations, Webhook
 
 __all__ = ["MutatingAdmissionWebhook"]
@@ -69,7 +69,7 @@ class MutatingAdmissionWebhook(Plugin):
         if context.is_reinvoke and state.output != attributes.object:
             state.require()
         for index, webhook in enumerate(webhooks):
-            match = webhook.criteria.match(attributes)
+            match = matching(webhook, attributes)
             if match is None or (context.is_reinvoke and webhook.uid not in state.again):
                 continue
             changed = self._ask(webhook, match, attributes, f"round_{int(context.is_reinvoke)}_index_{index}")

@@ -53,7 +53,7 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
     before = versioned.object
     assert before is not None
     try:
-        patched = json_patch.perform(before, operations, data)
+        patched = json_patch.perform(before, operations)
     except PatchRejected as error:
         raise status.internal(str(error)) from None
     if versioned.resource.custom and versioned.kind == versioned.resource.gvk:

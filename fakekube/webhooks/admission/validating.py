@@ -38,7 +38,8 @@ class ValidatingAdmissionWebhook(Plugin):
         webhooks = self._configurations.webhooks(attributes.context.services)
         if not webhooks or is_exempt(attributes):
             return
-        relevant = matching(webhooks, attributes)
+        found = [(webhook, matching(webhook, attributes)) for webhook in webhooks]
+        relevant = [(webhook, match) for webhook, match in found if match is not None]
         views: dict[Resource, VersionedAttributes] = {}
         for _, match in relevant:
             if match.resource not in views:
