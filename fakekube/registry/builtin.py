@@ -14,8 +14,9 @@ from typing import Any
 from fakekube import data
 from fakekube.registry.resource import GVK, METADATA_LABELS, Resource
 from fakekube.registry.selectable_fields import field_readers
+from fakekube.registry.status_strategy import KindStatusStrategy
 from fakekube.registry.strategy import Strategy
-from fakekube.registry.subresource import Action, Projection, StatusView, Subresource
+from fakekube.registry.subresource import Action, Projection, Subresource
 from fakekube.schema.builtin import Builtins, builtins
 from fakekube.schema.model import Type
 
@@ -88,7 +89,7 @@ STRATEGIES: dict[tuple[str, str], str] = {
 }
 
 #: (group, "plural/subresource") → a Strategy class (a view), a Projection, or an Action (see subresources.py).
-#: A /status without a row is a `StatusView`.
+#: A /status without a row is a `KindStatusStrategy`.
 SUBRESOURCES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods/binding"): "fakekube.apis.core.pods.binding:bind",
@@ -271,7 +272,7 @@ def _implementation(row: data.ResourceRow, name: str) -> Strategy | Projection |
     path = SUBRESOURCES.get((row.group, row.name))
     if path is None:
         plural = row.name.partition("/")[0]
-        return StatusView(_strategy(row.group, plural, row.version)) if name == "status" else None
+        return KindStatusStrategy(_strategy(row.group, plural, row.version)) if name == "status" else None
     found: Any = attribute(path)
     made: Strategy | Projection | Action | None = found() if isinstance(found, type) else found
     return made

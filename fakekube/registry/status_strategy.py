@@ -1,11 +1,12 @@
 """Writes through /status: the status changes, the rest of the object stays as it is.
 
-Specified by: the status strategies in pkg/registry/**/strategy.go.
+Specified by: the statusStrategy of each kind under pkg/registry;
+k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.registry.strategy import Strategy
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     from fakekube.errors import FieldError
     from fakekube.registry.strategy import Object, WriteContext
 
-__all__ = ["StatusStrategy", "keep_all_but", "keep_metadata", "restore"]
+__all__ = ["KindStatusStrategy", "StatusStrategy", "keep_all_but", "keep_metadata", "restore"]
 
-#: The metadata that such a write may not change, where it may not.
-_KEPT_METADATA = ("deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences")
+#: The metadata that a write of the status may not change, where ResetObjectMetaForStatus is called.
+_KEPT_METADATA = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
+
+Validate = Callable[["Object", "Object"], "list[FieldError]"]
+"""(new object, old object) → what is wrong with the new status."""
 
 
 def keep_all_but(obj: Object, old: Object, *changing: str) -> None:
@@ -40,13 +44,41 @@ def keep_metadata(obj: Object, old: Object) -> None:
 
 
 class StatusStrategy(Strategy):
-    """The common status strategy: metadata changes as in a main write."""
+    """The status strategy of a kind.
+
+    Args:
+        validate: the kind's own rules of a changed status.
+        keeps_metadata: labels, annotations and the like cannot be changed through /status; else metadata changes as in a
+            write of the object.
+        resets: paths that such writes never own in managedFields.
+    """
+
+    def __init__(
+        self, validate: Validate = lambda _new, _old: [], *, keeps_metadata: bool = False,
+        resets: Sequence[tuple[str, ...]] = (("spec",),),
+    ) -> None:
+        self._validate = validate
+        self._keeps_metadata = keeps_metadata
+        self._resets = resets
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         keep_all_but(obj, old, "status")
+        if self._keeps_metadata:
+            keep_metadata(obj, old)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return []
+        return self._validate(obj, old)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("spec",)]
+        return self._resets
+
+
+class KindStatusStrategy(StatusStrategy):
+    """/status of a kind without rules of its own for it: validated as any update of the kind."""
+
+    def __init__(self, kind: Strategy) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
+        return self._kind.validate_update(context, obj, old)

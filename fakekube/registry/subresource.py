@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fakekube.registry.strategy import Object, WriteContext
     from fakekube.schema.model import Type
 
-__all__ = ["Action", "Projection", "StatusView", "Subresource"]
+__all__ = ["Action", "Projection", "Subresource"]
 
 Action = Callable[["WriteContext", str, "Object"], "Object"]
 """(context, name of the parent, decoded body) → the answer. Raises StatusError. Honours `context.dry_run`."""
@@ -85,28 +85,3 @@ class Subresource:
     def action(self) -> Action | None:
         found = self._implementation
         return None if found is None or isinstance(found, Strategy | Projection) else found
-
-
-class StatusView(Strategy):
-    """/status of a kind that has nothing of its own to say about it: the status may change, the rest stays.
-
-    Metadata changes as in a main write; validation is the kind's own of an update.
-    """
-
-    def __init__(self, main: Strategy) -> None:
-        self._main = main
-
-    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        for name in {**obj, **old}:
-            if name in ("metadata", "status"):
-                continue
-            if name in old:
-                obj[name] = old[name]
-            else:
-                del obj[name]
-
-    def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self._main.validate_update(context, obj, old)
-
-    def reset_fields(self, version: str) -> list[tuple[str, ...]]:
-        return [("spec",)]

@@ -25,7 +25,7 @@ from fakekube.cel.environments import JSON_PATCH, NULL, OBJECT, Environment, Exp
 from fakekube.cel.types import BOOL, STRING
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import conditions, invalid_each, label_name, one_of, required_one_of

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required
 from fakekube.golang.quoting import go_quote
-from fakekube.registry.status import StatusStrategy, keep
+from fakekube.registry.status_strategy import StatusStrategy, restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, one_of
@@ -118,7 +118,7 @@ class _StatusStrategy(StatusStrategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
-        keep(obj["metadata"], old["metadata"], KEPT_METADATA)
+        restore(obj["metadata"], old["metadata"], *KEPT_METADATA)
 
 
 STATUS = _StatusStrategy(_status, resets=(("spec",), ("metadata",)))

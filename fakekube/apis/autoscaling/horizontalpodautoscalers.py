@@ -13,7 +13,7 @@ from fakekube.apis.autoscaling.defaults import DEFAULT_CPU_UTILIZATION, default_
 from fakekube.apis.autoscaling.v1_conversion import default_target, drop_annotations
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, non_negative, one_of

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, required, too_long
 from fakekube.golang.quoting import go_quote
-from fakekube.registry.status import keep
+from fakekube.registry.status_strategy import restore
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import one_of
@@ -100,7 +100,7 @@ class CertificateSigningRequestStrategy(_Requests):
         obj["status"] = {}
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        keep(obj, old, ("spec", "status"))
+        restore(obj, old, "spec", "status")
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",), ("status",)]
@@ -112,7 +112,7 @@ class StatusView(_Requests):
     sets_certificate = True
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        keep(obj, old, ("spec",))
+        restore(obj, old, "spec")
         status, old_status = obj.setdefault("status", {}), old.get("status") or {}
         for kind in DECISIONS:
             held, told = _of_type(old_status, kind), _of_type(status, kind)
@@ -135,7 +135,7 @@ class ApprovalView(_Requests):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         status, old_status = obj.get("status") or {}, old.get("status") or {}
         _stamp(context, status, old_status)
-        keep(obj, old, ("spec",))
+        restore(obj, old, "spec")
         obj["status"] = {**old_status, "conditions": status.get("conditions") or []}
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from fakekube.errors.field import FieldErrorType, duplicate, forbidden, internal
 from fakekube.golang.json_objects import JSONProblem
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.status import StatusStrategy, keep
+from fakekube.registry.status_strategy import StatusStrategy, restore
 from fakekube.registry.strategy import Object, WriteContext
 from fakekube.validation import ip, names
 from fakekube.validation.annotation_values import read_avoid_pods, read_taints
@@ -55,7 +55,7 @@ class NodeStrategy(RevalidatingStrategy):
         obj.get("status", {}).pop("config", None)
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        keep(obj, old, ("status",))
+        restore(obj, old, "status")
         obj.get("spec", {}).pop("configSource", None)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:

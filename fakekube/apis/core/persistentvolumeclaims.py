@@ -16,7 +16,7 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, not_supported, required
 from fakekube.golang.quoting import go_quote
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_stored
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of

@@ -14,7 +14,7 @@ from fakekube.apis.core.persistentvolume_sources import SOURCES, volume_source
 from fakekube.apis.core.persistentvolumeclaims import VOLUME_MODES, access_modes, basic_resource
 from fakekube.errors import FieldError
 from fakekube.errors.field import IMMUTABLE, forbidden, invalid, not_supported, required
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_field, invalid_each, one_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fakekube import data
 from fakekube.errors import FieldError
 from fakekube.errors.field import duplicate, forbidden, invalid, not_supported, required
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each, one_of, required_one_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required, too_long
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip as addresses
 from fakekube.validation import names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip
 

@@ -30,7 +30,7 @@ from fakekube.apis.resource.devices import (
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, immutable, invalid, not_supported, required, too_long, too_many
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip, names
 from fakekube.validation.checks import conditions, invalid_each, label_name

@@ -12,7 +12,7 @@ from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import csi_driver_name
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, immutable, required, too_long
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each

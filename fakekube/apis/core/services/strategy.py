@@ -31,7 +31,7 @@ from fakekube.apis.core.services.validation import (
     service_update,
 )
 from fakekube.errors import FieldError
-from fakekube.registry.status import StatusStrategy
+from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.validation import ip as addresses
 from fakekube.validation import names
