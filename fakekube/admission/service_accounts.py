@@ -7,7 +7,6 @@ Specified by: plugin/pkg/admission/serviceaccount.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.errors import status
+from fakekube.golang.rand import random_string
 from fakekube.registry.object_name import unusable_name
 from fakekube.registry.strategy import Object
 
@@ -30,7 +30,6 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS = 3607
 """One hour, and a few seconds by which the kubelet knows a token that nobody asked for."""
 
-ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class ServiceAccount(Plugin):
@@ -89,7 +88,7 @@ def _automounts(account: Object, spec: Object) -> bool:
 def _mount_token(spec: Object) -> None:
     volumes: list[Object] = spec.get("volumes") or []
     held = next((item["name"] for item in volumes if item.get("name", "").startswith(VOLUME_PREFIX)), None)
-    name = held or VOLUME_PREFIX + "".join(random.choices(ALPHABET, k=5))
+    name = held or VOLUME_PREFIX + random_string(5)
     mounted = False
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():

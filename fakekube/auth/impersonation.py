@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from fakekube.auth import identities
 from fakekube.auth.authorization import Attributes, Authorizer, forbidden
 from fakekube.auth.request_headers import unescaped
+from fakekube.caches import BoundedCache
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors import field as fields
 from fakekube.golang.quoting import go_quote
@@ -90,7 +91,7 @@ class Impersonation:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._latest: dict[str, _Mode] = {}
+        self._latest: BoundedCache[str, _Mode] = BoundedCache(_REMEMBERED)
         """By which mode a user name succeeded last."""
 
     def impersonated(self, headers: HeadersOfRequest, attributes: Attributes) -> Impersonated | None:
@@ -119,9 +120,7 @@ class Impersonation:
         raise first
 
     def _remember(self, name: str, mode: _Mode) -> None:
-        if len(self._latest) >= _REMEMBERED:
-            self._latest.clear()
-        self._latest[name] = mode
+        self._latest.add(name, mode)
 
 
 # ---------------------------------------------------------------- the headers

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.caches import BoundedCache
+
 __all__ = ["repeating"]
 
 #: The length of the JSON of the largest items that are kept, and how many are.
@@ -20,7 +22,7 @@ _MANY: Final = 256
 
 def repeating(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """The same function of plain JSON data, which remembers what it made lately."""
-    kept: dict[bytes, bytes] = {}
+    kept: BoundedCache[bytes, bytes] = BoundedCache(_MANY)
 
     def encoded(value: Any) -> bytes:
         try:
@@ -31,9 +33,7 @@ def repeating(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
         if made is None:
             made = encode(value)
             if len(key) <= _SMALL:
-                if len(kept) >= _MANY:
-                    kept.clear()
-                kept[key] = made
+                kept.add(key, made)
         return made
 
     return encoded

@@ -17,7 +17,7 @@ from fakekube.codecs import json
 from fakekube.errors import status
 from fakekube.errors.field import aggregate
 from fakekube.golang.fmt import go_type
-from fakekube.golang.quoting import go_quote
+from fakekube.golang.quoting import go_quote, json_kind
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call, CallError
 from fakekube.validation.objectmeta import validate_annotations, validate_labels
@@ -137,9 +137,7 @@ def _object_in(value: Any) -> Object:
     if value is None:
         raise _failure("unexpected end of JSON input")
     if not isinstance(value, dict):
-        names = {str: "string", list: "array", bool: "bool"}
-        found = names.get(type(value), "number")
-        raise _failure(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+        raise _failure(f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}")
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not kind or not isinstance(kind, str) or (isinstance(api_version, str) and api_version.count("/") > 1):
         raise _failure(f"Object 'Kind' is missing in '{json.dumps(value).decode()}'")

@@ -22,7 +22,7 @@ from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.crd.instances import objects
 from fakekube.endpoints import negotiation
 from fakekube.errors import StatusError, status
-from fakekube.golang.quoting import go_quote
+from fakekube.golang.quoting import go_quote, json_kind
 from fakekube.golang.strings import text_of
 from fakekube.registry.resource import GVK
 from fakekube.registry.scope import Scope
@@ -30,7 +30,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
 
-__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched", "go_name"]
+__all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
 
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
@@ -222,7 +222,7 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
     if value is None:
         return "", ""
     if not isinstance(value, dict):
-        what = f"json: cannot unmarshal {go_name(value)} into Go value of type {_HEAD}"
+        what = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
         raise Problem(f"couldn't get version/kind; json parse error: {what}")
     texts = dict.fromkeys(_TYPE_META, "")
     for name, text in value.items():
@@ -230,7 +230,7 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
         if known not in texts or text is None:
             continue
         if not isinstance(text, str):
-            what = f"json: cannot unmarshal {go_name(text)} into Go struct field .{known} of type string"
+            what = f"json: cannot unmarshal {json_kind(text)} into Go struct field .{known} of type string"
             raise Problem(f"couldn't get version/kind; json parse error: {what}")
         texts[known] = text
     return texts["apiVersion"], texts["kind"]
@@ -351,9 +351,3 @@ def _summary(body: bytes) -> str:
 
 def _shown(body: bytes, *, is_cbor: bool = False) -> str:
     return cbor.diagnosis(body) if is_cbor else text_of(body)
-
-
-def go_name(value: Any) -> str:
-    """What Go's decoder calls a JSON value."""
-    names = {dict: "object", list: "array", str: "string", bool: "bool"}
-    return names.get(type(value), "number")

@@ -18,6 +18,7 @@ from fakekube.codecs.pieces import Pieces
 from fakekube.depth import deepening
 from fakekube.endpoints import negotiation, response_transforms
 from fakekube.endpoints.negotiation import MediaType
+from fakekube.endpoints.response_transforms import INITIAL_EVENTS_END
 from fakekube.errors import StatusError
 from fakekube.registry.generic import versions
 from fakekube.registry.generic.reads import Listing
@@ -33,7 +34,6 @@ __all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "ne
            "plain_response"]
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 def negotiate(scope: Scope) -> MediaType:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fakekube.golang.quoting import go_quote
+from fakekube.golang.quoting import go_quote, json_kind
 
-__all__ = ["Fraction", "JSONProblem", "kind_of", "object_problem", "parsed"]
+__all__ = ["Fraction", "JSONProblem", "object_problem", "parsed"]
 
 _space = re.compile(rb"[ \t\r\n]*").match
 _plain = re.compile(rb'[^"\\\x00-\x1f]*').match
@@ -33,16 +33,6 @@ class Fraction(str):
     """A number that was not written as an integer."""
 
     __slots__ = ()
-
-
-_KINDS: dict[type, str] = {
-    bool: "bool", str: "string", int: "number", Fraction: "number", list: "array", dict: "object",
-}  # fmt: skip
-
-
-def kind_of(value: Any) -> str:
-    """What Go calls a value of `parsed`, other than null."""
-    return _KINDS[type(value)]
 
 
 def parsed(text: bytes) -> Any:
@@ -68,7 +58,7 @@ def object_problem(text: bytes) -> str:
         return str(problem)
     if value is None or isinstance(value, dict):
         return ""
-    return f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
+    return f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
 
 
 def _refuse(constant: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fakekube.golang.strings import byte_of, json_text
 
-__all__ = ["go_float", "go_json", "go_quote", "go_type", "json_number"]
+__all__ = ["go_float", "go_json", "go_quote", "go_type", "json_kind", "json_number"]
 
 _GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
                "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -58,6 +58,14 @@ _GO_TYPES: Final[dict[type, str]] = {
 def go_type(value: Any) -> str:
     """The Go type of a JSON value, as %T prints it."""
     return _GO_TYPES.get(type(value), "<nil>")
+
+
+_JSON_KINDS: Final[dict[type, str]] = {dict: "object", list: "array", str: "string", bool: "bool"}
+
+
+def json_kind(value: Any) -> str:
+    """What encoding/json calls a JSON value that does not fit (UnmarshalTypeError); not null."""
+    return _JSON_KINDS.get(type(value), "number")
 
 
 def go_json(value: Any) -> str:

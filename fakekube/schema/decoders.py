@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from fakekube.caches import BoundedCache
 from fakekube.golang import base64, timestamps
+from fakekube.golang.quoting import json_kind
 from fakekube.schema import quantity
 from fakekube.schema.model import Field, Shape, Type
-from fakekube.schema.walk import DecodeError, Decoder, Frame, Irregularity, Walk, kind_of
+from fakekube.schema.walk import DecodeError, Decoder, Frame, Irregularity, Walk
 from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["decoder"]
@@ -49,7 +51,7 @@ def _struct(type_: Type) -> Decoder:
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
     steps: dict[str, _Step] = {}
-    plans: dict[tuple[str, ...], tuple[tuple[Any, ...], ...]] = {}
+    plans: BoundedCache[tuple[str, ...], tuple[tuple[Any, ...], ...]] = BoundedCache(_MAXIMUM_PLANS)
     go = type_.go
 
     def step(name: str) -> _Step | None:
@@ -63,12 +65,9 @@ def _struct(type_: Type) -> Decoder:
         """The fields of a layout and those that are always printed, in the order of the type."""
         if not ranks.keys() >= set(layout):
             raise Irregularity
-        if len(plans) >= _MAXIMUM_PLANS:
-            plans.clear()
         taken = (step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
         made = tuple((s.name, s.as_it_is, s.read, s.drop_zero, s.make) for s in taken if s is not None)
-        plans[layout] = made
-        return made
+        return plans.add(layout, made)
 
     def decode_struct(value: Any, walk: Walk | None) -> Any:
         if value.__class__ is not dict:
@@ -283,7 +282,7 @@ def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
     def compile_text(_: Type) -> Decoder:
         def decode_text(value: Any, walk: Walk | None) -> Any:
             if value.__class__ is not str:
-                raise _broken(walk.type_error(kind_of(value), "string") if walk is not None else "", walk)
+                raise _broken(walk.type_error(json_kind(value), "string") if walk is not None else "", walk)
             try:
                 return read_text(value)
             except ValueError as error:

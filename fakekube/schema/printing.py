@@ -19,6 +19,7 @@ from enum import Enum, StrEnum, auto
 from operator import is_
 from typing import Any, Final, NamedTuple
 
+from fakekube.caches import BoundedCache
 from fakekube.schema.model import Field, ListType, Shape, Type
 from fakekube.schema.zero import always_printed, zero
 
@@ -111,7 +112,7 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
     """As in decoding, a plan is remembered for each layout."""
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
-    plans: dict[tuple[str, ...], _Plan] = {}
+    plans: BoundedCache[tuple[str, ...], _Plan] = BoundedCache(_MAXIMUM_PLANS)
 
     def step(name: str) -> tuple[Any, ...]:
         field = type_.fields[name]
@@ -122,13 +123,10 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
         return name, nested, omit is _Omit.EMPTY, omit is _Omit.NULL, always.get(name)
 
     def plan(layout: tuple[str, ...]) -> _Plan:
-        if len(plans) >= _MAXIMUM_PLANS:
-            plans.clear()
         names = tuple(sorted({*layout, *always}, key=ranks.__getitem__))
         steps = tuple(map(step, names))
         nested = tuple((name, normaliser) for name, normaliser, *_ in steps if normaliser is not None)
-        made = plans[layout] = _Plan(names == layout, nested, steps)
-        return made
+        return plans.add(layout, _Plan(names == layout, nested, steps))
 
     def normalise_struct(value: Any) -> Any:
         if value is None:

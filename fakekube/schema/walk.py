@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from fakekube.golang.quoting import json_kind
 from fakekube.schema.model import Field, Type
 from fakekube.schema.strict import MAXIMUM_STRICT_ERRORS, Strict
 
-__all__ = ["DecodeError", "Decoder", "Frame", "Irregularity", "Literals", "Walk", "kind_of"]
+__all__ = ["DecodeError", "Decoder", "Frame", "Irregularity", "Literals", "Walk"]
 
 
 class DecodeError(ValueError):
@@ -75,7 +76,7 @@ class Walk:
     def mismatch(self, value: Any, go: str) -> None:
         """Remember that a value is not of the Go type `go`, unless something else was wrong before."""
         if self.error is None:
-            self.error = self.type_error(kind_of(value), go)
+            self.error = self.type_error(json_kind(value), go)
 
     def not_a_number(self, value: Any, go: str) -> None:
         """The same for a value that should be a number; the number that does not fit is told."""
@@ -85,7 +86,7 @@ class Walk:
     def number_error(self, value: Any, go: str) -> str:
         """The message of a value that is no number of the Go type `go`."""
         is_number = type(value) is int or isinstance(value, float)
-        return self.type_error(f"number {self.literal(value)}" if is_number else kind_of(value), go)
+        return self.type_error(f"number {self.literal(value)}" if is_number else json_kind(value), go)
 
     def fault(self, message: str) -> None:
         """Remember an error that does not tell where it happened."""
@@ -123,12 +124,6 @@ class Walk:
 
 Decoder: TypeAlias = Callable[[Any, Walk | None], Any]
 """Reads a value (never null), on the quick road if there is no walk."""
-
-
-def kind_of(value: Any) -> str:
-    """What Go calls a JSON value."""
-    kinds = {str: "string", bool: "bool", int: "number", list: "array", dict: "object"}
-    return kinds.get(type(value), "number")
 
 
 def _at(tree: Any, stack: Sequence[Step]) -> Any:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fakekube.golang.integers import INT64
-from fakekube.golang.json_objects import JSONProblem, kind_of, parsed
+from fakekube.golang.json_objects import JSONProblem, parsed
+from fakekube.golang.quoting import json_kind
 from fakekube.golang.strings import bytes_of
 from fakekube.golang.timestamps import TimeError, parse_time
 
@@ -140,7 +141,7 @@ def _time(value: Any, where: str) -> str | None:
 
 
 def _mismatch(value: Any, where: str, go_type: str, *, shows_number: bool = False) -> JSONProblem:
-    kind = kind_of(value)
+    kind = json_kind(value)
     number = f" {value}" if shows_number and kind == "number" else ""
     place = f"{where} of type {go_type}"
     return JSONProblem(f"json: cannot unmarshal {kind}{number} into Go {place}")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from fakekube.caches import BoundedCache
 from fakekube.golang.integers import go_integer
 from fakekube.golang.timestamps import TimeError, parse_time
 from fakekube.views import jsonpath
@@ -42,14 +43,11 @@ def convertor(columns: Sequence[Column]) -> TableConvertor:
     key = orjson.dumps(list(columns))
     known = _made.get(key)
     if known is None:
-        if len(_made) >= _KEPT:
-            _made.clear()
-        known = _made[key] = _convertor(columns or _AGE)
+        known = _made.add(key, _convertor(columns or _AGE))
     return known
 
 
-_made: dict[bytes, TableConvertor] = {}
-_KEPT: Final = 256
+_made: BoundedCache[bytes, TableConvertor] = BoundedCache(256)
 
 
 def _convertor(columns: Sequence[Column]) -> TableConvertor:

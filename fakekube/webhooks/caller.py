@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
-from fakekube.golang.quoting import go_quote
+from fakekube.golang.quoting import go_quote, json_kind
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
@@ -173,9 +173,7 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        names = {str: "string", list: "array", bool: "bool"}
-        found = names.get(type(value), "number")
-        said = f"json: cannot unmarshal {found} into Go value of type {_HEAD}"
+        said = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
         raise CallError(f"couldn't get version/kind; json parse error: {said}")
     _check_kind(value, api_version, kind)
     group, _, version = api_version.rpartition("/")

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from fakekube.caches import BoundedCache
 from fakekube.codecs import json
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.protobuf.fields import Layout, is_wrapped, layout, varint
@@ -98,15 +99,13 @@ _SHAPES: Final = 64
 
 def _struct(members: Layout) -> Write:
     """Writes the content of a struct."""
-    shapes: dict[tuple[str, ...], Steps] = {}
+    shapes: BoundedCache[tuple[str, ...], Steps] = BoundedCache(_SHAPES)
 
     def write(value: dict[str, Any]) -> bytes:
         names = tuple(value.keys())
         known = shapes.get(names)
         if known is None:
-            if len(shapes) >= _SHAPES:
-                shapes.clear()
-            known = shapes[names] = _steps(members, names)
+            known = shapes.add(names, _steps(members, names))
         steps, end = known
         try:
             return b"".join([step(value[name]) if name else step(value) for name, step in steps]) + end

@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cmp_to_key, lru_cache
 from typing import Any, Final
 
+from fakekube.caches import BoundedCache
 from fakekube.codecs import json
 from fakekube.codecs.errors import EncodeError
 from fakekube.codecs.yaml import scalars
@@ -135,19 +136,16 @@ class _Style(Enum):
     LITERAL = 3
 
 
-_FIXED: Final[dict[str, str]] = {}
+_FIXED: Final[BoundedCache[str, str]] = BoundedCache(4096)
 """What follows the keys of texts that are short and look the same everywhere."""
 _FIXED_LENGTH: Final = 64
-_FIXED_KEPT: Final = 4096
 
 
 def _following(value: Any, column: int, indent: int) -> str:
     """A scalar or something empty, and a space before it. The space is at the column; further lines are indented."""
     shown = " " + _scalar(value, column + 1, indent)
     if isinstance(value, str) and len(value) <= _FIXED_LENGTH and _LAID_OUT(value) is None:
-        if len(_FIXED) >= _FIXED_KEPT:
-            _FIXED.clear()
-        _FIXED[value] = shown
+        _FIXED.add(value, shown)
     return shown
 
 

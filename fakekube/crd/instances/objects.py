@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.crd.schema.structural import has_default, holds
 from fakekube.errors import field
-from fakekube.golang.quoting import json_number
+from fakekube.golang.quoting import json_kind, json_number
 from fakekube.golang.strings import json_text
 from fakekube.schema import decode, printing
 from fakekube.schema.builtin import type_of
@@ -36,8 +36,7 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
     """The metadata of an object in its own form, and the unknown fields in it. Raises MetadataError."""
     type_ = type_of(_OBJECT_META)
     if not isinstance(value, dict | None):
-        names = {str: "string", list: "array", bool: "bool"}
-        raise MetadataError(f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type v1.ObjectMeta")
+        raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
     strict = decode.Strict()
     try:
         # It is printed before it is read as what every object has.

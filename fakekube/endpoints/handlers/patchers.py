@@ -20,6 +20,7 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.crd.instances import objects
 from fakekube.endpoints import bodies
 from fakekube.errors import field, status
+from fakekube.golang.quoting import json_kind
 from fakekube.patch import json_patch, merge_patch, strategic
 from fakekube.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.registry.generic import field_manager, system_fields
@@ -152,7 +153,7 @@ def _read_apply_cbor(scope: Scope, body: bytes, options: WriteOptions) -> Change
 
 def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOptions) -> Change:
     if value is not None and not isinstance(value, dict):
-        problem = f"json: cannot unmarshal {bodies.go_name(value)} into Go value of type map[string]interface {{}}"
+        problem = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
 
     configuration = value or {}

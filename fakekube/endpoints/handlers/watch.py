@@ -39,7 +39,6 @@ __all__ = ["WatchStream", "open_watch"]
 
 TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 #: Frames are made in portions, so that one client cannot keep the sending thread to itself. Events per `take`.
 PORTION = 500

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from fakekube.caches import BoundedCache
 from fakekube.patch.apply.entries import Manager, Owned
 from fakekube.patch.apply.updater import Comparison, Owners
 
@@ -41,7 +42,7 @@ class Changes:
 
     def __init__(self, api_version: str) -> None:
         self._api_version = api_version
-        self._known: dict[Hashable, _Remembered] = {}
+        self._known: BoundedCache[Hashable, _Remembered] = BoundedCache(_MAX_CHANGES)
 
     def signature(self, comparison: Comparison, before: Owners, manager: str) -> Hashable | None:
         """What tells a change from others; None for one that cannot be remembered."""
@@ -60,8 +61,5 @@ class Changes:
 
     def keep(self, signature: Hashable | None, before: Owners, change: Change) -> None:
         """Remember what a change has done."""
-        if signature is None:
-            return
-        if len(self._known) >= _MAX_CHANGES:
-            self._known.clear()
-        self._known[signature] = _Remembered(before, change)
+        if signature is not None:
+            self._known.add(signature, _Remembered(before, change))

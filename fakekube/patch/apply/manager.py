@@ -24,7 +24,6 @@ from fakekube.patch.apply import entries, last_applied
 from fakekube.patch.apply.atoms import Atom, TypingError
 from fakekube.patch.apply.changes import Change, Changes
 from fakekube.patch.apply.elements import field, printed_path
-from fakekube.patch.apply.empty import empty_object
 from fakekube.patch.apply.entries import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.patch.apply.fields import FieldSet
 from fakekube.patch.apply.schema import atom_of, custom_atom_of
@@ -33,6 +32,7 @@ from fakekube.patch.errors import uninterpreted
 from fakekube.schema.model import Type
 from fakekube.schema.unstructured import from_unstructured
 from fakekube.schema.walk import DecodeError
+from fakekube.schema.zero import zero
 
 __all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
 
@@ -110,7 +110,7 @@ class FieldManager:
         self._scale_of_custom = scale_of_custom
         self._atom = custom_atom_of(type) if custom else atom_of(type)
         self._atoms: dict[int, Atom] = {id(type): self._atom}
-        self._empty = {} if custom else empty_object(type)
+        self._empty = {} if custom else zero(type)
         self._updater = Updater(self._converted, filters or {})
         self._changes = Changes(self._api_version)
 

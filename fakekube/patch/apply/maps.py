@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from fakekube.caches import BoundedCache
 from fakekube.patch.apply.atoms import (
     CONTAINERS,
     NOTHING,
@@ -91,7 +92,7 @@ class Map(Atom):
         self._atomic = atomic
         self.is_leaf = atomic
         self._deduced = deduced
-        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._plans: BoundedCache[tuple[str, ...], _Plan] = BoundedCache(_MAX_PLANS)
         self.exact = exact
 
     @cached_property
@@ -110,12 +111,9 @@ class Map(Atom):
         return self._plans.get(layout) or self._new_plan(layout)
 
     def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
         steps = tuple((name, *self._entry[name], name not in self._entry) for name in sorted(layout))
         leaves: Tree = {element: LEAF for _, element, _, _ in steps}
-        plan = self._plans[layout] = _Plan(steps, leaves, tuple(step for step in steps if not step[2].is_leaf))
-        return plan
+        return self._plans.add(layout, _Plan(steps, leaves, tuple(step for step in steps if not step[2].is_leaf)))
 
     def _atom_below(self, element: str) -> Atom | None:
         return self._by_element.get(element) or (self._other if element.startswith("f:") else None)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from fakekube.caches import BoundedCache
 from fakekube.patch.apply.atoms import Atom, Typing, TypingError, is_same
 from fakekube.patch.apply.elements import Path
 from fakekube.patch.apply.entries import Manager, Owned
@@ -115,7 +116,7 @@ class Updater:
         """:param filters: by version, what writes never own."""
         self._convert = convert
         self._filters = filters
-        self._settled: dict[tuple[str, int], Tree] = {}
+        self._settled: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAX_SETTLED)
         """By version and identity, trees that need no reconciling; kept here, they keep their identity."""
 
     def update(
@@ -227,9 +228,7 @@ class Updater:
         tree = typed.atom.reconcile(fields.tree)
         if tree is not fields.tree:
             return FieldSet(tree)
-        if len(self._settled) >= _MAX_SETTLED:
-            self._settled.clear()
-        self._settled[key] = tree
+        self._settled.add(key, tree)
         return fields
 
     def _pruned(self, merged: Typed, owners: Owners, manager: Manager, last: Owned | None) -> Typed:

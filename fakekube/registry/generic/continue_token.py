@@ -17,6 +17,7 @@ from typing import Any
 
 from fakekube.codecs import json
 from fakekube.errors import StatusError, status
+from fakekube.golang.quoting import json_kind
 
 __all__ = ["INCONSISTENT", "Continuation", "decode", "encode"]
 
@@ -65,7 +66,7 @@ def _content(token: str) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise _refused(f"json: cannot unmarshal {_go_name(content)} into Go value of type storage.continueToken")
+        raise _refused(f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken")
     for name, kind, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
         value = content.get(name)
         if value is None:
@@ -73,7 +74,7 @@ def _content(token: str) -> dict[str, Any]:
         elif not isinstance(value, kind) or isinstance(value, bool):
             number = f" {value}" if isinstance(value, float) else ""
             raise _refused(
-                f"json: cannot unmarshal {_go_name(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
+                f"json: cannot unmarshal {json_kind(value)}{number} into Go struct field continueToken.{name} of type {go_type}"
             )
     return content
 
@@ -91,11 +92,6 @@ def _decode_base64(token: str) -> bytes:
         return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
     except binascii.Error:  # pragma: no cover - the checks above leave nothing to complain of
         raise ValueError(f"illegal base64 data at input byte {len(data)}") from None
-
-
-def _go_name(value: Any) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
-    return names[type(value)]
 
 
 def _refused(problem: str) -> StatusError:

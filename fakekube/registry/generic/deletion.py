@@ -29,11 +29,9 @@ from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object, Strategy
 from fakekube.schema.zero import zero
 from fakekube.store import Conflict, Record
+from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
 
 __all__ = ["Removed", "remove"]
-
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 Admit = Callable[[Object], None]
 """Admission of the deletion of a stored object; raises StatusError."""
@@ -210,7 +208,7 @@ def _count(meta: dict[str, Any]) -> None:
 def _finalizers(current: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
     """The finalizers that the garbage collector's work asks for; other ones stay, in their order."""
     wanted = _collector_finalizer(current, options, strategy)
-    others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
+    others = [name for name in current if name not in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)]
     new = [*others, wanted] if wanted else others
     return current if set(new) == set(current) else new
 
@@ -220,11 +218,11 @@ def _collector_finalizer(current: list[str], options: DeleteOptions, strategy: S
     if not strategy.collects_garbage:
         return None
     if options.orphan_dependents is not None:
-        return ORPHAN if options.orphan_dependents else None
+        return ORPHAN_DEPENDENTS if options.orphan_dependents else None
     if options.propagation_policy is not None:
-        return {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation_policy)
-    wished = next((name for name in current if name in (ORPHAN, FOREGROUND)), None)
-    return wished or (ORPHAN if strategy.orphans_by_default else None)
+        return {"Orphan": ORPHAN_DEPENDENTS, "Foreground": DELETE_DEPENDENTS}.get(options.propagation_policy)
+    wished = next((name for name in current if name in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)), None)
+    return wished or (ORPHAN_DEPENDENTS if strategy.orphans_by_default else None)
 
 
 def _set_finalizers(meta: dict[str, Any], finalizers: list[str]) -> None:

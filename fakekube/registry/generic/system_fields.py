@@ -9,12 +9,12 @@ EnsureObjectNamespaceMatchesRequestNamespace), names/generate.go, and the metada
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from fakekube.errors import status
+from fakekube.golang.rand import random_string
 from fakekube.golang.timestamps import print_time
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
     "needs_generated_name", "random_uuid", "wipe",
 ]
 
-#: No vowels and no look-alikes, so that no words arise (k8s.io/apimachinery/pkg/util/rand).
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 
@@ -55,7 +53,7 @@ def needs_generated_name(metadata: Mapping[str, Any]) -> bool:
 
 def generate_name(prefix: str) -> str:
     """A name for a generateName: the prefix, cut to 58 characters, and five random ones."""
-    return prefix[:_PREFIX_LENGTH] + "".join(random.choices(_ALPHABET, k=_SUFFIX_LENGTH))
+    return prefix[:_PREFIX_LENGTH] + random_string(_SUFFIX_LENGTH)
 
 
 def match_namespace(metadata: dict[str, Any], namespace: str) -> None:

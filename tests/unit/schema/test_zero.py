@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.patch.apply.empty import empty_object
 from fakekube.schema import builtin
+from fakekube.schema.zero import zero
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ from fakekube.schema import builtin
 def test_what_is_always_printed(group: str, kind: str, empty: Any) -> None:
     type = builtin.kind_type(group, "v1", kind)
     assert type is not None
-    assert empty_object(type) == empty
+    assert zero(type) == empty

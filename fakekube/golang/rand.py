@@ -1,0 +1,24 @@
+"""Random names, and the alphabet that keeps names from spelling words.
+
+Specified by: k8s.io/apimachinery/pkg/util/rand (String, SafeEncodeString).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+__all__ = ["random_string", "safe_encode_string"]
+
+#: No vowels and no characters that look alike.
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def random_string(length: int) -> str:
+    """So many characters of the alphabet."""
+    return "".join(random.choices(_ALPHABET, k=length))
+
+
+def safe_encode_string(text: str) -> str:
+    """A text with each byte replaced by a character of the alphabet: what hashes look like in names."""
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in text.encode())
