@@ -22,8 +22,9 @@ import pytest
 
 if TYPE_CHECKING:
     from fakekube import Cluster
+    from fakekube.testing.object_client import ObjectClient
 
-__all__ = ["fakekube", "fakekube_factory", "fakekube_session"]
+__all__ = ["fakekube", "fakekube_factory", "fakekube_session", "fakekube_user"]
 
 #: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
 _OPTIONS = {
@@ -98,6 +99,12 @@ def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     cluster = _start(options, monkeypatch)
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture
+def fakekube_user(fakekube: Cluster) -> Callable[..., ObjectClient]:
+    """Makes clients of users of this test's cluster: `alice = fakekube_user("alice", groups=["team-a"])`."""
+    return fakekube.as_user
 
 
 @pytest.fixture(scope="session")

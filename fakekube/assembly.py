@@ -19,14 +19,17 @@ from fakekube import data
 from fakekube.admission import Plugin, chain_of
 from fakekube.api import Application
 from fakekube.auth.access import Access
+from fakekube.auth.options import AuthenticationOptions, read_text
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.controlplane.apiservices import AutoRegisterController, AvailableConditionController
 from fakekube.controlplane.customresourcedefinitions import CustomResourceDefinitionController
 from fakekube.controlplane.flowschemas import DanglingConditionController
 from fakekube.golang.timestamps import print_time
+from fakekube.options import ServerOptions
 from fakekube.registry import builtin
 from fakekube.registry.backend import Backend, Settings
+from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.generic.writes import stamped
 from fakekube.registry.resource import Registry
 from fakekube.registry.store_access import StoreAccess
@@ -39,6 +42,8 @@ from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
     from fakekube.webhooks.caller import Caller
+
+DEFAULT_OPTIONS = ServerOptions()
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -67,16 +72,19 @@ Prepare = Callable[[Machinery], None]
 def build(
     *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
     prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (),
+    options: ServerOptions = DEFAULT_OPTIONS, authority: str = "",
 ) -> Machinery:
     """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
 
     `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process, and once more
-    for clusters with TLS, which hold their certificate authority, and for every other choice of `controllers`.
+    for clusters with TLS, which hold their certificate authority (`authority`, PEM), and for every other choice of `controllers`.
+
+    Raises OptionError for flags that are not usable.
     """
     if store is None:
         store = base(settings.version, profile, tls, prepare, controllers).fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
-    access = Access(store.bucket, clock)
+    access = Access(store.bucket, clock, options=options.authentication, authority=authority)
     services = StoreAccess(store, registry, settings, access)
     access.connect(services)
     resolver = ServiceResolver(services)
@@ -84,6 +92,7 @@ def build(
     CustomResourceDefinitionController(store, registry, services, clock, webhooks)
     for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
         upkeep(store, services, clock)
+    _publish_authorities(store, services, clock, options.authentication, authority)
     dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
     admission = chain_of(
         profile, enabled=settings.enable_admission_plugins, disabled=settings.disable_admission_plugins,
@@ -91,6 +100,26 @@ def build(
     )
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
+
+
+def _publish_authorities(
+    store: Store[Document], services: ClusterAccess, clock: Clock, options: AuthenticationOptions, own: str
+) -> None:
+    """Tell extension API servers whom to trust, where there is somebody. Raises OptionError."""
+    clients = read_text(options.client_ca_file, "client-ca-file") or own
+    proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
+    if not clients and not proxies:
+        return
+    from fakekube.controlplane.clusterauthenticationtrust import (
+        ClusterAuthenticationInfo,
+        ClusterAuthenticationTrustController,
+    )
+
+    info = ClusterAuthenticationInfo(
+        clients, proxies, options.requestheader_allowed_names, options.requestheader_username_headers,
+        options.requestheader_uid_headers, options.requestheader_group_headers, options.requestheader_extra_headers_prefix,
+    )
+    ClusterAuthenticationTrustController(store, services, clock, info)
 
 
 @cache

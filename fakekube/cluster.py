@@ -7,10 +7,10 @@ offers: snapshots, forks, compaction and the clock.
 
 from __future__ import annotations
 
+import re
+import secrets
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -18,18 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.api.version import user_agent
 from fakekube.assembly import Machinery, build
-from fakekube.client import ApiError, Client
+from fakekube.auth.identities import with_authenticated
+from fakekube.auth.options import read_text
+from fakekube.client import Client
 from fakekube.clock import Clock
 from fakekube.control import WSGI, Control, is_loopback
 from fakekube.controllers import PROFILES, Context, Manager, enabled
+from fakekube.options import OptionError, ServerOptions
 from fakekube.registry.backend import Settings
+from fakekube.registry.request import User
 from fakekube.store import Retention
 from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
-from fakekube.testing.manifests import Source, objects
+from fakekube.testing.object_client import ObjectClient
 from fakekube.webhooks.services import ForwardedServices
 
 if TYPE_CHECKING:
+    import ssl
+
     from fakekube.codecs.document import Document
     from fakekube.server import Server
     from fakekube.server.certificates import Credentials
@@ -44,7 +50,7 @@ TOKEN = "admin-token"
 USER_AGENT = "fakekube"
 
 
-class Cluster:
+class Cluster(ObjectClient):
     """One cluster; a context manager that starts and stops it.
 
     Args:
@@ -57,19 +63,24 @@ class Cluster:
             default, a name, or `-name` for all but that one; by default those of the profile.
         control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
         compaction_interval: seconds between compactions of the history.
+        flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller and LookupError for an unknown version.
+    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version, TypeError
+    for an unknown flag and OptionError for one that is not usable.
     """
 
     def __init__(
         self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
         feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
         control: bool | None = None, compaction_interval: float | None = None,
-        store: Store[Document] | None = None, clock: Clock | None = None,
+        store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
         self._control = control
+        self._flags = flags
+        self._options = ServerOptions.of(flags) if flags else ServerOptions()
+        tls = tls or self._options.needs_tls
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
         self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
         self._retention = Retention() if compaction_interval is None else replace(
@@ -80,20 +91,24 @@ class Cluster:
         self._machinery: Machinery = build(
             clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
             prepare=self._prepare if self._controllers else None, tls=tls,
-            controllers=tuple(row.name for row in self._controllers),
+            controllers=tuple(row.name for row in self._controllers), options=self._options,
+            authority=self._credentials().ca_certificate if tls else "",
         )
-        self._client = self._client_for(self._machinery, USER_AGENT)
+        super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._server: Server | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._kubeconfigs: dict[tuple[str, tuple[str, ...]], Path] = {}
+        """Of users: name and groups → file."""
         self.services = ForwardedServices(self._machinery.resolver)
         """`services.forward("namespace/name", port)`: webhooks and aggregated APIs of that Service are reached at a port of
         this machine."""
         self.clients = Clients(self)
         """Ready clients of other packages."""
 
-    def _client_for(self, machinery: Machinery, user_agent: str) -> Client:
-        return Client(machinery.application, machinery.backend.registry, machinery.backend.clock, user_agent=user_agent)
+    def _client_for(self, machinery: Machinery, user_agent: str, user: User | None = None) -> Client:
+        backend = machinery.backend
+        return Client(machinery.application, backend.registry, backend.clock, user_agent=user_agent, user=user)
 
     def _manager_for(self, machinery: Machinery, *, settled: bool) -> Manager:
         def client_for(program: str, name: str) -> Client:
@@ -118,15 +133,30 @@ class Cluster:
 
         return credentials(self._host)
 
+    def _tls_context(self) -> ssl.SSLContext:
+        """How the server speaks TLS. Raises OptionError for a certificate and a key that do not fit together."""
+        serving = self._options.serving
+        if not serving.tls_cert_file:
+            return self._credentials().context
+        import ssl
+
+        from fakekube.server.tls import server_context
+
+        certificate = read_text(serving.tls_cert_file, "tls-cert-file")
+        try:
+            return server_context(
+                certificate, read_text(serving.tls_private_key_file, "tls-private-key-file"), self._credentials().ca_certificate
+            )
+        except ssl.SSLError as error:
+            raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {error.reason}") from None
+
     # ---------------------------------------------------------------- start and stop
 
     def start(self) -> Cluster:
         """Serve on the socket, and let the controllers work. Raises OSError if the address cannot be had."""
         from fakekube.server import Server
 
-        context = None
-        if self._tls:
-            context = self._credentials().context
+        context = self._tls_context() if self._tls else None
         server = Server(self._served, self._host, self._port, clock=self.clock, tls=context)
         server.start()
         self._server = server
@@ -150,6 +180,7 @@ class Cluster:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+            self._kubeconfigs.clear()
 
     def __enter__(self) -> Cluster:
         return self.start()
@@ -191,62 +222,62 @@ class Cluster:
             self.write_kubeconfig(Path(self._folder.name) / "kubeconfig")
         return Path(self._folder.name) / "kubeconfig"
 
-    def write_kubeconfig(self, path: Path | str) -> None:
-        """Write a kubeconfig for the running server to a file of your own. Raises OSError."""
-        if self._tls:
-            found = self._credentials()
-            config = kubeconfig(
-                self.url, authority=found.ca_certificate, certificate=found.client_certificate, key=found.client_key
-            )
+    def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
+        """Write a kubeconfig for the running server to a file of your own: of an administrator, or of a user. Raises OSError."""
+        if not self._tls:
+            config = kubeconfig(self.url, token=self._token_of(user, tuple(groups)) if user else TOKEN)
         else:
-            config = kubeconfig(self.url, token=TOKEN)
+            found = self._credentials()
+            certificate, key = found.client_certificate, found.client_key
+            if user:
+                from fakekube.server.certificates import client_credentials
+
+                certificate, key = client_credentials(user, tuple(groups))
+            config = kubeconfig(self.url, authority=self._server_authority(), certificate=certificate, key=key)
         write_kubeconfig(Path(path), config)
+
+    def _server_authority(self) -> str:
+        """Whom clients trust: the cluster's CA, or the certificate that was given for the server."""
+        return read_text(self._options.serving.tls_cert_file, "tls-cert-file") or self._credentials().ca_certificate
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables for a process that is to use this cluster."""
         return {"KUBECONFIG": str(self.kubeconfig)}
 
-    # ---------------------------------------------------------------- objects
+    # ---------------------------------------------------------------- users
 
-    def load(self, *sources: Source) -> list[Object]:
-        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first.
+    def as_user(
+        self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None,
+    ) -> ObjectClient:
+        """A client as this cluster itself is one, which asks as somebody else.
 
-        Raises ManifestError for what is no manifest, and ApiError for what the API refuses.
+        Args:
+            name: of the user; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" get no groups by themselves.
+            groups: of the user, beside system:authenticated.
+            uid, extra: what else is known of the user.
         """
-        return [self.apply(obj, field_manager=USER_AGENT) for obj in objects(*sources)]
+        user = with_authenticated(User(name, uid, tuple(groups), {key: tuple(values) for key, values in (extra or {}).items()}))
+        return ObjectClient(self._client_for(self._machinery, USER_AGENT, user), self._store)
 
-    def create(self, obj: Object, *, namespace: str | None = None) -> Object:
-        """Create an object. Raises ApiError."""
-        return self._client.create(obj, namespace=namespace)
+    def kubeconfig_for(self, name: str, groups: Iterable[str] = ()) -> Path:
+        """A kubeconfig file of a user: with a client certificate if the server speaks TLS, else with a token.
 
-    def apply(
-        self, obj: Object, *, field_manager: str = USER_AGENT, force: bool = True, namespace: str | None = None,
-    ) -> Object:
-        """Server-side apply. Raises ApiError."""
-        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
+        It goes when the cluster stops. Raises RuntimeError before `start`.
+        """
+        known = (name, tuple(groups))
+        path = self._kubeconfigs.get(known)
+        if path is None:
+            path = self.kubeconfig.parent / f"{len(self._kubeconfigs)}-{re.sub('[^A-Za-z0-9.-]', '-', name)}.kubeconfig"
+            self.write_kubeconfig(path, user=name, groups=known[1])
+            self._kubeconfigs[known] = path
+        return path
 
-    def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """One object; the resource is named as for kubectl. Raises ApiError and UnknownResource."""
-        return self._client.get(resource, name, namespace=namespace)
-
-    def list(
-        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
-    ) -> list[Object]:
-        """The objects of one namespace, or (without one) of all. Raises ApiError and UnknownResource."""
-        return self._client.list(
-            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
-        )
-
-    def patch(
-        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
-    ) -> Object:
-        """Merge-patch an object, or its status with `subresource="status"`. Raises ApiError."""
-        return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
-
-    def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
-        """Delete an object; `options` are fields of DeleteOptions. Raises ApiError."""
-        return self._client.delete(resource, name, namespace=namespace, **options)
+    def _token_of(self, user: str, groups: tuple[str, ...]) -> str:
+        """A token that the server knows from now on."""
+        token = f"fakekube-{secrets.token_urlsafe(24)}"
+        self._machinery.access.authenticator.static.add(token, User(user, "", groups))
+        return token
 
     # ---------------------------------------------------------------- waiting
 
@@ -260,41 +291,6 @@ class Cluster:
     def working(self, horizon: float = 0.0) -> Sequence[str]:
         """The names of the controllers that have work now or within `horizon` seconds of the clock."""
         return self._manager.working(horizon)
-
-    def wait_for(
-        self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
-        gone: bool = False, timeout: float = 10.0,
-    ) -> Object | None:
-        """Wait until an object is there and `until` is true of it, or until it is `gone` (then None is returned).
-
-        `timeout` is in real seconds. Raises TimeoutError, with the last state that was seen.
-        """
-        found = self._client.resource(resource)
-        changed = threading.Event()
-        bucket = self._machinery.backend.store.bucket(found.bucket)
-        bucket.subscribe(changed.set)
-        end = time.monotonic() + timeout
-        try:
-            while True:
-                changed.clear()
-                obj = self._find(resource, name, namespace)
-                if gone and obj is None:
-                    return None
-                if not gone and obj is not None and (until is None or until(obj)):
-                    return obj
-                if not changed.wait(max(end - time.monotonic(), 0)):
-                    goal = "is still there" if gone else "is not as it should be" if obj else "is not there"
-                    raise TimeoutError(f"{resource} {name} {goal} after {timeout} s: {obj}")
-        finally:
-            bucket.unsubscribe(changed.set)
-
-    def _find(self, resource: str, name: str, namespace: str | None) -> Object | None:
-        try:
-            return self._client.get(resource, name, namespace=namespace)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
 
     # ---------------------------------------------------------------- powers
 
@@ -312,7 +308,7 @@ class Cluster:
         twin = Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
             feature_gates=self._settings.feature_gates, controllers=[row.name for row in self._controllers],
-            control=self._control, clock=clock,
+            control=self._control, clock=clock, **self._flags,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from fakekube.registry.request import User
 if TYPE_CHECKING:
     from fakekube.auth.jose import PrivateKey, PublicKey
 
-__all__ = ["AUTHORIZATION_MODES", "AuthenticationOptions", "AuthorizationOptions", "OptionError", "read_text", "taken"]
+__all__ = ["AUTHORIZATION_MODES", "AuthenticationOptions", "AuthorizationOptions", "OptionError", "read_text"]
 
 AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 
@@ -108,18 +108,6 @@ class AuthorizationOptions:
     """Seconds."""
     authorization_webhook_cache_unauthorized_ttl: float = 30.0
     """Seconds."""
-
-
-def taken(options: type[Any], flags: dict[str, Any]) -> Any:
-    """Options made from those of the flags that are theirs, which are taken out. A single text may stand for a list."""
-    found = {}
-    for flag in fields(options):
-        if flag.name in flags:
-            value = flags.pop(flag.name)
-            if "Sequence" in str(flag.type) and isinstance(value, str):
-                value = tuple(value.split(",")) if value else ()
-            found[flag.name] = str(value) if isinstance(value, Path) else value
-    return options(**found)
 
 
 # ---------------------------------------------------------------- files

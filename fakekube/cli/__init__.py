@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,15 +43,22 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     """A running cluster with its manifests loaded. Raises UsageError."""
     from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
+    from fakekube.options import OptionError
     from fakekube.testing.manifests import ManifestError
 
-    cluster = Cluster(
-        profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
-        controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
-    )
+    try:
+        cluster = Cluster(
+            profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
+            controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
+            **options.flags,
+        )
+    except OptionError as problem:
+        raise UsageError(str(problem)) from None
     try:
         try:
             cluster.start()
+        except OptionError as problem:
+            raise UsageError(str(problem)) from None
         except OSError as error:
             raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
         _collect_seldom()
@@ -66,9 +74,17 @@ def _cluster(options: Options) -> Iterator[Cluster]:
                 cluster.write_kubeconfig(options.kubeconfig)
             except OSError as error:
                 raise UsageError(f"{options.kubeconfig}: {error.strerror}") from None
+        for name, groups in options.users:
+            cluster.write_kubeconfig(_kubeconfig_of(options, cluster, name), user=name, groups=groups)
         yield cluster
     finally:
         cluster.stop()
+
+
+def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
+    """Where the kubeconfig of a user goes: beside the administrator's."""
+    name = re.sub("[^A-Za-z0-9.-]", "-", user)
+    return (options.kubeconfig or cluster.kubeconfig).parent / f"{name}.kubeconfig"
 
 
 def _collect_seldom() -> None:
@@ -91,7 +107,10 @@ def _serve(options: Options) -> int:
         signal.signal(number, lambda *_: ended.set())
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
-        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path), flush=True)
+        users = "".join(
+            f"    export KUBECONFIG={_kubeconfig_of(options, cluster, name)}   # {name}\n" for name, _ in options.users
+        )
+        print(_GREETING.format(url=cluster.url, profile=options.profile, path=path, users=users), flush=True)
         while not ended.wait(3600):  # a wait without end would not hear signals on every platform
             pass
     return 0
@@ -101,7 +120,7 @@ _GREETING = """\
 fakekube serves a Kubernetes 1.36 API at {url} (profile {profile})
 
     export KUBECONFIG={path}
-    kubectl get namespaces
+{users}    kubectl get namespaces
 
 Ctrl-C ends it; nothing is kept."""
 

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from fakekube.options import flags
 
 __all__ = ["Options", "UsageError", "parse"]
 
@@ -35,11 +37,19 @@ class Options:
     """Seconds."""
     feature_gates: dict[str, bool] = field(default_factory=dict)
     load: list[Path] = field(default_factory=list)
+    users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """Names and groups of whom kubeconfigs are written for."""
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Of kube-apiserver, with underscores; see `fakekube.options`."""
     rest: list[str] = field(default_factory=list)
     """The command of `run`."""
     controllers: list[str] | None = None
     """Switches: *, name, -name."""
     control: bool | None = None
+
+
+_PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
+"""Of how many parts, separated by colons, a user name of the system consists."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,7 +66,8 @@ def parse(arguments: Sequence[str]) -> Options:
     if parsed.command == "serve" and rest:
         raise UsageError("serve takes no command; did you mean run?")
     options = {name: value for name, value in vars(parsed).items() if value is not None}
-    return Options(**options, rest=list(rest))
+    given = {flag.name: options.pop(flag.name) for flag in flags() if flag.name in options}
+    return Options(**options, flags=given, rest=list(rest))
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -97,7 +108,49 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--load", type=Path, action="append", metavar="FILE_OR_DIR", help="apply manifests; may be given again"
         )
+        command.add_argument(
+            "--user", type=_user, action="append", dest="users", metavar="NAME[:GROUP,…]",
+            help="write a kubeconfig of this user beside the administrator's; may be given again",
+        )
+        _add_server_flags(command)
     return parser
+
+
+def _add_server_flags(command: argparse.ArgumentParser) -> None:
+    """The flags that are named as kube-apiserver names them."""
+    group = command.add_argument_group("flags of kube-apiserver")
+    for flag in flags():
+        name, kind = f"--{flag.name.replace('_', '-')}", str(flag.type)
+        if kind == "bool":
+            group.add_argument(name, nargs="?", const=True, type=_boolean, metavar="true|false", help=argparse.SUPPRESS)
+        elif "Sequence" in kind:
+            group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)
+        else:
+            group.add_argument(name, type=_duration if kind == "float" else str, metavar="VALUE", help=argparse.SUPPRESS)
+
+
+class _Values(argparse.Action):
+    """Collects the values of a flag that may be given again, and may hold several separated by commas."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        known = getattr(namespace, self.dest) or ()
+        setattr(namespace, self.dest, (*known, *(part for part in str(values).split(",") if part)))
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false", "t", "f", "1", "0"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
+    return text.lower() in ("true", "t", "1")
+
+
+def _user(text: str) -> tuple[str, tuple[str, ...]]:
+    """A name, and after a colon groups; names of the system have colons themselves."""
+    parts = text.split(":")
+    length = _PARTS_OF_NAMES.get(":".join(parts[:2]), 2) if parts[0] == "system" else 1
+    name, groups = ":".join(parts[:length]), ":".join(parts[length:])
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} has no user name")
+    return name, tuple(group for group in groups.split(",") if group)
 
 
 def _port(text: str) -> int:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from fakekube.auth.authentication import IN_PROCESS_USER
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError
 from fakekube.golang.timestamps import print_time
+from fakekube.registry.request import User
 from fakekube.registry.resource import Registry, Resource
 from fakekube.streams import Stream
 
@@ -52,15 +54,18 @@ class Client:
         registry: to find resources by their names.
         clock: of the cluster.
         user_agent: its part before the slash becomes the field manager of writes.
+        user: as whom it asks; by default as whoever asks without credentials, an administrator.
     """
 
     def __init__(
         self, application: Application, registry: Registry, clock: Clock, *, user_agent: str = "fakekube",
+        user: User | None = None,
     ) -> None:
         self._application = application
         self._registry = registry
         self._clock = clock
         self._user_agent = user_agent
+        self._user = user
         self._found: dict[tuple[str, str | None], Resource] = {}
         self._found_in: object = None
 
@@ -116,6 +121,8 @@ class Client:
             "wsgi.version": (1, 0), "wsgi.input": io.BytesIO(data), "wsgi.errors": None, "wsgi.multithread": True,
             "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": JSON, "HTTP_USER_AGENT": self._user_agent,
         }
+        if self._user is not None:
+            environ[IN_PROCESS_USER] = self._user
         if body is not None:
             environ |= {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(len(data))}
         started: list[str] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-__all__ = ["ADMIN_GROUPS", "ADMIN_NAME", "Credentials", "credentials"]
+__all__ = ["ADMIN_GROUPS", "ADMIN_NAME", "Credentials", "client_credentials", "credentials"]
 
 ADMIN_NAME = "kubernetes-admin"
 ADMIN_GROUPS = ("system:masters", "kubeadm:cluster-admins")
@@ -77,6 +77,15 @@ def _credentials(host: str) -> Credentials:
         client_key=administrator.key_pem,
         context=server_context(server.pem, server.key_pem, authority.pem),
     )
+
+
+@functools.lru_cache(maxsize=256)
+def client_credentials(user: str, groups: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Certificate and key, both PEM, of a user whom servers with `credentials` believe."""
+    with _lock:
+        authority = _authority()
+    issued = authority.issue_client(user, groups)
+    return issued.pem, issued.key_pem
 
 
 @functools.cache

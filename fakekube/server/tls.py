@@ -1,18 +1,24 @@
 """TLS for connections: the server's context, and a transport that speaks it.
 
-Clients may show a certificate, as kube-apiserver allows: one that the CA signed becomes part of the environ,
-any other fails the handshake. Imported only by servers that speak TLS.
+Clients may show a certificate, as kube-apiserver allows. Whether it is believed is not decided here, so that a bad one is
+answered with a 401 and not with a broken handshake: any certificate becomes part of the environ. OpenSSL verifies what
+clients show unless it is told otherwise by a function that the ssl module does not offer; it is called through ctypes.
+Where that cannot be done (an interpreter without the symbol), a certificate that the CA did not sign fails the handshake.
+Imported only by servers that speak TLS.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import socket
 import ssl
+import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
 from .transport import RECEIVE_BYTES, Disconnected, Transport
 
@@ -20,6 +26,9 @@ __all__ = ["TLSTransport", "server_context"]
 
 _NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 """As net/http answers a client that speaks plain HTTP."""
+
+_DER = 2
+"""How a certificate of the ssl module is told to give its bytes."""
 
 _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 
@@ -29,7 +38,7 @@ def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext
 
     :param certificate: the server's, with those between it and the CA
     :param key: the certificate's private key
-    :param client_ca: whose clients are believed
+    :param client_ca: whose clients complete the handshake where others cannot
     :raises ssl.SSLError: they do not fit together
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -37,6 +46,7 @@ def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext
     context.set_alpn_protocols(["http/1.1"])
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=client_ca)
+    _believe_everybody(context)
     # The ssl module reads keys from files only; this one is private and gone at once.
     descriptor, path = tempfile.mkstemp()
     try:
@@ -46,6 +56,38 @@ def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext
     finally:
         os.unlink(path)
     return context
+
+
+@functools.cache
+def _openssl() -> Callable[[ssl.SSLContext], None] | None:
+    """What has a context accept every certificate of a client; None where OpenSSL cannot be reached."""
+    import _ssl
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(getattr(_ssl, "__file__", None))
+        get_mode, set_callback = library.SSL_CTX_get_verify_mode, library.SSL_CTX_set_cert_verify_callback
+    except (OSError, AttributeError):
+        return None
+    get_mode.argtypes = [ctypes.c_void_p]
+    set_callback.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    set_callback.restype = None
+    accept = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda store, argument: 1)
+
+    def believe(context: ssl.SSLContext) -> None:
+        # The first member of the object, after those that every object has, is OpenSSL's own context.
+        pointer = ctypes.c_void_p.from_address(id(context) + object.__basicsize__).value
+        if pointer and get_mode(pointer) == context.verify_mode:
+            set_callback(pointer, ctypes.cast(accept, ctypes.c_void_p), None)
+
+    believe.accept = accept  # type: ignore[attr-defined]  # it must live as long as contexts call it
+    return believe
+
+
+def _believe_everybody(context: ssl.SSLContext) -> None:
+    believe = _openssl() if sys.implementation.name == "cpython" else None
+    if believe is not None:
+        believe(context)
 
 
 class TLSTransport(Transport):
@@ -120,14 +162,25 @@ class TLSTransport(Transport):
         self._tls = None
 
 
+def _sent_along(connected: ssl.SSLSocket) -> list[bytes]:
+    """The certificates that a client sent after its own, DER."""
+    if hasattr(connected, "get_unverified_chain"):  # since Python 3.13
+        return list(connected.get_unverified_chain()[1:])
+    own: Any = getattr(connected, "_sslobj", None)
+    chain = own.get_unverified_chain() if hasattr(own, "get_unverified_chain") else None
+    return [certificate.public_bytes(_DER) for certificate in chain[1:]] if chain else []
+
+
 def _client_variables(connected: ssl.SSLSocket) -> dict[str, str]:
     """What is known of the client, in the variables of Apache's mod_ssl (several values are numbered)."""
     variables = {"HTTPS": "on", "SSL_PROTOCOL": connected.version() or "", "SSL_CLIENT_VERIFY": "NONE"}
     certificate = connected.getpeercert(binary_form=True)
     if not certificate:
         return variables
-    variables["SSL_CLIENT_VERIFY"] = "SUCCESS"
+    variables["SSL_CLIENT_VERIFY"] = "GENEROUS"  # as mod_ssl says where any certificate will do
     variables["SSL_CLIENT_CERT"] = ssl.DER_cert_to_PEM_cert(certificate)
+    for number, other in enumerate(_sent_along(connected)):
+        variables[f"SSL_CLIENT_CERT_CHAIN_{number}"] = ssl.DER_cert_to_PEM_cert(other)
     counts: dict[str, int] = {}
     subject = cast("tuple[tuple[tuple[str, str], ...], ...]", (connected.getpeercert() or {})["subject"])
     for attribute, value in itertools.chain.from_iterable(subject):

@@ -1,0 +1,124 @@
+"""Whom extension API servers may trust: the ConfigMap kube-system/extension-apiserver-authentication.
+
+It holds the authorities of clients and of front proxies, and the names of the headers in which front proxies tell who asks.
+What is there already stays, beside what this server has; a ConfigMap that is deleted comes back.
+
+Specified by: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.controlplane.control_loop import ControlLoop
+from fakekube.errors import StatusError
+from fakekube.golang.timestamps import print_time
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.strategy import Object
+from fakekube.store import Store
+
+__all__ = ["ClusterAuthenticationInfo", "ClusterAuthenticationTrustController"]
+
+NAMESPACE: Final = "kube-system"
+NAME: Final = "extension-apiserver-authentication"
+MANAGER: Final = "kube-apiserver"
+
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterAuthenticationInfo:
+    """What extension API servers must know. Certificates are PEM, "" where there are none."""
+
+    client_ca: str
+    request_header_ca: str
+    allowed_names: Sequence[str] = ()
+    username_headers: Sequence[str] = ()
+    uid_headers: Sequence[str] = ()
+    group_headers: Sequence[str] = ()
+    extra_prefixes: Sequence[str] = ()
+
+    def data(self, present: Mapping[str, str]) -> dict[str, str]:
+        """The data of the ConfigMap, together with what is there."""
+        data = {"client-ca-file": _certificates(present.get("client-ca-file", ""), self.client_ca)}
+        authorities = _certificates(present.get("requestheader-client-ca-file", ""), self.request_header_ca)
+        if authorities:
+            data["requestheader-client-ca-file"] = authorities
+            for key, values in (
+                ("allowed-names", self.allowed_names), ("username-headers", self.username_headers),
+                ("uid-headers", self.uid_headers), ("group-headers", self.group_headers),
+                ("extra-headers-prefix", self.extra_prefixes),
+            ):
+                name = f"requestheader-{key}"
+                together = list(dict.fromkeys((*_texts(present.get(name, "")), *values)))
+                if together or key != "uid-headers":
+                    data[name] = orjson.dumps(together).decode()
+        return {key: text for key, text in data.items() if text}
+
+
+class ClusterAuthenticationTrustController(ControlLoop):
+    """Keeps the ConfigMap."""
+
+    def __init__(
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo
+    ) -> None:
+        self._services, self._clock, self._info = services, clock, info
+        self._config_maps = store.bucket("configmaps")
+        super().__init__((self._config_maps,))
+        self.refresh()
+
+    def step(self) -> bool:
+        present = self._services.get("", "configmaps", NAMESPACE, NAME)
+        if present is None:
+            return self._create()
+        if self._info.data(present.get("data") or {}) == present.get("data"):
+            return False
+        try:
+            self._services.update("", "configmaps", NAMESPACE, NAME, self._updated)
+        except StatusError:  # it has gone meanwhile
+            return True
+        return False
+
+    def _create(self) -> bool:
+        data, now = self._info.data({}), print_time(self._clock.now())
+        metadata = {
+            "name": NAME, "namespace": NAMESPACE, "uid": str(uuid4()), "creationTimestamp": now,
+            "managedFields": [_owned(data, now)],
+        }
+        try:
+            self._services.create("", "configmaps", NAMESPACE, {"metadata": metadata, "data": data})
+        except StatusError:  # somebody else was faster
+            return True
+        return False
+
+    def _updated(self, old: Object) -> Object:
+        return {**old, "data": self._info.data(old.get("data") or {})}
+
+
+def _owned(data: Mapping[str, str], now: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {".": {}, **{f"f:{key}": {} for key in sorted(data)}}
+    return {
+        "manager": MANAGER, "operation": "Update", "apiVersion": "v1", "time": now, "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": fields},
+    }
+
+
+def _certificates(present: str, own: str) -> str:
+    """All certificates of both texts, each once."""
+    return "".join(dict.fromkeys(f"{text.strip()}\n" for text in _CERTIFICATE.findall(present + "\n" + own)))
+
+
+def _texts(encoded: str) -> list[str]:
+    try:
+        value = orjson.loads(encoded)
+    except ValueError:
+        return []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

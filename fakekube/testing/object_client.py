@@ -1,0 +1,113 @@
+"""What a test author does with objects, as one user: create, apply, get, list, patch, delete, wait.
+
+`Cluster` is such a client for its administrator, `Cluster.as_user` makes others. Everything goes through the API; only
+`wait_for` is woken by the store, so that it need not ask again and again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fakekube.client import ApiError, Client
+from fakekube.testing.manifests import Source, objects
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
+    from fakekube.store import Store
+
+__all__ = ["ObjectClient"]
+
+Object = dict[str, Any]
+
+#: The field manager of what test authors apply.
+FIELD_MANAGER = "fakekube"
+
+
+class ObjectClient:
+    """Works with the objects of one cluster as one user.
+
+    Args:
+        client: asks the API as that user.
+        store: of the cluster.
+    """
+
+    def __init__(self, client: Client, store: Store[Document]) -> None:
+        self._client = client
+        self._store = store
+
+    def load(self, *sources: Source) -> list[Object]:
+        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first.
+
+        Raises ManifestError for what is no manifest, and ApiError for what the API refuses.
+        """
+        return [self.apply(obj, field_manager=FIELD_MANAGER) for obj in objects(*sources)]
+
+    def create(self, obj: Object, *, namespace: str | None = None) -> Object:
+        """Create an object. Raises ApiError."""
+        return self._client.create(obj, namespace=namespace)
+
+    def apply(
+        self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None,
+    ) -> Object:
+        """Server-side apply. Raises ApiError."""
+        return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
+
+    def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
+        """One object; the resource is named as for kubectl. Raises ApiError and UnknownResource."""
+        return self._client.get(resource, name, namespace=namespace)
+
+    def list(
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+    ) -> list[Object]:
+        """The objects of one namespace, or (without one) of all. Raises ApiError and UnknownResource."""
+        return self._client.list(
+            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+        )
+
+    def patch(
+        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
+    ) -> Object:
+        """Merge-patch an object, or its status with `subresource="status"`. Raises ApiError."""
+        return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
+
+    def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
+        """Delete an object; `options` are fields of DeleteOptions. Raises ApiError."""
+        return self._client.delete(resource, name, namespace=namespace, **options)
+
+    def wait_for(
+        self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
+        gone: bool = False, timeout: float = 10.0,
+    ) -> Object | None:
+        """Wait until an object is there and `until` is true of it, or until it is `gone` (then None is returned).
+
+        `timeout` is in real seconds. Raises TimeoutError, with the last state that was seen.
+        """
+        found = self._client.resource(resource)
+        changed = threading.Event()
+        bucket = self._store.bucket(found.bucket)
+        bucket.subscribe(changed.set)
+        end = time.monotonic() + timeout
+        try:
+            while True:
+                changed.clear()
+                obj = self._find(resource, name, namespace)
+                if gone and obj is None:
+                    return None
+                if not gone and obj is not None and (until is None or until(obj)):
+                    return obj
+                if not changed.wait(max(end - time.monotonic(), 0)):
+                    goal = "is still there" if gone else "is not as it should be" if obj else "is not there"
+                    raise TimeoutError(f"{resource} {name} {goal} after {timeout} s: {obj}")
+        finally:
+            bucket.unsubscribe(changed.set)
+
+    def _find(self, resource: str, name: str, namespace: str | None) -> Object | None:
+        try:
+            return self._client.get(resource, name, namespace=namespace)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise

@@ -1,0 +1,155 @@
+"""Tests can be anybody: clients of users, their kubeconfigs, and the flags about who may come in."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fakekube import Cluster
+from fakekube.cli.arguments import UsageError, parse
+from fakekube.client import ApiError
+from fakekube.options import OptionError
+from fakekube.testing.object_client import ObjectClient
+
+REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+def who(client: ObjectClient) -> dict[str, Any]:
+    info: dict[str, Any] = client.create(REVIEW)["status"]["userInfo"]
+    return info
+
+
+def test_a_client_of_a_user() -> None:
+    cluster = Cluster(profile="apiserver")
+    alice = cluster.as_user("alice", groups=["team-a"], uid="u1", extra={"scopes": ["view"]})
+    assert who(alice) == {
+        "username": "alice", "uid": "u1", "groups": ["team-a", "system:authenticated"], "extra": {"scopes": ["view"]}
+    }
+    with pytest.raises(ApiError) as caught:
+        alice.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+    cluster.load("""
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: team-a, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: team-a}]
+""")
+    cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "edit"}, "rules": [
+        {"verbs": ["create", "get", "delete"], "apiGroups": [""], "resources": ["configmaps"]}]})
+    alice.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    assert alice.wait_for("configmaps", "a")
+    with pytest.raises(ApiError):
+        cluster.as_user("bob").get("configmaps", "a")
+
+
+def asked(path: Path) -> str:
+    """Who the server of a kubeconfig says that its user is."""
+    config = yaml.safe_load(path.read_text())
+    server, user = config["clusters"][0]["cluster"]["server"], config["users"][0]["user"]
+    request = urllib.request.Request(
+        f"{server}/apis/authentication.k8s.io/v1/selfsubjectreviews", b"{}", {"Content-Type": "application/json"}
+    )
+    context = None
+    if "token" in user:
+        request.add_header("Authorization", f"Bearer {user['token']}")
+    else:
+        import base64
+
+        context = ssl.create_default_context(
+            cadata=base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+        )
+        pem = path.with_suffix(".pem")
+        pem.write_bytes(base64.b64decode(user["client-key-data"]) + base64.b64decode(user["client-certificate-data"]))
+        context.load_cert_chain(pem)
+    with urllib.request.urlopen(request, context=context) as answer:
+        info = yaml.safe_load(answer.read())["status"]["userInfo"]
+    return f"{info['username']}: {', '.join(info['groups'])}"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_kubeconfigs_of_users(tls: bool, tmp_path: Path) -> None:
+    with Cluster(profile="apiserver", tls=tls) as cluster:
+        path = cluster.kubeconfig_for("alice", groups=("team-a",))
+        assert asked(path) == "alice: team-a, system:authenticated"
+        assert cluster.kubeconfig_for("alice", groups=("team-a",)) == path
+        assert asked(cluster.kubeconfig_for("system:node:n1", ("system:nodes",))) == "system:node:n1: system:nodes, system:authenticated"
+        cluster.write_kubeconfig(tmp_path / "own", user="bob")
+        assert asked(tmp_path / "own") == "bob: system:authenticated"
+    assert not path.exists()
+
+
+def test_a_token_file_and_a_fork(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text('secret,carol,c1,"x,y"\n')
+    cluster = Cluster(profile="apiserver", token_auth_file=tokens)
+    for one in (cluster, cluster.fork()):
+        assert one.create({**REVIEW, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "secret"}})[
+            "status"
+        ]["user"] == {"username": "carol", "uid": "c1", "groups": ["x", "y", "system:authenticated"]}
+
+
+def test_flags_that_are_not_usable(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--client-ca-file"):
+        Cluster(profile="apiserver", client_ca_file=tmp_path / "none")
+    with pytest.raises(TypeError, match="no_such_flag"):
+        Cluster(profile="apiserver", no_such_flag=1)
+
+
+def test_a_server_certificate_of_ones_own(tmp_path: Path) -> None:
+    from fakekube.server.certificates import credentials
+
+    own = credentials("127.0.0.1")
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_text(own.server_certificate)
+    key.write_text(own.server_key)
+    with Cluster(profile="apiserver", tls_cert_file=certificate, tls_private_key_file=key) as cluster:
+        assert cluster.url.startswith("https")
+        text = cluster.kubeconfig.read_text()
+        assert yaml.safe_load(text)["clusters"][0]["cluster"]["certificate-authority-data"]
+    key.write_text("nonsense")
+    with pytest.raises(OptionError, match="--tls-cert-file"):
+        Cluster(profile="apiserver", tls_cert_file=certificate, tls_private_key_file=key).start()
+
+
+def test_extension_servers_are_told_whom_to_trust() -> None:
+    cluster = Cluster(profile="apiserver", tls=True)
+    name = "extension-apiserver-authentication"
+    data = cluster.get("configmaps", name, namespace="kube-system")["data"]
+    assert list(data) == ["client-ca-file"]
+    cluster.delete("configmaps", name, namespace="kube-system")
+    assert cluster.get("configmaps", name, namespace="kube-system")["data"] == data
+    assert not Cluster(profile="apiserver").list("configmaps", namespace="kube-system", field_selector=f"metadata.name={name}")
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.mark.parametrize(
+    ("text", "user"),
+    [
+        ("alice", ("alice", ())), ("alice:team-a", ("alice", ("team-a",))), ("alice:a,b", ("alice", ("a", "b"))),
+        ("root:system:masters", ("root", ("system:masters",))), ("system:node:n1", ("system:node:n1", ())),
+        ("system:node:n1:system:nodes", ("system:node:n1", ("system:nodes",))),
+        ("system:serviceaccount:ns:robot:x", ("system:serviceaccount:ns:robot", ("x",))),
+        ("system:kube-scheduler", ("system:kube-scheduler", ())),
+    ],
+)
+def test_users_on_the_command_line(text: str, user: tuple[str, tuple[str, ...]]) -> None:
+    assert parse(["serve", "--user", text]).users == [user]
+
+
+def test_flags_on_the_command_line() -> None:
+    arguments = ["serve", "--authorization-mode=Node,RBAC", "--authorization-mode=AlwaysAllow", "--anonymous-auth=false"]
+    assert parse([*arguments, "--token-auth-file", "t"]).flags == {
+        "authorization_mode": ("Node", "RBAC", "AlwaysAllow"), "anonymous_auth": False, "token_auth_file": "t"
+    }
+    assert parse(["serve"]).flags == {}
+    for wrong in (["--anonymous-auth=maybe"], ["--user", ":x"], ["--no-such-flag=1"]):
+        with pytest.raises(UsageError):
+            parse(["serve", *wrong])
