@@ -137,12 +137,6 @@ class _Values(argparse.Action):
         setattr(namespace, self.dest, (*known, *(part for part in str(values).split(",") if part)))
 
 
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false", "t", "f", "1", "0"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
-    return text.lower() in ("true", "t", "1")
-
-
 def _user(text: str) -> tuple[str, tuple[str, ...]]:
     """A name, and after a colon groups; names of the system have colons themselves."""
     parts = text.split(":")
