@@ -64,6 +64,15 @@ class ClusterAccess(Protocol):
     def release(self, pool: str, value: str) -> None:
         """Give a value back; nothing if nobody had it."""
 
+    def has_any(self, group: str, plural: str) -> bool:
+        """Is there any object of a resource? Quicker than `list`."""
+
+    def last_change(self, group: str, plural: str) -> int:
+        """The revision of the last write of a resource: what was made from its objects is good until it is another one."""
+
+    def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        """The served resource whose objects are of a kind, or None."""
+
     def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
         """The served resources that show the same objects and have this subresource, `resource` among them."""
 

@@ -157,6 +157,7 @@ class Registry:
     def __init__(self, builtins: Sequence[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
+        self._kinds: tuple[object, dict[GVK, Resource]] = (None, {})
         self.replace((), builtins)
 
     def copy(self) -> Registry:
@@ -193,6 +194,14 @@ class Registry:
     def state(self) -> object:
         """Another one after every change."""
         return self._by_path
+
+    def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        """The resource whose objects are of a kind, or None if none is served."""
+        state, known = self._kinds
+        if state is not self._by_path:
+            known = {resource.gvk: resource for resource in reversed(self._by_path.values())}
+            self._kinds = self._by_path, known
+        return known.get(GVK(group, version, kind))
 
     def any_version(self, group: str, plural: str) -> Resource | None:
         """One of the served versions of a resource: enough where only its storage matters."""

@@ -129,6 +129,15 @@ class StoreAccess:
         if self.reserved(pool, value):
             self._store.bucket(pool).commit(value, None, None)
 
+    def has_any(self, group: str, plural: str) -> bool:
+        return not self._bucket(group, plural).is_empty
+
+    def last_change(self, group: str, plural: str) -> int:
+        return self._bucket(group, plural).newest
+
+    def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
+        return self._registry.of_kind(group, version, kind)
+
     def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
         found = self._registry.sharing_bucket(resource)
         return [other for other in found if other.subresources.get(subresource)] if subresource else found
