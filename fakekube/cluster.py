@@ -116,10 +116,9 @@ class Cluster(ObjectClient):
 
         backend = machinery.backend
         settled_at = backend.store.revision if settled else None
-        context = Context(
-            backend.services, self._credentials().ca_certificate if self._tls else "", self._settings.version,
-            lambda: iter(backend.registry), frozenset(row.name for row in self._controllers), settled_at,
-        )
+        authority = self._credentials().ca_certificate if self._tls else ""
+        switched_on = frozenset(row.name for row in self._controllers)
+        context = Context(backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at)
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:

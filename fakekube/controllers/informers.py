@@ -72,6 +72,10 @@ class Informer:
             return list(self._objects.get(namespace, {}).values())
         return [obj for objects in self._objects.values() for obj in objects.values()]
 
+    def named(self, name: str) -> Iterable[Object]:
+        """The objects of that name in all namespaces."""
+        return [objects[name] for objects in self._objects.values() if name in objects]
+
     def owned_by(self, uid: str) -> Iterable[Object]:
         """The objects whose controller has this uid."""
         if self._by_owner is None:
@@ -229,6 +233,10 @@ class Cache:
         """The objects of one namespace, or (if "") of all; with `labels`, those that have all of these."""
         found = self.informer(resource).objects(namespace)
         return found if not labels else [obj for obj in found if _has_labels(obj, labels)]
+
+    def named(self, resource: str, name: str) -> Iterable[Object]:
+        """The objects of that name in all namespaces."""
+        return self.informer(resource).named(name)
 
     def owned_by(self, resource: str, uid: str) -> Iterable[Object]:
         """The objects whose controller is the owner with this uid."""

@@ -69,6 +69,7 @@ class Manager:
         self._rows = _by_resource(tuple(rows))
         self._context = context
         self._settled_at = settled_at
+        self._served = context.registry.state
         self._cache: Cache | None = None
         self._active: dict[Row, Reconciler] = {}
         self._waking: list[Row] = []
@@ -147,7 +148,7 @@ class Manager:
                 self._waking += [row for row in rows if row not in self._waking]
         for row in self._rows.get(ANYTHING, ()):
             documents = (
-                record.value.object for resource in self._context.discovered()
+                record.value.object for resource in self._context.registry
                 if "list" in resource.verbs for record in self._store.bucket(resource.bucket).page().records
             )
             if any(row.concerns(obj) for obj in documents):
@@ -214,20 +215,21 @@ class Manager:
         self._active[row] = controller
         controller.started()
         for name in controller.watches:
-            known = name in self._cache
-            self._listeners.setdefault(name, []).append(controller)
-            informer = self._cache.informer(name)
-            if known:  # others follow it already: tell of what is new since the cluster was settled
-                self._tell(controller, name, [
-                    Change(ADDED, obj, None) for obj in informer.objects()
-                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
-                ])
+            self._also_watch(controller, name)
 
     def _also_watch(self, controller: Reconciler, name: str) -> None:
+        """Bring a controller the changes of a resource, beginning with what is new since the cluster was settled."""
         listeners = self._listeners.setdefault(name, [])
-        if controller not in listeners:
-            controller.cache.informer(name)
-            listeners.append(controller)
+        if controller in listeners:
+            return
+        listeners.append(controller)
+        known = name in controller.cache
+        informer = controller.cache.informer(name)
+        if known:  # others follow it already
+            self._tell(controller, name, [
+                Change(ADDED, obj, None) for obj in informer.objects()
+                if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
+            ])
 
     def _opened(self, informer: Informer) -> None:
         """A new informer: who listens hears of the changes since the cluster was settled."""
@@ -244,6 +246,10 @@ class Manager:
             if self._stopped or self._current is not None:  # or a controller waits for itself
                 return False
             self._activate_woken()
+            if self._served is not self._context.registry.state:
+                self._served = self._context.registry.state
+                for controller in list(self._active.values()):
+                    controller.resources_changed()
             while self._dirty:
                 bucket = self._dirty.pop()
                 for informer in self._buckets[bucket]:

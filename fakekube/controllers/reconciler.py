@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache
     from fakekube.controllers.recorder import Recorder
     from fakekube.registry.cluster_access import ClusterAccess
-    from fakekube.registry.resource import Resource
+    from fakekube.registry.resource import Registry
 
 __all__ = ["Context", "Key", "Object", "Reconciler"]
 
@@ -39,12 +39,12 @@ class Context:
 
     services: ClusterAccess
     """What the API server offers to its strategies: token signing, feature gates."""
+    registry: Registry
+    """All resources that are served, in every version."""
     certificate_authority: str = ""
     """The cluster's CA certificate in PEM; "" without TLS."""
     version: str = "1.36"
     """The emulated minor."""
-    discovered: Callable[[], Iterable[Resource]] = tuple
-    """All resources that are served now, in every version."""
     controllers: frozenset[str] = frozenset()
     """The names of those that are switched on."""
     settled_at: int | None = None
@@ -84,10 +84,14 @@ class Reconciler:
     requeue_rate_limited: Callable[[Key], None]
     """Look at a key again after its back-off."""
     also_watch: Callable[[str], None]
-    """Let the changes of one more resource, by its name, come to `keys` from now on; its present objects are not told."""
+    """Let the changes of one more resource, by its name, come to `keys`, beginning with what is new since the cluster
+    was settled."""
 
     def started(self) -> None:
         """Called once, before the first event."""
+
+    def resources_changed(self) -> None:
+        """Called when other resources are served than before (`context.registry`)."""
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         """Which keys a change of a watched object concerns.

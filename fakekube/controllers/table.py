@@ -65,9 +65,18 @@ class Row:
         return cast("Reconciler", getattr(import_module(module), name)())
 
 
+def _has_owners_or_waits(obj: Mapping[str, Any]) -> bool:
+    """Is the object the garbage collector's business?"""
+    metadata = obj["metadata"]
+    if "ownerReferences" in metadata:
+        return True
+    return "deletionTimestamp" in metadata and not {"orphan", "foregroundDeletion"}.isdisjoint(metadata.get("finalizers") or ())
+
+
 _HERE = "fakekube.controllers."
 
 ROWS: tuple[Row, ...] = (
+    Row("garbage-collector-controller", _HERE + "garbagecollector:GarbageCollector", (ANYTHING,), _has_owners_or_waits),
     Row("namespace-controller", _HERE + "namespaces:NamespaceController", ("namespaces",)),
     Row("serviceaccount-controller", _HERE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")),
     Row("root-ca-certificate-publisher-controller", _HERE + "root_certificate:RootCertificatePublisher",
