@@ -43,6 +43,8 @@ RETRY_HORIZON = 0.1
 CONFLICTS = 10
 #: Real seconds that a moving clock waits for a controller that is at work in another thread.
 PATIENCE = 1.0
+#: Real seconds between the first change and the thread's work.
+PAUSE = 0.001
 
 _Work = tuple[Reconciler, Key]
 
@@ -195,6 +197,7 @@ class Manager:
                 pass
             if not self._stopped:
                 self._wake.wait()
+                time.sleep(PAUSE)  # a client that writes one object after another is not interrupted at each
 
     def _activate(self, row: Row) -> None:
         if row in self._active:
