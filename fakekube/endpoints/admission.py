@@ -8,7 +8,7 @@ from fakekube.admission.plugin import Attributes, Operation
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 
-__all__ = ["admit", "checker", "creation_checker", "deletion_checker"]
+__all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"]
 
 
 def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str) -> Attributes:
@@ -21,6 +21,13 @@ def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Obj
 def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
     """Admission that may change the new object, in place. Raises StatusError."""
     scope.backend.admission.admit(_attributes(scope, operation, obj, old, scope.name))
+
+
+def connect(scope: Scope, options: Object) -> None:
+    """Both kinds of admission of a connection with these options. Raises StatusError."""
+    attributes = _attributes(scope, Operation.CONNECT, options, None, scope.name)
+    scope.backend.admission.admit(attributes)
+    scope.backend.admission.validate(attributes)
 
 
 def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | None], None]:

@@ -36,6 +36,10 @@ Finish = Callable[[bool], None]
 (a dry run stores nothing, either), so give back what was taken for it."""
 
 
+def _unchecked(obj: Object) -> None:
+    """Nobody refuses anything."""
+
+
 @dataclass(slots=True)
 class WriteContext:
     """Everything a strategy may ask during one write."""
@@ -56,6 +60,8 @@ class WriteContext:
     """Of the object that the path names; "" for a create."""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Object], None] = _unchecked
+    """For actions: validating admission of what was sent, which they ask for once it is valid. Raises StatusError."""
     remove: Callable[[str, Object], None] | None = None
     """For actions: deletes an object of the resource by its name, with DeleteOptions, as a client would."""
     warnings: list[str] = field(default_factory=list)

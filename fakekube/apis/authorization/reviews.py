@@ -40,6 +40,7 @@ def review_access(context: WriteContext, name: str, review: Object) -> Object:
     """SubjectAccessReview: may that user do that? Raises StatusError 422."""
     spec = review.get("spec") or {}
     _refuse(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
+    context.check(review)
     return {**review, "status": _decide(context, spec)}
 
 
@@ -54,6 +55,7 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
     if path is not None:
         errors.append(invalid("spec.nonResourceAttributes", _shown_path(path), "disallowed on this kind of request"))
     _refuse(errors)
+    context.check(review)
     return {**review, "status": _decide(context, spec)}
 
 
@@ -61,6 +63,7 @@ def review_own_access(context: WriteContext, name: str, review: Object) -> Objec
     """SelfSubjectAccessReview: may I do that? Raises StatusError 422."""
     spec = review.get("spec") or {}
     _refuse(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
+    context.check(review)
     return {**review, "status": _decide(context, {**spec, **_asker(context)})}
 
 
@@ -69,6 +72,7 @@ def review_own_rules(context: WriteContext, name: str, review: Object) -> Object
     namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise status.bad_request("no namespace on request")
+    context.check(review)
     found = context.services.rules(context.user, context.groups, namespace)
     return {"metadata": {}, "spec": {}, "status": found}
 
@@ -198,6 +202,7 @@ def review_token(context: WriteContext, name: str, review: Object) -> Object:
     spec = review.get("spec") or {}
     if not spec.get("token"):
         raise status.bad_request("token is required for TokenReview in authentication")
+    context.check(review)
     answer = context.services.authenticate(spec["token"], spec.get("audiences") or ())
     said = {name: value for name, value in (review.get("status") or {}).items() if name != "authenticated"}
     return {**review, "status": {"user": {}, **said, **{name: value for name, value in answer.items() if value}}}
@@ -205,6 +210,7 @@ def review_token(context: WriteContext, name: str, review: Object) -> Object:
 
 def review_self(context: WriteContext, name: str, review: Object) -> Object:
     """SelfSubjectReview: who am I?"""
+    context.check(review)
     asker = _asker(context)
     info = {"username": asker.pop("user"), **asker}
     user = {key: value for key, value in info.items() if value}

@@ -52,8 +52,9 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
         spec["audiences"] = [context.services.issuer]
     seconds = spec.get("expirationSeconds", 0)
     _check_duration(seconds)
-    bound = _bound_object(context, name, spec.get("boundObjectRef"))
     now = context.clock.now()
+    context.check({**request, "metadata": {**meta, "creationTimestamp": print_time(now)}, "spec": spec})
+    bound = _bound_object(context, name, spec.get("boundObjectRef"))
     token = context.services.sign(_claims(context, account, bound, spec, now))
     expiration = print_time(now + timedelta(seconds=seconds))
     return {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from fakekube.endpoints import response_writers
+from fakekube.endpoints import admission, connect_options, response_writers
 from fakekube.errors import FieldError, StatusError, field, status
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.generic import reads
@@ -47,6 +47,7 @@ def handle(scope: Scope) -> Response:
         return _log(scope)
     if "dryRun" in scope.request.query:
         raise status.bad_request("dryRun is not supported")
+    admission.connect(scope, connect_options.of(scope))
     if scope.subresource.name == "proxy":
         raise _PROXIES[scope.resource.plural](scope)
     raise _stream(scope)

@@ -66,7 +66,10 @@ def _act(scope: Scope, action: Action) -> Response:
             system_fields.wipe(meta)
         system_fields.match_namespace(meta, scope.namespace)
     body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
+    scope.name = scope.name or body["metadata"].get("name", "")
     admission.admit(scope, Operation.CREATE, body, None)
+    check = admission.checker(scope, Operation.CREATE)
+    scope.context.check = lambda obj: check(obj, None)
     scope.context.remove = partial(_remove, scope)
     answer = action(scope.context, scope.name, body)
     if answer.get("kind") == "Status":

@@ -28,7 +28,7 @@ def bind(context: WriteContext, name: str, body: Object) -> Object:
     errors = _target_errors(body.get("target") or {})
     if errors:
         raise status.generic(500, "", aggregate(errors))
-
+    context.check(body)
     check_key_name(name)
 
     def assign(pod: Object) -> Object:

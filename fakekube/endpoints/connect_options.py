@@ -1,0 +1,52 @@
+"""The options of a connection (exec, attach, portforward, proxy), as admission sees them: a query as an object.
+
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions), pkg/apis/core/v1/conversion.go and
+defaults.go (PodExecOptions, PodAttachOptions).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.registry.options import boolean, int64
+from fakekube.registry.scope import Scope
+from fakekube.registry.strategy import Object
+from fakekube.schema.model import Shape, Type
+
+__all__ = ["of"]
+
+#: Streams that are wanted unless the query says otherwise.
+_DEFAULTS = {"PodExecOptions": ("stdout", "stderr"), "PodAttachOptions": ("stdout", "stderr")}
+
+
+def of(scope: Scope) -> Object:
+    """The options of a request, by the type of its subresource. Raises StatusError 400."""
+    query, options = scope.request.query, dict[str, Any]()
+    for name, field in scope.type.fields.items():
+        values = query.all(name)
+        if values and name not in ("kind", "apiVersion"):
+            options[name] = _value(field.type, list(values))
+    for name in _DEFAULTS.get(scope.kind.kind, ()):
+        options.setdefault(name, True)
+    if "path" in scope.type.fields:
+        options["path"] = _path(scope)
+    return options
+
+
+def _path(scope: Scope) -> str:
+    """What follows the subresource in the path of the request, with the slashes around it."""
+    info = scope.request.info
+    path = "/".join(info.parts[3:])
+    path = f"/{path}" if path and not path.startswith("/") else path
+    return path if not info.path.endswith("/") or path.endswith("/") else f"{path}/"
+
+
+def _value(type_: Type, values: list[str]) -> Any:
+    if type_.shape is Shape.BOOLEAN:
+        return boolean(values)
+    if type_.shape is Shape.INTEGER:
+        return int64(values)
+    if type_.shape is Shape.LIST:
+        items = type_.items
+        return [_value(items, [value]) for value in values] if items is not None else values
+    return values[0]
