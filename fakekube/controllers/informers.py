@@ -84,6 +84,10 @@ class Informer:
                 self._index(obj)
         return list(self._by_owner.get(uid, {}).values())
 
+    def orphans(self, namespace: str) -> Iterable[Object]:
+        """The objects of a namespace that have no controller."""
+        return self.owned_by(_orphan_key(namespace))
+
     # ------------------------------------------------------------ following
 
     def open(self, settled_at: int | None) -> list[Change]:
@@ -173,18 +177,26 @@ class Informer:
             self._objects.pop(namespace, None)
 
     def _index(self, obj: Object) -> None:
-        uid = controller_uid(obj)
-        if uid is not None and self._by_owner is not None:
-            self._by_owner.setdefault(uid, {})[self._place(obj)] = obj
+        if self._by_owner is not None:
+            self._by_owner.setdefault(self._owner_key(obj), {})[self._place(obj)] = obj
 
     def _unindex(self, obj: Object | None) -> None:
-        uid = controller_uid(obj) if obj is not None else None
-        if obj is None or uid is None or self._by_owner is None:
+        if obj is None or self._by_owner is None:
             return
-        owned = self._by_owner.get(uid, {})
+        key = self._owner_key(obj)
+        owned = self._by_owner.get(key, {})
         owned.pop(self._place(obj), None)
         if not owned:
-            self._by_owner.pop(uid, None)
+            self._by_owner.pop(key, None)
+
+    @staticmethod
+    def _owner_key(obj: Object) -> str:
+        return controller_uid(obj) or _orphan_key(obj["metadata"].get("namespace", ""))
+
+
+def _orphan_key(namespace: str) -> str:
+    """What objects without a controller are indexed under: no uid looks like this."""
+    return f"/{namespace}"
 
 
 class Cache:
@@ -241,6 +253,10 @@ class Cache:
     def owned_by(self, resource: str, uid: str) -> Iterable[Object]:
         """The objects whose controller is the owner with this uid."""
         return self.informer(resource).owned_by(uid)
+
+    def orphans(self, resource: str, namespace: str) -> Iterable[Object]:
+        """The objects of a namespace that have no controller."""
+        return self.informer(resource).orphans(namespace)
 
 
 def _has_labels(obj: Object, labels: Mapping[str, str]) -> bool:

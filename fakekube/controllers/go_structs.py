@@ -1,0 +1,175 @@
+"""Prints a PodTemplateSpec as Go's spew prints the struct: the text that pod-template-hash is computed from.
+
+`%#v` of spew, with types, sorted map keys and followed pointers: `(v1.PodSpec){Volumes:([]v1.Volume)<nil> …}`. All fields
+are printed, absent ones as the zero value of their Go type, so the layout of the structs decides: names and types of the
+fields, in order, of every type that a pod template can reach. It stands in `data/go_structs_v1_36.txt`, one type a line:
+`Type: Name:json:GoType …` for structs (no JSON name: an inlined struct), `Type = GoType` for the others.
+
+Invariant: a template prints the same, whatever the order of its keys, and whether its empty lists and maps are there or
+absent (objects reach controllers as Protobuf, which does not tell the two apart).
+
+Specified by: k8s.io/utils/dump/dump.go (ForHash), github.com/davecgh/go-spew/spew/format.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from fakekube.schema.quantity import Format, Quantity
+from fakekube.schema.quantity import parse as parse_quantity
+
+__all__ = ["print_pod_template"]
+
+_FILE = "go_structs_v1_36.txt"
+_NIL = "<nil>"
+_INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_BINARY_DIGITS = 15
+"""Decimal digits of a quantity with a binary suffix that Go keeps as an int64."""
+_FAST_DIGITS = 18
+_MAX_INT64 = 2**63 - 1
+_NANO = -9
+
+_Printer = Callable[[Any], str]
+
+
+def print_pod_template(template: dict[str, Any]) -> str:
+    """The text of a PodTemplateSpec, as it stands in a workload's `spec.template`."""
+    return "(v1.PodTemplateSpec)" + _value_printer("v1.PodTemplateSpec")(template)
+
+
+@cache
+def _definitions() -> dict[str, str]:
+    """What is behind each named type: the line of its fields, or another Go type."""
+    text = resources.files("fakekube.data").joinpath(_FILE).read_text()
+    found = {}
+    for line in text.splitlines():
+        name, separator, rest = line.partition(": ") if ": " in line else line.partition(" = ")
+        found[name] = f"struct {rest}" if separator == ": " else rest
+    return found
+
+
+@cache
+def _typed_printer(go_type: str) -> _Printer:
+    """Prints a value with its type in parentheses, as fields of structs are printed."""
+    if go_type.startswith("*"):
+        absent, prefix = f"({go_type}){_NIL}", f"({go_type})"
+        pointed_to = _value_printer(go_type[1:])
+        return lambda value: absent if value is None else prefix + pointed_to(value)
+    prefix = f"({go_type})"
+    bare = _value_printer(go_type)
+    return lambda value: prefix + bare(value)
+
+
+@cache
+def _value_printer(go_type: str) -> _Printer:
+    """Prints a value without its type, as items of lists and maps and what pointers point to are printed."""
+    if go_type in _SPECIAL:
+        return _SPECIAL[go_type]
+    if go_type == "string":
+        return lambda value: value or ""
+    if go_type == "bool":
+        return lambda value: "true" if value else "false"
+    if go_type in _INTEGERS:
+        return lambda value: str(value or 0)
+    if go_type.startswith("[]"):
+        return _list_printer(go_type[2:])
+    if go_type.startswith("map["):
+        return _map_printer(go_type[go_type.index("]") + 1:])
+    definition = _definitions()[go_type]
+    return _struct_printer(definition[7:]) if definition.startswith("struct ") else _value_printer(definition)
+
+
+def _list_printer(item_type: str) -> _Printer:
+    def print_list(value: Any) -> str:
+        item = _value_printer(item_type)
+        return f"[{' '.join(map(item, value))}]" if value else _NIL
+
+    return print_list
+
+
+def _map_printer(value_type: str) -> _Printer:
+    def print_map(value: Any) -> str:
+        item = _value_printer(value_type)
+        return f"map[{' '.join(f'{key}:{item(value[key])}' for key in sorted(value))}]" if value else _NIL
+
+    return print_map
+
+
+def _struct_printer(definition: str) -> _Printer:
+    fields = []
+    for field in definition.split(" "):
+        name, json_name, go_type = field.split(":", 2)
+        fields.append((name, json_name, go_type))
+
+    def print_struct(value: Any) -> str:
+        parts = []
+        for name, json_name, go_type in fields:
+            part = (value.get(json_name) if json_name else value) if value else None
+            parts.append(f"{name}:{_typed_printer(go_type)(part)}")
+        return f"{{{' '.join(parts)}}}"
+
+    return print_struct
+
+
+def _print_time(value: Any) -> str:
+    """A zero time; that of a template never holds another one."""
+    return "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
+
+
+def _print_int_or_string(value: Any) -> str:
+    if isinstance(value, str):
+        return f"{{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string){value}}}"
+    return f"{{Type:(intstr.Type)0 IntVal:(int32){value or 0} StrVal:(string)}}"
+
+
+def _print_quantity(value: Any) -> str:
+    """A quantity as it is after it has been read: an int64 with a scale or, where that does not do, a big decimal."""
+    if value is None:
+        return _quantity_text(0, 0, "", "", "")
+    quantity = parse_quantity(str(value))
+    if _fits_int64(str(value), quantity):
+        return _quantity_text(quantity.unscaled, quantity.scale, "", quantity.text, quantity.format.value)
+    return _quantity_text(0, 0, _decimal_text(quantity), "", quantity.format.value)
+
+
+def _fits_int64(text: str, quantity: Quantity) -> bool:
+    """Does Go's parser take its fast road with this text?"""
+    number = text.strip("+-")
+    if quantity.format is Format.BINARY_SI:
+        exponent = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "E": 60}[number[-2]]
+        whole = number[:-2].lstrip("0")
+        return "." not in whole and _BINARY_DIGITS - len(whole) - exponent * 3 // 10 - 1 >= 0
+    digits = sum(character.isdigit() for character in number.lstrip("0").partition("e")[0])
+    return digits <= _FAST_DIGITS and quantity.scale >= _NANO and abs(quantity.unscaled) <= _MAX_INT64
+
+
+def _decimal_text(quantity: Quantity) -> str:
+    """inf.Dec: the unscaled number in words of 64 bits, the lowest first, at nano scale."""
+    saturated = quantity.format is Format.BINARY_SI and abs(quantity.unscaled) == _MAX_INT64 and quantity.scale == 0
+    scale = 0 if saturated else -_NANO
+    unscaled = abs(quantity.unscaled) * 10 ** (quantity.scale + scale)
+    words = []
+    while unscaled:
+        words.append(str(unscaled % 2**64))
+        unscaled //= 2**64
+    negative = "true" if quantity.unscaled < 0 else "false"
+    natural = f"[{' '.join(words)}]" if words else _NIL
+    return f"{{unscaled:(big.Int){{neg:(bool){negative} abs:(big.nat){natural}}} scale:(inf.Scale){scale}}}"
+
+
+def _quantity_text(value: int, scale: int, decimal: str, text: str, format_: str) -> str:
+    return (
+        f"{{i:(resource.int64Amount){{value:(int64){value} scale:(resource.Scale){scale}}} "
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){decimal or _NIL}}} s:(string){text} Format:(resource.Format){format_}}}"
+    )
+
+
+_SPECIAL: dict[str, _Printer] = {
+    "v1.Time": _print_time,
+    "v1.FieldsV1": lambda value: "{Raw:([]uint8)<nil>}",
+    "intstr.IntOrString": _print_int_or_string,
+    "resource.Quantity": _print_quantity,
+}

@@ -1,0 +1,145 @@
+"""The StatefulSet controller: what wakes it, revisions of templates, and the status.
+
+Specified by: pkg/controller/statefulset/{stateful_set,stateful_set_control}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fakekube.client import ApiError
+from fakekube.controllers import history
+from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.pods import next_availability
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.statefulset.identity import is_member, revision_of
+from fakekube.controllers.statefulset.pod_control import StatefulPodControl
+from fakekube.controllers.statefulset.update import Update
+from fakekube.schema.trees import in_order
+from fakekube.selectors import from_label_selector
+
+__all__ = ["StatefulSetController"]
+
+_COMPARED = (
+    "replicas", "currentReplicas", "readyReplicas", "updatedReplicas", "currentRevision", "availableReplicas",
+    "updateRevision",
+)
+
+
+class StatefulSetController(Reconciler):
+    """Keeps the pods of StatefulSets."""
+
+    name = "statefulset-controller"
+    watches = ("statefulsets.apps", "pods", "persistentvolumeclaims", "controllerrevisions.apps")
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None = None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "statefulsets.apps":
+            return (Key(metadata["namespace"], metadata["name"]),)
+        return self._keys_of_pod(obj, old) if resource == "pods" else ()
+
+    def _keys_of_pod(self, pod: Object, old: Object | None) -> Iterable[Key]:
+        namespace = pod["metadata"]["namespace"]
+        owner, former = controller_of(pod), None if old is None else controller_of(old)
+        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "StatefulSet"}.values():
+            yield Key(namespace, reference["name"])
+        labels = pod["metadata"].get("labels")
+        if owner is not None or not labels or "deletionTimestamp" in pod["metadata"]:
+            return
+        if old is not None and former is None and old["metadata"].get("labels") == labels:
+            return
+        for candidate in self.cache.list("statefulsets.apps", namespace):
+            selector = from_label_selector(candidate["spec"].get("selector"))
+            if not selector.empty and selector.matches(labels):
+                yield Key(namespace, candidate["metadata"]["name"])
+
+    def reconcile(self, key: Key) -> None:
+        stateful_set = self.cache.get("statefulsets.apps", key.namespace, key.name)
+        if stateful_set is None:
+            return
+        revisions = self._revisions(stateful_set)
+        if any(controller_of(one) is None for one in revisions):
+            history.adopt(self.client, stateful_set, revisions)
+            revisions = self._revisions(stateful_set)
+        pods = self._claimed(stateful_set)
+        failure, status = None, None
+        current, update, collisions = self._current_and_update(stateful_set, revisions)
+        walk = Update(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
+        numbers, failure = walk.run(pods)
+        status = self._update_status(stateful_set, numbers, current, update, collisions)
+        self._truncate(stateful_set, pods, revisions, current, update)
+        if failure is not None:
+            raise failure
+        min_ready = stateful_set["spec"].get("minReadySeconds", 0)
+        if min_ready and status["readyReplicas"] != status["availableReplicas"]:
+            self.requeue_after(key, next_availability(pods, min_ready, self.clock.now()))
+
+    def _claimed(self, stateful_set: Object) -> list[Object]:
+        selector = from_label_selector(stateful_set["spec"].get("selector"))
+
+        def matches(pod: Object) -> bool:
+            return selector.matches(pod["metadata"].get("labels")) and is_member(pod, stateful_set)
+
+        manager = ControllerRefManager(self.client, stateful_set, "statefulsets.apps", "pods", matches)
+        metadata = stateful_set["metadata"]
+        candidates = [*self.cache.owned_by("pods", metadata["uid"]), *self.cache.orphans("pods", metadata["namespace"])]
+        return manager.claim(candidates)
+
+    # ---- revisions
+
+    def _revisions(self, stateful_set: Object) -> list[Object]:
+        selector = from_label_selector(stateful_set["spec"].get("selector"))
+        return history.list_revisions(self.cache, stateful_set, selector)
+
+    def _current_and_update(self, stateful_set: Object, revisions: list[Object]) -> tuple[Object, Object, int]:
+        """The revisions of the former and the present template, and status.collisionCount; the latter is made if need be."""
+        status = stateful_set.get("status") or {}
+        collisions = status.get("collisionCount") or 0
+        data = in_order(history.template_patch(stateful_set["spec"]["template"]))
+        number = history.next_revision(revisions)
+        equal = [one for one in revisions if one.get("data") == data]
+        if equal and equal[-1] is revisions[-1]:
+            update = revisions[-1]
+        elif equal:
+            update = history.with_number(self.client, equal[-1], number)
+        else:
+            update, collisions = history.create_revision(self.client, stateful_set, data, number, collisions)
+        known = {one["metadata"]["name"]: one for one in revisions}
+        return known.get(status.get("currentRevision", ""), update), update, collisions
+
+    def _truncate(
+        self, stateful_set: Object, pods: list[Object], revisions: list[Object], current: Object, update: Object,
+    ) -> None:
+        """Delete the oldest revisions that nothing is made of, as far as there are more than revisionHistoryLimit."""
+        live = {current["metadata"]["name"], update["metadata"]["name"], *map(revision_of, pods)}
+        unused = [one for one in revisions if one["metadata"]["name"] not in live]
+        limit = stateful_set["spec"].get("revisionHistoryLimit", 10)
+        for one in unused[:max(len(unused) - limit, 0)]:
+            metadata = one["metadata"]
+            try:
+                self.client.delete(history.RESOURCE, metadata["name"], namespace=metadata["namespace"])
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+
+    # ---- status
+
+    def _update_status(
+        self, stateful_set: Object, numbers: Object, current: Object, update: Object, collisions: int,
+    ) -> Object:
+        """Write the status if it has changed; gives the new one."""
+        spec, old = stateful_set["spec"], stateful_set.get("status") or {}
+        status = {
+            "observedGeneration": stateful_set["metadata"].get("generation", 0), **numbers,
+            "currentRevision": current["metadata"]["name"], "updateRevision": update["metadata"]["name"],
+            "collisionCount": collisions,
+        }
+        desired = spec.get("replicas", 0)
+        rolling = (spec.get("updateStrategy") or {}).get("type") == "RollingUpdate"
+        if rolling and all(status[name] == desired for name in ("updatedReplicas", "readyReplicas", "replicas")):
+            status["currentReplicas"] = status["updatedReplicas"]
+            status["currentRevision"] = status["updateRevision"]
+        observed = status["observedGeneration"] <= old.get("observedGeneration", 0)
+        if not observed or any((old.get(name) or 0) != (status[name] or 0) for name in _COMPARED):
+            self.client.update({**stateful_set, "status": status}, subresource="status")
+        return status
