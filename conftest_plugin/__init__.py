@@ -33,6 +33,8 @@ _OPTIONS = {
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),
     "load": ("paths", "manifests that every cluster starts with"),
+    "enable_admission_plugins": ("string", "admission plugins that are off by default, by commas"),
+    "disable_admission_plugins": ("string", "admission plugins that are on by default, by commas"),
     "feature_gates": ("linelist", "feature gates, one GATE=true a line"),
 }
 

@@ -16,10 +16,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube import data
-from fakekube.admission import Plugin, chain_of
+from fakekube.admission import Chain, Plugin, UnknownPluginError, chain_of
+from fakekube.admission.options import AdmissionOptions
 from fakekube.api import Application
 from fakekube.auth.access import Access
-from fakekube.auth.options import AuthenticationOptions, read_text
+from fakekube.auth.options import AuthenticationOptions, OptionError, read_text
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.controlplane.apiservices import AutoRegisterController, AvailableConditionController
@@ -34,6 +35,7 @@ from fakekube.registry.generic.writes import stamped
 from fakekube.registry.resource import Registry
 from fakekube.registry.store_access import StoreAccess
 from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import Call
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.store import Retention, Store
@@ -93,13 +95,21 @@ def build(
     for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
         upkeep(store, services, clock)
     _publish_authorities(store, services, clock, options.authentication, authority)
-    dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
-    admission = chain_of(
-        profile, enabled=settings.enable_admission_plugins, disabled=settings.disable_admission_plugins,
-        dynamic={plugin.name: plugin for plugin in dynamic},
-    )
+    admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
     return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
+
+
+def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:
+    """The admission chain of a cluster. Raises OptionError for flags that name unknown plugins."""
+    dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
+    try:
+        return chain_of(
+            profile, enabled=options.enable_admission_plugins, disabled=options.disable_admission_plugins,
+            dynamic={plugin.name: plugin for plugin in dynamic},
+        )
+    except UnknownPluginError as error:
+        raise OptionError(str(error)) from None
 
 
 def _publish_authorities(

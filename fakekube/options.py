@@ -14,6 +14,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fakekube.admission.options import AdmissionOptions
 from fakekube.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
@@ -35,6 +36,7 @@ class ServerOptions:
     serving: ServingOptions = field(default_factory=ServingOptions)
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
 
     @property
     def needs_tls(self) -> bool:
@@ -59,6 +61,7 @@ class ServerOptions:
 
 _PARTS: Mapping[str, type[Any]] = {
     "serving": ServingOptions, "authentication": AuthenticationOptions, "authorization": AuthorizationOptions,
+    "admission": AdmissionOptions,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,6 @@ class Settings:
     version: str = "1.36"
     """The emulated minor of Kubernetes."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    enable_admission_plugins: Sequence[str] = ()
-    """Admission plugins that run although they are off by default."""
-    disable_admission_plugins: Sequence[str] = ()
-    """Admission plugins that do not run although they are on by default."""
     too_large_resource_version_wait: float = 3.0
     """How long a read waits for a revision that is not there yet (blockTimeout of the watch cache)."""
     min_request_timeout: float = 1800.0

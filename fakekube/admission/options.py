@@ -1,0 +1,21 @@
+"""The flags of kube-apiserver about admission.
+
+Specified by: k8s.io/apiserver/pkg/server/options/admission.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["AdmissionOptions"]
+
+
+@dataclass(slots=True, frozen=True)
+class AdmissionOptions:
+    """Which admission plugins run."""
+
+    enable_admission_plugins: Sequence[str] = ()
+    """Plugins that run although they are off by default."""
+    disable_admission_plugins: Sequence[str] = ()
+    """Plugins that do not run although they are on by default."""
