@@ -1,0 +1,162 @@
+"""The recordings in `fixtures/recorded`: what each was played to, and how it is read, written and played.
+
+A recording is the exchanges of the scenarios of one module with the reference, kube-apiserver v1.36.3, which was started
+with the flags that stand beside it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fakekube import Cluster
+from tests.differential.client import Client, Exchange
+from tests.differential.comparison import Score, differences
+from tests.differential.normaliser import normalise
+from tests.differential.pacing import paced_by
+from tests.differential.registry import Scenario, scenarios_of
+from tests.differential.transports import HOST, PORT, HttpTransport, InProcessTransport, Transport
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "recorded"
+
+Transcripts = dict[str, list[Exchange]]
+"""By scenario."""
+Open = Callable[[], Transport]
+"""Opens a way to a server for one scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One file of `fixtures/recorded`."""
+
+    name: str
+    module: str = ""
+    """The scenarios (`registry.scenarios_of`), if they are not called as the file is."""
+    features: frozenset[str] = frozenset()
+    """What the server must have; only scenarios that need it are played then."""
+    flags: str = ""
+    """Of kube-apiserver, when it is recorded."""
+    profile: str = "apiserver"
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    compaction_interval: float | None = None
+    """Seconds; of fakekube, beside `profile` and `feature_gates`."""
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.json.gz"
+
+    def read(self) -> Transcripts:
+        """What was recorded. Raises OSError."""
+        with gzip.open(self.path, "rt") as file:
+            transcripts: Transcripts = json.load(file)
+        return transcripts
+
+    def write(self, transcripts: Transcripts) -> None:
+        """Replace what was recorded; the same transcripts give the same bytes."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.GzipFile(self.path, "wb", mtime=0) as file:
+            file.write(json.dumps(transcripts, separators=(",", ":")).encode())
+
+    def scenarios(self, word: str = "") -> dict[str, Scenario]:
+        """The scenarios that belong to this recording and have the word in their names."""
+        found = scenarios_of(self.module or self.name)
+        return {n: s for n, s in found.items() if word in n and (not s.needs or s.needs in self.features)}
+
+    @contextmanager
+    def cluster(self) -> Iterator[Transport]:
+        """A fresh cluster of ours, as the recording wants it, with its clock held."""
+        cluster = Cluster(
+            profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval
+        )
+        cluster.clock.hold()
+        try:
+            yield InProcessTransport(cluster)
+        finally:
+            cluster.stop()
+
+
+_COMPACTS = {
+    "features": frozenset({"compaction"}),
+    "flags": "--etcd-compaction-interval=5s",
+    "compaction_interval": 5.0,
+}
+
+RECORDINGS = {
+    recording.name: recording
+    for recording in (
+        *map(Recording, (
+            "lists", "watches", "writes", "deletion", "options", "patches", "apply", "validation", "custom_resources", "definitions",
+            "cel", "negotiation", "discovery", "access", "identities", "webhooks", "policies", "aggregation",
+        )),
+        Recording("random-open", "random:open:250"),
+        Recording(
+            "cbor/negotiation", "negotiation", flags="--feature-gates=CBORServingAndStorage=true",
+            feature_gates={"CBORServingAndStorage": True},
+        ),
+        Recording("compacting/lists", "lists", **_COMPACTS),
+        Recording("compacting/watches", "watches", **_COMPACTS),
+    )
+}  # fmt: skip
+
+
+def play(scenario: Scenario, transport: Transport, features: frozenset[str]) -> list[Exchange]:
+    """The exchanges of one scenario with one server."""
+    with paced_by(transport.pace):
+        client = Client(transport, features)
+        try:
+            scenario.play(client)
+        except Exception:  # a scenario that trips over an odd answer still shows what it saw
+            problem = traceback.format_exc(limit=2).splitlines()[-1]
+            request = {"method": "-", "path": "scenario stopped", "query": None, "body": None}
+            client.transcript.append({"request": request, "status": 0, "headers": {}, "body": problem})
+        finally:
+            client.delete(f"/api/v1/namespaces/{client.ns}", silent=True)
+            client.close()
+    text = json.dumps(client.transcript).replace(client.id, "0" * 8)
+    if (client.host, client.port) != (HOST, PORT):
+        text = text.replace(f"{client.host}:{client.port}", f"{HOST}:{PORT}")
+    transcript: list[Exchange] = json.loads(text)
+    return transcript
+
+
+def play_to_server(recording: Recording, scenarios: Mapping[str, Scenario], url: str, jobs: int = 4) -> Transcripts:
+    """Play scenarios to a server behind a socket, several at once."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {n: pool.submit(play, s, HttpTransport(url), recording.features) for n, s in scenarios.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+
+def play_in_process(recording: Recording, scenarios: Mapping[str, Scenario], jobs: int = 8) -> Transcripts:
+    """Play each scenario to a fresh cluster in this process; several at once, because some requests wait in real time."""
+
+    def played(scenario: Scenario) -> list[Exchange]:
+        with recording.cluster() as transport:
+            return play(scenario, transport, recording.features)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(zip(scenarios, pool.map(played, scenarios.values()), strict=True))
+
+
+def mark_unstable(first: Transcripts, second: Transcripts) -> int:
+    """Mark the exchanges that a server answers differently from one play to the next: they are not compared."""
+    count = 0
+    for name, exchanges in first.items():
+        for exchange, one, other in zip(exchanges, normalise(exchanges), normalise(second[name]), strict=False):
+            if differences(one, other):
+                exchange["unstable"] = True
+                count += 1
+    return count
+
+
+def score(recorded: Transcripts, answered: Transcripts) -> Score:
+    """Compare what was answered with what was recorded."""
+    result = Score()
+    for name, exchanges in recorded.items():
+        result.add(name, exchanges, answered.get(name, []))
+    return result

@@ -1,0 +1,58 @@
+"""The table of expected scores: how much of each recording fakekube answers as the reference did.
+
+`fixtures/recorded/scores.json` is the table, one line a recording. `test_recorded.py` holds fakekube to it, docs/fidelity.md
+shows it; `python -m tests.differential scores --write` writes both anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.differential.comparison import Score
+from tests.differential.recordings import FOLDER
+
+TABLE = FOLDER / "scores.json"
+PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
+_ROWS = re.compile(r"(?<=<!-- scores -->\n).*?(?=<!-- end of scores -->)", re.S)
+
+Expected = dict[str, int]
+"""`identical` of `exchanges`, and `identical_scenarios` of `scenarios`; for a life, see `lives.py`."""
+
+
+def figures(score: Score) -> Expected:
+    """What the table says of a score."""
+    return {
+        "identical": score.identical, "exchanges": score.exchanges,
+        "identical_scenarios": score.identical_scenarios, "scenarios": score.scenarios,
+    }  # fmt: skip
+
+
+def read() -> dict[str, Expected]:
+    """The table."""
+    table: dict[str, Expected] = json.loads(TABLE.read_text())
+    return table
+
+
+def write(table: Mapping[str, Expected]) -> None:
+    """Replace the table, and the rows of the page."""
+    rows = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in table.items()]
+    TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    PAGE.write_text(_ROWS.sub(lambda _: page_rows(table), PAGE.read_text()))
+
+
+def shown_rows() -> str:
+    """The rows that the page has now."""
+    found = _ROWS.search(PAGE.read_text())
+    return found[0] if found else ""
+
+
+def page_rows(table: Mapping[str, Expected]) -> str:
+    """The rows of the page."""
+    head = "| recording | identical exchanges | identical scenarios |\n|---|---|---|\n"
+    return head + "".join(
+        f"| {name} | {row['identical']:,} of {row['exchanges']:,} | {row['identical_scenarios']} of {row['scenarios']} |\n"
+        for name, row in table.items()
+    )

@@ -1,0 +1,53 @@
+"""fakekube answers the recorded scenarios as well as the table of scores says: not worse, and not better without the table.
+
+After a change for the better: `python -m tests.differential scores --write`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from tests.differential import scores
+from tests.differential.comparison import Score
+from tests.differential.recordings import FOLDER, RECORDINGS, play_in_process, score
+
+Played = Callable[[str], Score]
+
+
+def play(name: str) -> Score:
+    recording = RECORDINGS[name]
+    recorded = recording.read()
+    known = recording.scenarios()
+    return score(recorded, play_in_process(recording, {n: known[n] for n in recorded if n in known}))
+
+
+@pytest.fixture(scope="module")
+def played(request: pytest.FixtureRequest) -> Iterator[Played]:
+    """Plays recordings side by side, because some requests wait for seconds."""
+    wanted = [
+        item.callspec.params["name"] for item in request.session.items if "played" in getattr(item, "fixturenames", ())
+    ]
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the tests of this module may be shared out
+        wanted = []
+    with ThreadPoolExecutor(3) as pool:
+        futures: dict[str, Future[Score]] = {name: pool.submit(play, name) for name in wanted}
+        yield lambda name: (futures.get(name) or pool.submit(play, name)).result()
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recorded(name: str, played: Played) -> None:
+    result = played(name)
+    assert scores.figures(result) == scores.read()[name], f"\n{result.report(5)}"
+
+
+def test_every_recording_is_played() -> None:
+    files = {path.relative_to(FOLDER).as_posix().removesuffix(".json.gz") for path in FOLDER.rglob("*.json.gz")}
+    assert {file for file in files if not file.startswith("life/")} == set(RECORDINGS)
+
+
+def test_the_page_shows_the_table() -> None:
+    assert scores.shown_rows() == scores.page_rows(scores.read())
