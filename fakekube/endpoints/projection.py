@@ -51,6 +51,11 @@ def _shown_for_update(scope: Scope, obj: Object) -> Object:
     return _printed(scope, projection.read_for_update or projection.read, obj)
 
 
+def _shown_as_written(scope: Scope, obj: Object) -> Object:
+    projection = _projection(scope)
+    return _printed(scope, projection.read_written or projection.read, obj)
+
+
 def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Object:
     printed: Object = printing.normalise(_subresource(scope).type, read(obj))
     return printed
@@ -84,10 +89,10 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
 
     def check_projected(obj: Object, old: Object | None) -> None:
         assert old is not None
-        check(shown(scope, obj), shown(scope, old))
+        check(_shown_as_written(scope, obj), _shown_as_written(scope, old))
 
     written = writes.update(scope.main, build, check_projected)
-    left = _printed(scope, projection.read_written or projection.read, _seen(scope, written.document).object)
+    left = _shown_as_written(scope, _seen(scope, written.document).object)
     return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
 
 

@@ -18,6 +18,9 @@ from fakekube.clock import Clock
 class Pace(Protocol):
     """A way to wait."""
 
+    growth: float
+    """By how much one wait of `until` is longer than the one before."""
+
     def monotonic(self) -> float:
         """Seconds since an arbitrary moment."""
 
@@ -27,6 +30,8 @@ class Pace(Protocol):
 
 class RealTime:
     """Waits as long as it says."""
+
+    growth = 1.0
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -38,6 +43,7 @@ class RealTime:
 class ClusterTime:
     """Moves the held clock of a cluster, and gives its threads a moment to do what became due."""
 
+    growth = 1.5
     YIELD = 0.0005
 
     def __init__(self, clock: Clock) -> None:
@@ -80,9 +86,10 @@ def sleep(seconds: float) -> None:
 
 def until(probe: Callable[[], Any], seconds: float = 10) -> bool:
     """Wait for what a server does in its own time; False if it has not done it after so many seconds."""
-    end = monotonic() + seconds
+    end, step = monotonic() + seconds, 0.05
     while monotonic() < end:
         if probe():
             return True
-        sleep(0.05)
+        sleep(step)
+        step = min(1.0, step * _thread.pace.growth)
     return False

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 _ROWS = re.compile(r"(?<=<!-- scores -->\n).*?(?=<!-- end of scores -->)", re.S)
 
 Expected = dict[str, int]
-"""`identical` of `exchanges`, and `identical_scenarios` of `scenarios`; for a life, see `lives.py`."""
+"""`identical` of `exchanges` (`in_order`: members included), and `identical_scenarios` of `scenarios`."""
 
 
 def figures(score: Score) -> Expected:
