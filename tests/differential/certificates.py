@@ -1,8 +1,9 @@
-"""Make the certificates that the `certificates_…` scenarios show: certificates.py DIR
+"""Certificates of scenarios: of the servers that an API server calls, and of clients that show one.
 
-DIR/clients.crt is the authority of clients, DIR/front.crt that of front proxies, DIR/proxy.crt a front proxy's own
-certificate. A server that is to be asked with them runs with these flags of kube-apiserver's (or what it has in their
-place; it must listen with TLS):
+    python -m tests.differential.certificates DIR
+
+makes those of clients. DIR/clients.crt is the authority of clients, DIR/front.crt that of front proxies, DIR/proxy.crt a
+front proxy's own certificate. A kube-apiserver that is to be asked with them runs with these flags:
 
     --client-ca-file=DIR/clients.crt
     --requestheader-client-ca-file=DIR/front.crt --requestheader-allowed-names=front-proxy
@@ -13,114 +14,128 @@ place; it must listen with TLS):
 
 from __future__ import annotations
 
-import pathlib
-import subprocess
+import base64
+import functools
+import ipaddress
 import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-#: Each certificate: its authority, its subject, its use, and whether it has ended.
-CERTIFICATES = {
-    "plain": ("clients", "/CN=carol", "clientAuth", False),
-    "grouped": ("clients", "/O=team-b/O=team-c/CN=carol", "clientAuth", False),
-    "master": ("clients", "/O=system:masters/CN=root", "clientAuth", False),
-    "uid": ("clients", "/O=team-b/CN=carol/userUid=c-1", "clientAuth", False),
-    "nameless": ("clients", "/O=team-b", "clientAuth", False),
-    "expired": ("clients", "/CN=carol", "clientAuth", True),
-    "server": ("clients", "/CN=carol", "serverAuth", False),
-    "stranger": ("strangers", "/CN=carol", "clientAuth", False),
-    "proxy": ("front", "/CN=front-proxy", "clientAuth", False),
-    "impostor": ("front", "/CN=another", "clientAuth", False),
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+#: The attribute of a subject that kube-apiserver takes for the user's uid.
+USER_UID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
+ORGANIZATION, COMMON_NAME = NameOID.ORGANIZATION_NAME, NameOID.COMMON_NAME
+CLIENT, SERVER = ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH
+AUTHORITIES = ("clients", "front", "strangers")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A certificate that a client shows."""
+
+    authority: str
+    subject: tuple[tuple[ObjectIdentifier, str], ...]
+    use: ObjectIdentifier = CLIENT
+    expired: bool = False
+
+
+_CAROL = ((COMMON_NAME, "carol"),)
+SHOWN = {
+    "plain": Shown("clients", _CAROL),
+    "grouped": Shown("clients", ((ORGANIZATION, "team-b"), (ORGANIZATION, "team-c"), *_CAROL)),
+    "master": Shown("clients", ((ORGANIZATION, "system:masters"), (COMMON_NAME, "root"))),
+    "uid": Shown("clients", ((ORGANIZATION, "team-b"), *_CAROL, (USER_UID, "c-1"))),
+    "nameless": Shown("clients", ((ORGANIZATION, "team-b"),)),
+    "expired": Shown("clients", _CAROL, expired=True),
+    "server": Shown("clients", _CAROL, use=SERVER),
+    "stranger": Shown("strangers", _CAROL),
+    "proxy": Shown("front", ((COMMON_NAME, "front-proxy"),)),
+    "impostor": Shown("front", ((COMMON_NAME, "another"),)),
 }
 
 
-def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+class Authority:
+    """Signs certificates; `certificate` and `key` are its own."""
 
-
-def make(folder: pathlib.Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    for authority in ("clients", "front", "strangers"):
-        openssl(
-            "req",
-            "-x509",
-            *key,
-            "-days",
-            "3650",
-            "-subj",
-            f"/CN={authority}",
-            "-keyout",
-            str(folder / f"{authority}.key"),
-            "-out",
-            str(folder / f"{authority}.crt"),
-            "-addext",
-            "basicConstraints=critical,CA:TRUE",
-            "-addext",
-            "keyUsage=critical,keyCertSign,cRLSign",
+    def __init__(self, name: str, *alternatives: x509.GeneralName) -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.subject = x509.Name([x509.NameAttribute(COMMON_NAME, name)])
+        builder = _builder(self.subject, self.subject, self.key.public_key())
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False
         )
-    for name, (authority, subject, use, ended) in CERTIFICATES.items():
-        path = folder / name
-        (folder / "extensions").write_text(
-            f"oid_section=oids\n[oids]\nuserUid=1.3.6.1.4.1.57683.2\n[req]\ndistinguished_name=dn\n[dn]\n[e]\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage={use}\nauthorityKeyIdentifier=keyid\n"
-            f"[ca]\ndefault_ca=d\n[d]\nnew_certs_dir={folder}\ndatabase={folder}/database\nserial={folder}/serial\ndefault_md=sha256\npolicy=p\nunique_subject=no\n[p]\nO=optional\nCN=optional\n"
-        )
-        openssl(
-            "req",
-            "-new",
-            *key,
-            "-config",
-            str(folder / "extensions"),
-            "-subj",
-            subject,
-            "-keyout",
-            f"{path}.key",
-            "-out",
-            f"{path}.csr",
-        )
-        if ended:  # only `ca` can set an end in the past
-            (folder / "database").write_text("")
-            (folder / "serial").write_text("01\n")
-            openssl(
-                "ca",
-                "-batch",
-                "-config",
-                str(folder / "extensions"),
-                "-extensions",
-                "e",
-                "-startdate",
-                "20200101000000Z",
-                "-enddate",
-                "20210101000000Z",
-                "-notext",
-                "-cert",
-                str(folder / f"{authority}.crt"),
-                "-keyfile",
-                str(folder / f"{authority}.key"),
-                "-in",
-                f"{path}.csr",
-                "-out",
-                f"{path}.crt",
-            )
+        if not alternatives:
+            builder = builder.add_extension(_usage(signs=True), critical=True)
         else:
-            openssl(
-                "x509",
-                "-req",
-                "-in",
-                f"{path}.csr",
-                "-CA",
-                str(folder / f"{authority}.crt"),
-                "-CAkey",
-                str(folder / f"{authority}.key"),
-                "-CAcreateserial",
-                "-days",
-                "3650",
-                "-extfile",
-                str(folder / "extensions"),
-                "-extensions",
-                "e",
-                "-out",
-                f"{path}.crt",
-            )
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        self.certificate = builder.sign(self.key, hashes.SHA256())
+
+    def issue(self, shown: Shown) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+        """A certificate with its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(kind, value) for kind, value in shown.subject])
+        ends = datetime(2021, 1, 1, tzinfo=UTC) if shown.expired else None
+        builder = _builder(subject, self.subject, key.public_key(), ends)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(signs=False), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([shown.use]), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        return builder.add_extension(issuer, critical=False).sign(self.key, hashes.SHA256()), key
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, ends: datetime | None = None
+) -> x509.CertificateBuilder:
+    ends = ends or datetime.now(UTC) + timedelta(days=3650)
+    begins = min(datetime.now(UTC), ends) - timedelta(days=1)
+    return x509.CertificateBuilder(issuer, subject, key, x509.random_serial_number(), begins, ends)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+@functools.cache
+def self_signed(*names: str) -> tuple[str, str]:
+    """A server's certificate for 127.0.0.1 and the names: the file with key and certificate, and the text for caBundle."""
+    addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    authority = Authority("scenario", *addresses, *map(x509.DNSName, names))
+    text = _pem(authority.certificate)
+    file = Path(tempfile.mkdtemp(prefix="scenario-")) / "both"
+    file.write_bytes(_key_pem(authority.key) + text)
+    return str(file), base64.b64encode(text).decode()
+
+
+def make(folder: Path) -> None:
+    """Write the certificates of `SHOWN`, their authorities and all keys into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    authorities = {name: Authority(name) for name in AUTHORITIES}
+    made = {name: (authority.certificate, authority.key) for name, authority in authorities.items()}
+    made |= {name: authorities[shown.authority].issue(shown) for name, shown in SHOWN.items()}
+    for name, (certificate, key) in made.items():
+        (folder / f"{name}.crt").write_bytes(_pem(certificate))
+        (folder / f"{name}.key").write_bytes(_key_pem(key))
 
 
 if __name__ == "__main__":
-    make(pathlib.Path(sys.argv[1]))
+    make(Path(sys.argv[1]))

@@ -7,10 +7,11 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.differential.certificates import self_signed
 from tests.differential.client import Client
 from tests.differential.definitions import note
 from tests.differential.pacing import until
-from tests.differential.steps import Request, certificate, listening
+from tests.differential.steps import Request, listening
 from tests.differential.transports import Reply
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -227,7 +228,7 @@ def extended(
     with listening(client, extension, service_name) as (port, seen):
         client.post(f"/api/v1/namespaces/{client.ns}/services", external(client, suffix), silent=True)
         trust = (
-            {} if "insecureSkipTLSVerify" in spec or "caBundle" in spec else {"caBundle": certificate(service_name)[1]}
+            {} if "insecureSkipTLSVerify" in spec or "caBundle" in spec else {"caBundle": self_signed(service_name)[1]}
         )
         names = []
         for version in versions or extension.versions:

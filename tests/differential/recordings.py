@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fakekube import Cluster
 from tests.differential.client import Client, Exchange
@@ -38,8 +39,10 @@ class Recording:
     name: str
     module: str = ""
     """The scenarios (`registry.scenarios_of`), if they are not called as the file is."""
+    word: str = ""
+    """Only scenarios with this word in their names are played."""
     features: frozenset[str] = frozenset()
-    """What the server must have; only scenarios that need it are played then."""
+    """What the server has and most have not (`registry.Scenario.needs`)."""
     flags: str = ""
     """Of kube-apiserver, when it is recorded."""
     profile: str = "apiserver"
@@ -66,26 +69,29 @@ class Recording:
     def scenarios(self, word: str = "") -> dict[str, Scenario]:
         """The scenarios that belong to this recording and have the word in their names."""
         found = scenarios_of(self.module or self.name)
-        return {n: s for n, s in found.items() if word in n and (not s.needs or s.needs in self.features)}
+        return {n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)}
 
     @contextmanager
     def cluster(self) -> Iterator[Transport]:
-        """A fresh cluster of ours, as the recording wants it, with its clock held."""
-        cluster = Cluster(
-            profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval
-        )
+        """A fresh cluster of ours, as the recording wants it, with its clock held; its controllers work, if it has any."""
+        cluster = Cluster(profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval)
         cluster.clock.hold()
+        if self.profile == "cluster":
+            cluster.start()
         try:
             yield InProcessTransport(cluster)
         finally:
             cluster.stop()
 
 
-_COMPACTS = {
+
+_COMPACTS: dict[str, Any] = {
+    "word": "expired",
     "features": frozenset({"compaction"}),
     "flags": "--etcd-compaction-interval=5s",
     "compaction_interval": 5.0,
 }
+_CONTROLLED: dict[str, Any] = {"word": "controlled", "features": frozenset({"controllers"}), "profile": "cluster"}
 
 RECORDINGS = {
     recording.name: recording
@@ -101,6 +107,8 @@ RECORDINGS = {
         ),
         Recording("compacting/lists", "lists", **_COMPACTS),
         Recording("compacting/watches", "watches", **_COMPACTS),
+        Recording("controlled/identities", "identities", **_CONTROLLED),
+        Recording("controlled/policies", "policies", **_CONTROLLED),
     )
 }  # fmt: skip
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.server
 import json
-import pathlib
 import socket
 import ssl
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.differential.certificates import self_signed
 from tests.differential.client import MERGE, Client
 from tests.differential.definitions import DRY
 from tests.differential.pacing import until
@@ -263,43 +260,6 @@ def granted_everywhere(client: Client, user: str, *rules: dict[str, Any], suffix
 # ---------------------------------------------------------------- servers that the API server calls
 
 _CERT: dict[str, tuple[str, str]] = {}
-_LOCK = threading.Lock()
-
-
-def certificate(*names: str) -> tuple[str, str]:
-    """A self-signed certificate for 127.0.0.1 and the names (made once): the file with key and certificate, and the text for caBundle."""
-    with _LOCK:
-        key = ",".join(names)
-        if key not in _CERT:
-            folder = pathlib.Path(tempfile.mkdtemp(prefix="scenario-"))
-            alternatives = ",".join(["IP:127.0.0.1", *(f"DNS:{n}" for n in names)])
-            subprocess.run(
-                [
-                    "openssl",
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "rsa:2048",
-                    "-nodes",
-                    "-days",
-                    "2",
-                    "-keyout",
-                    str(folder / "key"),
-                    "-out",
-                    str(folder / "crt"),
-                    "-subj",
-                    "/CN=scenario",
-                    "-addext",
-                    f"subjectAltName={alternatives}",
-                    "-addext",
-                    "basicConstraints=critical,CA:TRUE",
-                ],
-                check=True,
-                capture_output=True,
-            )
-            (folder / "both").write_text((folder / "key").read_text() + (folder / "crt").read_text())
-            _CERT[key] = (str(folder / "both"), base64.b64encode((folder / "crt").read_bytes()).decode())
-        return _CERT[key]
 
 
 class Request:
@@ -316,7 +276,7 @@ def listening(
     """An HTTPS server on loopback; yields its port and what it is sent. Port and certificate are hidden in the transcript."""
     seen: list[Request] = []
     live: set[Any] = set()
-    pem, bundle = certificate(*names)
+    pem, bundle = self_signed(*names)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

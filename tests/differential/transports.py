@@ -14,6 +14,7 @@ import ssl
 import urllib.parse
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from fakekube import Cluster
@@ -84,9 +85,10 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """Over a socket. `url` may carry a token: https://TOKEN@HOST:PORT."""
+    """Over a socket. `url` may carry a token: https://TOKEN@HOST:PORT; `certificates` is a folder that `certificates.make` filled."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, certificates: Path = Path()) -> None:
+        self.certificates = certificates
         parts = urllib.parse.urlsplit(url)
         self.host, self.port, self.tls = parts.hostname or "", parts.port or 0, parts.scheme == "https"
         self.token = urllib.parse.unquote(parts.username or "")

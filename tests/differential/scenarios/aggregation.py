@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from tests.differential import pacing
+from tests.differential.certificates import self_signed
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, PARTIAL, TABLE, Client
 from tests.differential.definitions import CRDS, DRY, definition, note, served, where
 from tests.differential.extension_servers import (
@@ -37,7 +38,6 @@ from tests.differential.steps import (
     ALICE,
     NOBODY,
     Request,
-    certificate,
     grant,
     granted_everywhere,
     listening,
@@ -558,7 +558,7 @@ def rights_are_checked_before(client: Client) -> None:
 def trust(client: Client) -> None:
     """caBundle must have signed the certificate, which must name service.namespace.svc; insecureSkipTLSVerify looks at neither; what fails is told in the condition."""
     group = group_of(client)
-    wrong = certificate("other.example.com")[1]
+    wrong = self_signed("other.example.com")[1]
     for suffix, spec, reason in (
         ("insecure", {"insecureSkipTLSVerify": True}, "Passed"),
         ("unknown", {"caBundle": None}, "FailedDiscoveryCheck"),
@@ -576,7 +576,7 @@ def trust(client: Client) -> None:
             api_service(
                 client,
                 service={"namespace": client.ns, "name": "named", "port": port},
-                caBundle=certificate("not.the.service")[1],
+                caBundle=self_signed("not.the.service")[1],
             ),
             silent=True,
         )
@@ -1162,7 +1162,7 @@ def a_managed_service_taken_over(client: Client) -> None:
                 "metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": None}},
                 "spec": {
                     "service": {"namespace": client.ns, "name": "taker", "port": port},
-                    "caBundle": certificate(service_name)[1],
+                    "caBundle": self_signed(service_name)[1],
                 },
             }
             client.patch(f"{SERVICES}/v1.{group}", change, MERGE, silent=True)
@@ -1210,7 +1210,7 @@ def webhooks_find_services_in_the_same_way(client: Client) -> None:
                         "webhooks": [
                             {
                                 "name": "hook.example.com",
-                                "clientConfig": {"service": service, "caBundle": certificate(*names)[1]},
+                                "clientConfig": {"service": service, "caBundle": self_signed(*names)[1]},
                                 "sideEffects": "None",
                                 "admissionReviewVersions": ["v1"],
                                 "timeoutSeconds": 5,

@@ -1691,13 +1691,13 @@ def controlled_aggregation(client: Client) -> None:
 
 
 class Certified:
-    """A client of the scenario's server that shows a certificate of ../certificates.py."""
+    """A client of the scenario's server that shows a certificate of `certificates.SHOWN`."""
 
     def __init__(self, client: Client, certificate: str, headers: dict[str, str] | None = None) -> None:
         self.client, self.headers = client, headers or {}
         self.context = ssl._create_unverified_context()
         if certificate:
-            folder = client.certificates
+            folder = client.transport.certificates
             self.context.load_cert_chain(folder / f"{certificate}.crt", folder / f"{certificate}.key")
 
     def request(

@@ -435,7 +435,9 @@ def tokens_of_service_accounts(c: Client) -> None:
         },
     )
     if isinstance(c.transcript[-1].get("body"), dict) and "status" in c.transcript[-1]["body"]:
-        c.transcript[-1]["body"]["status"]["token"] = f"a token of {len(str(reply.get('status', 'token')).split('.'))} parts"
+        c.transcript[-1]["body"]["status"]["token"] = (
+            f"a token of {len(str(reply.get('status', 'token')).split('.'))} parts"
+        )
     c.post(at(c, "serviceaccounts", "absent/token"), {"spec": {}})
     c.get(path)
     c.delete(path)

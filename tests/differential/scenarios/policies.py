@@ -260,7 +260,10 @@ def other_versions_are_equivalent(client: Client) -> None:
     event = {"metadata": {"name": "e"}, "reason": "R", "action": "A", "type": "Normal"}
     with policed(
         client,
-        denying(says.split(" + (", maxsplit=1)[0], matchConstraints={"resourceRules": [on("events", "CREATE", "events.k8s.io")]}),
+        denying(
+            says.split(" + (", maxsplit=1)[0],
+            matchConstraints={"resourceRules": [on("events", "CREATE", "events.k8s.io")]},
+        ),
         suffix="events",
     ):
         client.post(
@@ -1996,9 +1999,7 @@ def mutations_are_owned_by_the_writer(client: Client) -> None:
         client.put(f"{path}/made", config_map("made", c="3"), {"fieldManager": "putter"})
         client.patch(f"{path}/applied", config_map("applied"), APPLY, {"fieldManager": "applier"})
         client.patch(f"{path}/applied", config_map("applied", b="2"), APPLY, {"fieldManager": "applier"})
-        client.patch(
-            f"{path}/applied", config_map("applied", set="by someone else"), APPLY, {"fieldManager": "second"}
-        )
+        client.patch(f"{path}/applied", config_map("applied", set="by someone else"), APPLY, {"fieldManager": "second"})
         client.patch(
             f"{path}/made",
             {"apiVersion": "v1", "kind": "ConfigMap", "data": {"set": "by policy"}},
@@ -2047,30 +2048,33 @@ def mutated_then_validated(client: Client) -> None:
             client.patch(f"{maps(client)}/one", {"data": {"b": "2"}}, MERGE, DRY)
             client.patch(f"{maps(client)}/one", {"data": {"b": "2", "c": "3"}}, MERGE, DRY)
             client.get(maps(client))
-    with policed(
-        client,
-        mutating(
-            "Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'added'}]}}",
-            matchConstraints={"resourceRules": [on("services", "CREATE")]},
+    with (
+        policed(
+            client,
+            mutating(
+                "Object{spec: Object.spec{ports: [Object.spec.ports{port: 80, name: 'added'}]}}",
+                matchConstraints={"resourceRules": [on("services", "CREATE")]},
+            ),
+            kind="Mutating",
+            suffix="services",
         ),
-        kind="Mutating",
-        suffix="services",
-    ), policed(
-        client,
-        {
-            "validations": [
-                {
-                    "expression": "object.spec.ports.all(p, has(p.protocol) && has(p.targetPort))",
-                    "message": "defaults are missing",
-                },
-                {
-                    "expression": "object.spec.ports.size() < 3",
-                    "messageExpression": "string(object.spec.ports.size()) + ' ports'",
-                },
-            ],
-            "matchConstraints": {"resourceRules": [on("services", "CREATE")]},
-        },
-        suffix="ports",
+        policed(
+            client,
+            {
+                "validations": [
+                    {
+                        "expression": "object.spec.ports.all(p, has(p.protocol) && has(p.targetPort))",
+                        "message": "defaults are missing",
+                    },
+                    {
+                        "expression": "object.spec.ports.size() < 3",
+                        "messageExpression": "string(object.spec.ports.size()) + ' ports'",
+                    },
+                ],
+                "matchConstraints": {"resourceRules": [on("services", "CREATE")]},
+            },
+            suffix="ports",
+        ),
     ):
         for ports in (
             [],

@@ -7,15 +7,13 @@ import contextlib
 import copy
 import http.server
 import json
-import pathlib
 import ssl
-import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.differential import pacing
+from tests.differential.certificates import self_signed
 from tests.differential.client import APPLY, MERGE, PARTIAL_LIST, TABLE, Client
 from tests.differential.definitions import ANY, DRY, definition, make, note, obj, served
 from tests.differential.pacing import until
@@ -25,43 +23,7 @@ from tests.differential.transports import Reply
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 _CERT: dict[str, str] = {}
-_LOCK = threading.Lock()
 Answer = Callable[[str, dict[str, Any]], Any]
-
-
-def certificate() -> tuple[str, str]:
-    """A key with a self-signed certificate for 127.0.0.1 (made once), and the certificate for caBundle."""
-    with _LOCK:
-        if not _CERT:
-            folder = pathlib.Path(tempfile.mkdtemp(prefix="hook-"))
-            subprocess.run(
-                [
-                    "openssl",
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "rsa:2048",
-                    "-nodes",
-                    "-days",
-                    "2",
-                    "-keyout",
-                    str(folder / "key"),
-                    "-out",
-                    str(folder / "crt"),
-                    "-subj",
-                    "/CN=127.0.0.1",
-                    "-addext",
-                    "subjectAltName=IP:127.0.0.1",
-                    "-addext",
-                    "basicConstraints=critical,CA:TRUE",
-                ],
-                check=True,
-                capture_output=True,
-            )
-            _CERT["pem"] = str(folder / "both")
-            (folder / "both").write_text((folder / "key").read_text() + (folder / "crt").read_text())
-            _CERT["ca"] = base64.b64encode((folder / "crt").read_bytes()).decode()
-    return _CERT["pem"], _CERT["ca"]
 
 
 @contextlib.contextmanager
@@ -104,7 +66,7 @@ def listening(client: Client, answer: Answer) -> Iterator[tuple[str, list[Any]]]
 
     server = Server(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate()[0])
+    context.load_cert_chain(self_signed()[0])
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     port = server.server_address[1]
@@ -116,7 +78,7 @@ def listening(client: Client, answer: Answer) -> Iterator[tuple[str, list[Any]]]
         text = (
             json.dumps(client.transcript)
             .replace(f"127.0.0.1:{port}", "127.0.0.1:443")
-            .replace(certificate()[1], "<ca bundle>")
+            .replace(self_signed()[1], "<ca bundle>")
         )
         client.transcript[:] = json.loads(text)
 
@@ -145,7 +107,7 @@ def hooked(
         for i, entry in enumerate(entries or ({},)):
             hook = {
                 "name": f"hook{i}.example.com",
-                "clientConfig": {"url": f"{url}/hook{i}", "caBundle": certificate()[1]},
+                "clientConfig": {"url": f"{url}/hook{i}", "caBundle": self_signed()[1]},
                 "sideEffects": "None",
                 "admissionReviewVersions": ["v1"],
                 "timeoutSeconds": 5,
@@ -613,7 +575,7 @@ def convertible(client: Client, url: str, **webhook: Any) -> dict[str, Any]:
         conversion={
             "strategy": "Webhook",
             "webhook": {
-                "clientConfig": {"url": f"{url}/convert", "caBundle": certificate()[1]},
+                "clientConfig": {"url": f"{url}/convert", "caBundle": self_signed()[1]},
                 "conversionReviewVersions": ["v1"],
                 **webhook,
             },
