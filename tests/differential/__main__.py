@@ -27,6 +27,7 @@ from tests.differential.recordings import (
     play_in_process,
     play_to_server,
     score,
+    score_in_process,
 )
 
 
@@ -56,12 +57,16 @@ def recorded(recording: Recording, options: argparse.Namespace) -> Transcripts:
 def compared(recording: Recording, options: argparse.Namespace) -> Score:
     """The score of one recording."""
     wanted = recorded(recording, options)
+    if not options.subject:
+        return score_in_process(recording, wanted)
     return score(wanted, play(recording, options, options.subject, set(wanted)))
 
 
 def main() -> int:
     """The command; see the module."""
-    parser = argparse.ArgumentParser(prog="python -m tests.differential", usage=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.differential", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["check", "run", "record", "scores"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reference", default="")
@@ -70,7 +75,7 @@ def main() -> int:
     parser.add_argument("-k", dest="word", default="")
     parser.add_argument("-v", dest="verbose", type=int, default=10)
     parser.add_argument("-j", dest="jobs", type=int, default=4)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.command in ("run", "record") and not options.reference:
         parser.error(f"{options.command} needs --reference")
     wrong = 0

@@ -41,10 +41,11 @@ class RealTime:
 
 
 class ClusterTime:
-    """Moves the held clock of a cluster, and gives its threads a moment to do what became due."""
+    """Moves the held clock of a cluster, and gives threads and servers of the scenario a moment of real time."""
 
     growth = 1.5
-    YIELD = 0.0005
+    REAL, LONGEST = 0.03, 0.005
+    """How much of a wait is real, in seconds a second, and at most."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -54,7 +55,7 @@ class ClusterTime:
 
     def sleep(self, seconds: float) -> None:
         self.clock.advance(seconds=seconds)
-        time.sleep(self.YIELD)
+        time.sleep(min(seconds * self.REAL, self.LONGEST))
 
 
 class _Thread(threading.local):
