@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-__all__ = ["Source", "Stream"]
+__all__ = ["BrokenStreamError", "Source", "Stream", "Tunnel"]
 
 
 class Source(Protocol):
@@ -49,3 +49,20 @@ class Stream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """The frames as they come, blocking in between: for servers that know nothing of streams."""
+
+
+class BrokenStreamError(Exception):
+    """A body broke off: raised by its iterator, or by `take`; the server ends the connection without a word."""
+
+
+class Tunnel(Stream, Protocol):
+    """A stream of an answer 101 that speaks another protocol: its frames are sent as they are, after the headers as they are,
+    and it is given what the client sends.
+    """
+
+    def receive(self, data: bytes) -> None:
+        """The client has sent this; never blocks."""
+
+    @property
+    def full(self) -> bool:
+        """No more should be received for now; its source tells when that changes."""

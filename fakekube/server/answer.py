@@ -98,6 +98,11 @@ class Answer:
             self._left = self.head.length
         return self.head
 
+    def encode_switch(self) -> bytes:
+        """The head of an answer that switches protocols: as the application gave it."""
+        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in self._fields)]
+        return "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines] + ["", ""]).encode("latin-1")
+
     def _is_last(self) -> bool:
         """The connection ends in any case: nothing needs to be read away."""
         if not self._request.fields.keep_alive:

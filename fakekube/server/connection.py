@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeGuard
 
-from fakekube.streams import Stream
+from fakekube.streams import BrokenStreamError, Stream, Tunnel
 
 from . import websocket
 from .answer import Answer
 from .body import Body
 from .environ import make_environ
-from .framing import Bare, Chunked, Framing, WebSocketMessages
+from .framing import Bare, Chunked, Framing, Raw, WebSocketMessages
 from .http1 import BodyError, ProtocolError, Request, RequestParser
 from .pump import Delivery, Progress, Pump
 from .transport import Disconnected, Transport
@@ -169,6 +169,8 @@ class Connection:
                     result.close()
         except (Disconnected, websocket.Refused):
             raise
+        except BrokenStreamError as error:
+            raise Disconnected(str(error)) from None
         except BodyError as error:
             if answer.head is not None:
                 raise
@@ -198,7 +200,10 @@ class Connection:
     def _begin(self, environ: dict[str, Any], answer: Answer, stream: Stream) -> Delivery | None:
         """Send the head, and what there is at once; None if that is all."""
         framing: Framing
-        if answer.status.startswith("101"):
+        if answer.status.startswith("101") and _is_tunnel(stream):
+            head = answer.encode_switch()
+            framing = Raw(stream, self._parser)
+        elif answer.status.startswith("101"):
             head = websocket.handshake(environ)
             framing = WebSocketMessages(bool(getattr(stream, "binary", False)))
         else:
@@ -234,3 +239,8 @@ class Connection:
 def _is_stream(result: object) -> TypeGuard[Stream]:
     """It can be served without waiting in its iterator (`fakekube.streams`)."""
     return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")
+
+
+def _is_tunnel(stream: Stream) -> TypeGuard[Tunnel]:
+    """Does it speak another protocol with the client?"""
+    return hasattr(stream, "receive")

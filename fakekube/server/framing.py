@@ -1,4 +1,4 @@
-"""How the frames of a stream travel on a connection: as chunks, as they are, or as WebSocket messages.
+"""How the frames of a stream travel on a connection: as chunks, as they are, as WebSocket messages, or in another protocol.
 
 A framing is the part of a streaming answer that knows the protocol on the wire; the pump only moves its
 bytes. It also hears what the client sends meanwhile.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fakekube.streams import Tunnel
+
 from . import websocket
 from .http1 import RequestParser
 
-__all__ = ["Bare", "Chunked", "Framing", "WebSocketMessages"]
+__all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]
 
 
 class Framing(Protocol):
@@ -101,3 +103,30 @@ class WebSocketMessages:
     @property
     def hung_up(self) -> bool:
         return self._reader.closed
+
+
+class Raw:
+    """Another protocol: bytes go both ways as they are."""
+
+    key = "bare"
+    last = b""
+    reusable = False
+    hung_up = False
+
+    def __init__(self, tunnel: Tunnel, parser: RequestParser) -> None:
+        self._tunnel = tunnel
+        if parser.buffer:  # what the client sent behind its request
+            tunnel.receive(bytes(parser.buffer))
+            parser.buffer.clear()
+
+    def frame(self, frames: list[bytes]) -> bytes:
+        return b"".join(frames)
+
+    def receive(self, data: bytes) -> bytes:
+        if data:
+            self._tunnel.receive(data)
+        return b""
+
+    @property
+    def deaf(self) -> bool:
+        return self._tunnel.full

@@ -27,7 +27,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
-from fakekube.streams import Source, Stream
+from fakekube.streams import BrokenStreamError, Source, Stream
 
 from .framing import Framing
 from .loop import READ, WRITE, Loop
@@ -108,6 +108,7 @@ class Delivery:
 
     __slots__ = (
         "answers",
+        "deaf",
         "due",
         "finishing",
         "framing",
@@ -130,6 +131,8 @@ class Delivery:
         self.output: bytes | memoryview = b""
         self.answers = b""
         self.finishing = False
+        self.deaf = False
+        """The loop does not listen to the client for now."""
         self.queued = False
         self.progress = _MORE
         self.due: float | None = None
@@ -288,7 +291,7 @@ class Pump:
         was_blocked = delivery.progress is _BLOCKED
         try:
             progress = delivery.advance(self._cache)
-        except Disconnected:
+        except (Disconnected, BrokenStreamError):
             self._remove(delivery, reusable=False)
             return
         except Exception:
@@ -300,13 +303,14 @@ class Pump:
             return
         if progress is _MORE:
             self._enqueue(delivery)
-        if was_blocked is not (progress is _BLOCKED):
+        if was_blocked is not (progress is _BLOCKED) or delivery.deaf:
             self._attend(delivery)
         self._schedule(delivery)
 
     def _attend(self, delivery: Delivery) -> None:
         """Have the loop watch for what can happen next to the delivery's socket."""
-        events = 0 if delivery.framing.deaf else READ
+        delivery.deaf = delivery.framing.deaf
+        events = 0 if delivery.deaf else READ
         if delivery.progress is _BLOCKED:
             events |= WRITE
         fileno = delivery.transport.fileno()

@@ -1,0 +1,102 @@
+"""Headers on their way through the proxy: what is for one hop only, who asks, and how Go writes names and paths.
+
+Specified by: net/http/httputil (ReverseProxy); net/textproto (CanonicalMIMEHeaderKey); k8s.io/client-go/transport
+(SetAuthProxyHeaders); k8s.io/apimachinery/pkg/util/proxy (Transport).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote, quote_plus
+
+from fakekube.schema.strings import bytes_of
+from fakekube.verbs.request import Query, User
+
+__all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upgrade", "passed_answer", "passed_on"]
+
+Headers = list[tuple[str, str]]
+
+_HOP_BY_HOP = frozenset({
+    "connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})
+#: What the filters of the API server have taken from the request, or write themselves.
+_TAKEN = frozenset({"authorization", "host", "content-length", "audit-id", "x-remote-user", "x-remote-group", "x-remote-uid"})
+_TAKEN_PREFIXES = ("x-remote-extra-", "impersonate-")
+_CORS = frozenset({
+    "access-control-allow-credentials", "access-control-allow-headers", "access-control-allow-methods",
+    "access-control-allow-origin",
+})
+#: What stands unescaped in a path that Go writes (net/url, encodePath), beside letters and digits.
+_PATH_SAFE = "-_.~$&+,/:;=@"
+#: What stands unescaped in the name of a header that carries a key of `extra`.
+_KEY_SAFE = "!#$&'*+-.^_`|~"
+
+
+def is_upgrade(headers: Mapping[str, str]) -> bool:
+    """Does the client ask for another protocol (IsUpgradeRequest)?"""
+    return "upgrade" in headers.get("connection", "").lower()
+
+
+def passed_on(headers: Mapping[str, str], *, upgrade: bool) -> Headers:
+    """The headers of a request that the server behind is to see; those of an upgrade stay whole."""
+    dropped = frozenset() if upgrade else _HOP_BY_HOP | _listed(headers.get("connection", ""))
+    found = [
+        (_canonical(name), headers[name])
+        for name in headers
+        if name not in dropped and name not in _TAKEN and not name.startswith(_TAKEN_PREFIXES)
+    ]
+    if not upgrade and "trailers" in _listed(headers.get("te", "")):
+        found.append(("Te", "trailers"))
+    return found
+
+
+def identity(user: User) -> Headers:
+    """Who asks, for servers that trust this one as their front proxy."""
+    found = [("X-Remote-User", user.name)]
+    if user.uid:
+        found.append(("X-Remote-Uid", user.uid))
+    found += [("X-Remote-Group", group) for group in user.groups]
+    for key, values in user.extra.items():
+        name = "X-Remote-Extra-" + quote(bytes_of(key), safe=_KEY_SAFE)
+        found += [(name, value) for value in values]
+    return found
+
+
+def passed_answer(headers: Iterable[tuple[str, str]]) -> Headers:
+    """The headers of an answer that the client is to see."""
+    found = list(headers)
+    listed = frozenset().union(*(_listed(value) for name, value in found if name.lower() == "connection"))
+    dropped = _HOP_BY_HOP | _CORS | listed
+    return [(_canonical(name), value) for name, value in found if name.lower() not in dropped]
+
+
+def encoded_path(path: str) -> str:
+    """A decoded path as Go writes it."""
+    return quote(bytes_of(path), safe=_PATH_SAFE)
+
+
+def encoded_query(query: Query) -> str:
+    """A query as Go writes it (Values.Encode): keys sorted, values in their order."""
+    return "&".join(
+        f"{quote_plus(bytes_of(key))}={quote_plus(bytes_of(value))}"
+        for key, values in sorted(query.mapping().items(), key=lambda entry: bytes_of(entry[0]))
+        for value in values
+    )
+
+
+def forwarded_uri(path: str) -> str:
+    """A written path without empty and relative segments; a slash at its end stays."""
+    cleaned = "/" + posixpath.normpath(path).lstrip("/")
+    return f"{cleaned}/" if path.endswith("/") else cleaned
+
+
+def _listed(value: str) -> frozenset[str]:
+    """The names that a header lists, in lower case."""
+    return frozenset(part.strip().lower() for part in value.split(",") if part.strip())
+
+
+def _canonical(name: str) -> str:
+    """A header's name as Go writes it."""
+    return "-".join(part[:1].upper() + part[1:].lower() for part in name.split("-"))

@@ -1,0 +1,111 @@
+"""Where the server behind an APIService is: a mounted application, a forwarded Service, or what the Service stands for.
+
+Specified by: k8s.io/apiserver/pkg/util/proxy/proxy.go (ResolveCluster); k8s.io/kube-aggregator/pkg/controllers/status/remote
+(BuildTransportConfig).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
+from fakekube.crd.authorities import authority_errors
+from fakekube.errors.field import go_quote
+from fakekube.resources.services import Services
+from fakekube.resources.strategy import Object
+from fakekube.resources.webhook_calls import CallError
+from fakekube.webhooks.services import ServiceResolver
+
+if TYPE_CHECKING:
+    from fakekube.aggregator.mounted import MountedBackend
+    from fakekube.aggregator.remote import RemoteBackend
+
+__all__ = ["Location", "Locations", "Unreachable", "UnresolvedError"]
+
+_ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
+
+
+class UnresolvedError(Exception):
+    """A Service leads nowhere; says why in the words of the resolver."""
+
+
+@dataclass(slots=True, frozen=True)
+class Location:
+    """A server, and how it is called in URLs."""
+
+    host: str
+    """With the port."""
+    backend: RemoteBackend | MountedBackend | Unreachable
+    problem: str = ""
+    """Why there can be no connection, if the APIService says wrongly whom to trust."""
+
+
+class Unreachable:
+    """A `Backend` whose address nobody listens at."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
+        raise BackendError(self.problem)
+
+
+class Locations:
+    """Finds the servers of one cluster's APIServices."""
+
+    def __init__(self, services: Services, resolver: ServiceResolver) -> None:
+        self._services = services
+        self._resolver = resolver
+        self.mounted: dict[str, MountedBackend] = {}
+        """Applications of this process, by the name of the APIService."""
+
+    def is_given(self, name: str, reference: Object) -> bool:
+        """Is the server known without looking at Services and endpoints: mounted, or forwarded?"""
+        return name in self.mounted or (reference["namespace"], reference["name"]) in self._resolver.forwards
+
+    def locate(self, name: str, spec: Object) -> Location:
+        """The server of an APIService with a Service. Raises UnresolvedError."""
+        reference = spec["service"]
+        service_name = f"{reference['name']}.{reference['namespace']}.svc"
+        if name in self.mounted:
+            return Location(f"{service_name}:{reference['port']}", self.mounted[name])
+        host = self._host(name, reference)
+        problem = next(authority_errors(spec.get("caBundle", ""), ""), None)
+        try:
+            address = self._resolver.resolve(reference["namespace"], reference["name"], reference["port"])
+        except CallError as error:
+            return Location(host, Unreachable(str(error)))
+        from fakekube.aggregator.remote import RemoteBackend
+        from fakekube.webhooks.transport import Endpoint
+
+        endpoint = Endpoint(
+            f"https://{host}", address, b64decode(spec.get("caBundle", "")), server_name=service_name,
+            verified=not spec.get("insecureSkipTLSVerify", False),
+        )
+        return Location(host, RemoteBackend(endpoint), problem.detail if problem else "")
+
+    def _host(self, name: str, reference: Object) -> str:
+        """Host and port of a Service. Raises UnresolvedError."""
+        port = reference["port"]
+        service: Any = self._services.get("", "services", reference["namespace"], reference["name"])
+        if service is None:
+            if self.is_given(name, reference):
+                return f"{reference['name']}.{reference['namespace']}.svc:{port}"
+            raise UnresolvedError(f"service {go_quote(reference['name'])} not found")
+        spec = service["spec"]
+        kind = spec.get("type", "ClusterIP")
+        if kind == "ExternalName":
+            return _joined(spec["externalName"], port)
+        if kind not in _ROUTED:
+            raise UnresolvedError(f"unsupported service type {go_quote(kind)}")
+        if spec.get("clusterIP") == "None" and kind == "ClusterIP":
+            raise UnresolvedError('cannot route to service with ClusterIP "None"')
+        if not any(entry.get("port") == port for entry in spec.get("ports") or ()):
+            raise UnresolvedError(f"no service port {port} found for service {go_quote(reference['name'])}")
+        return _joined(spec["clusterIP"], port)
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

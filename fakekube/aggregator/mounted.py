@@ -1,0 +1,100 @@
+"""A WSGI application of this process as the server behind an APIService: it is called, nothing goes over a socket.
+
+It runs in the thread of whoever asks. What it raises is an answer 500, as behind any WSGI server.
+
+Specified by: PEP 3333.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from fakekube.aggregator.backends import BackendAnswer, BackendRequest, header
+
+__all__ = ["MountedBackend"]
+
+_log = logging.getLogger(__name__)
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class MountedBackend:
+    """See `backends.Backend`; deadlines are the application's own business."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def send(self, request: BackendRequest, deadline: float | None) -> BackendAnswer:
+        started: list[tuple[int, list[tuple[str, str]]]] = []
+        written: list[bytes] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], object]:
+            started.append((int(status[:3]), list(headers)))
+            return written.append
+
+        try:
+            result = self._application(_environ(request), start_response)
+            body = MountedBody(result, written, call_ahead=not started)
+            status, headers = started[-1]
+        except Exception:
+            _log.exception("The aggregated API failed: %s %s", request.method, request.target)
+            text = b"Internal Server Error"
+            return BackendAnswer(500, [("Content-Type", "text/plain; charset=utf-8")], MountedBody([text], []), len(text))
+        length = header(headers, "content-length")
+        return BackendAnswer(status, headers, body, int(length) if length.isdecimal() else None)
+
+
+class MountedBody:
+    """What the application returned; see `backends.BackendBody`."""
+
+    def __init__(self, result: Iterable[bytes], written: list[bytes], *, call_ahead: bool = False) -> None:
+        self.result = result
+        """As the application returned it: a `streams.Stream` can be served as one."""
+        self._written = written
+        self._pieces: Iterator[bytes] = iter(result)
+        self._first = next(self._pieces, b"") if call_ahead else b""  # a generator calls start_response when it begins
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._written
+        yield self._first
+        yield from self._pieces
+
+    def close(self) -> None:
+        if hasattr(self.result, "close"):
+            with suppress(Exception):
+                self.result.close()
+
+
+def _environ(request: BackendRequest) -> dict[str, Any]:
+    body = b"".join(request.body)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(request.path).decode("latin-1"),
+        "QUERY_STRING": request.query,
+        "REQUEST_URI": request.target,
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": header(request.headers, "host").rpartition(":")[0] or "localhost",
+        "SERVER_PORT": header(request.headers, "host").rpartition(":")[2] or "443",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        "CONTENT_LENGTH": str(len(body)),
+    }
+    for name, value in request.headers:
+        key = name.upper().replace("-", "_")
+        key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
+        environ[key] = f"{environ[key]},{value}" if key in environ else value
+    return environ

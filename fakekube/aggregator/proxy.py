@@ -1,0 +1,233 @@
+"""The proxy of one cluster: a request for an API group version that another server serves goes there, its answer comes back.
+
+    available → transport → where is it → what goes along → upgrade, or ask → redirects, links → the answer as it arrives
+
+What fails before there is an answer is told in text, with 503; what fails later cuts the answer off.
+
+Specified by: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go,
+transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/httputil (ReverseProxy).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.aggregator import headers as passing
+from fakekube.aggregator.backends import BackendAnswer, BackendBody, BackendError, BackendRequest, header
+from fakekube.aggregator.links import rewritten, rewritten_location
+from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
+from fakekube.aggregator.mounted import MountedBackend, MountedBody
+from fakekube.resources.conditions import condition
+from fakekube.resources.strategy import Object
+from fakekube.streams import BrokenStreamError
+from fakekube.verbs.request import Request, Response, User
+
+if TYPE_CHECKING:
+    from fakekube.aggregator.remote import RemoteBackend
+
+__all__ = ["Origin", "Proxy", "outgoing", "text_error"]
+
+_DISCOVERY_SECONDS: Final = 5.0
+"""How long a server may take to tell what it serves (aggregatedDiscoveryTimeout)."""
+_REQUEST_SECONDS: Final = 60.0
+"""How long anything else may take that is no watch (--request-timeout)."""
+_BUFFERED = 65536
+"""Bytes of an answer that are passed on in one piece with its head."""
+_NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+_REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
+_PIECE = 65536
+
+
+@dataclass(slots=True, frozen=True)
+class Origin:
+    """What is known of a request beside what it asks for."""
+
+    address: str
+    """Of the client."""
+    audit_id: str
+    long_running: bool
+    environ: Any
+    """The WSGI environ: it has the request's body."""
+
+
+class Proxy:
+    """Passes requests on."""
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+
+    def respond(self, service: Object, request: Request, origin: Origin) -> Response:
+        """The answer of the server behind an APIService, which has a Service."""
+        if condition(service, "Available").get("status") != "True":
+            return text_error(503, "service unavailable")
+        try:
+            location = self._locations.locate(service["metadata"]["name"], service["spec"])
+        except UnresolvedError:
+            return text_error(503, "service unavailable")
+        if location.problem:
+            return text_error(500, location.problem)
+        upgrade = passing.is_upgrade(request.headers)
+        sent = _outgoing(request, origin, location, upgrade=upgrade)
+        if upgrade and not isinstance(location.backend, MountedBackend):
+            return _upgraded(location.backend, sent)
+        try:
+            answer = location.backend.send(sent, _deadline(request, origin))
+        except BackendError as error:
+            return text_error(503, f"error trying to reach service: {error}")
+        return _passed(answer, request, location, long_running=origin.long_running)
+
+
+def text_error(code: int, text: str) -> Response:
+    """An error as net/http writes it."""
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff")]
+    return Response(code, headers, f"{text}\n".encode())
+
+
+def outgoing(path: str, location: Location, user: User, accept: str) -> BackendRequest:
+    """A request of the aggregator's own."""
+    found = [("Host", location.host), ("User-Agent", "Go-http-client/1.1"), *passing.identity(user)]
+    return BackendRequest("GET", path, "", [*found, ("Accept", accept)] if accept else found)
+
+
+def _outgoing(request: Request, origin: Origin, location: Location, *, upgrade: bool) -> BackendRequest:
+    """The request as the server behind sees it."""
+    path = passing.encoded_path(request.path)
+    found = [("Host", location.host), *passing.passed_on(request.headers, upgrade=upgrade)]
+    before = [value for name, value in found if name == "X-Forwarded-For"]
+    found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
+    if origin.address:
+        found.append(("X-Forwarded-For", ", ".join([*before, origin.address])))
+    if not upgrade:
+        forwarded = {"Uri": passing.forwarded_uri(path), "Host": location.host, "Proto": "https"}
+        found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
+    found += [("Audit-Id", origin.audit_id), *passing.identity(request.user)]
+    body, length = _body(origin.environ)
+    return BackendRequest(request.method, path, passing.encoded_query(request.query), found, body, length)
+
+
+def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
+    """The body of a request as it arrives, and its length if that is told."""
+    told = environ.get("CONTENT_LENGTH")
+    if told:
+        return _pieces(environ["wsgi.input"], int(told)), int(told)
+    if environ.get("wsgi.input_terminated") and environ.get("HTTP_TRANSFER_ENCODING"):
+        return _pieces(environ["wsgi.input"], None), None
+    return (), 0
+
+
+def _pieces(body: Any, left: int | None) -> Iterator[bytes]:
+    while left is None or left > 0:
+        piece = body.read(_PIECE if left is None else min(left, _PIECE))
+        if not piece:
+            return
+        if left is not None:
+            left -= len(piece)
+        yield piece
+
+
+def _deadline(request: Request, origin: Origin) -> float | None:
+    """When the answer must be complete."""
+    info = request.info
+    if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
+        return time.monotonic() + _DISCOVERY_SECONDS
+    return None if origin.long_running else time.monotonic() + _REQUEST_SECONDS
+
+
+def _upgraded(backend: RemoteBackend | Unreachable, sent: BackendRequest) -> Response:
+    """The answer to a request for another protocol; one that refuses is passed on, and ends the connection."""
+    if isinstance(backend, Unreachable):
+        return text_error(503, f"error dialing backend: {backend.problem}")
+    from fakekube.aggregator.upgrade import UpgradeError, upgraded
+
+    try:
+        found = upgraded(backend, sent)
+        if isinstance(found, tuple):
+            headers, tunnel = found
+            return Response(101, headers, tunnel)
+        answer = found.answer(sent.method)
+    except (UpgradeError, BackendError) as error:
+        return text_error(503, str(error))
+    if answer.status < 400:
+        answer.body.close()
+        return text_error(503, f"invalid upgrade response: status code {answer.status}")
+    body: Any = Passing(answer.body, answer.body)
+    return Response(answer.status, [*passing.passed_answer(answer.headers), ("Connection", "close")], body)
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def _passed(answer: BackendAnswer, request: Request, location: Location, *, long_running: bool) -> Response:
+    """The answer as the client sees it."""
+    if 300 <= answer.status <= 399 and header(answer.headers, "location"):
+        answer.body.close()
+        return Response(502, [("Content-Type", "text/plain; charset=utf-8")], _REDIRECTED)
+    found = passing.passed_answer(answer.headers)
+    found = [(name, rewritten_location(value, location.host) if name == "Location" else value) for name, value in found]
+    if any(name == "Cache-Control" for name, _ in found):  # both are sent
+        found.insert(0, _NOT_CACHED)
+    if isinstance(answer.body, MountedBody) and hasattr(answer.body.result, "take"):
+        stream: Any = answer.body.result
+        return Response(answer.status, found, stream)
+    body: Iterable[bytes] = answer.body
+    if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
+        packed = header(found, "content-encoding").lower()
+        if packed in ("", "gzip"):
+            body = rewritten(body, location.host, packed=bool(packed))
+            answer.length = None
+            found = [entry for entry in found if entry[0] != "Content-Length"]
+    return Response(answer.status, found, _transferred(answer, body, request, long_running=long_running))
+
+
+def _transferred(answer: BackendAnswer, body: Iterable[bytes], request: Request, *, long_running: bool) -> Any:
+    """The body: what is short is read now, a watch is followed by a thread, the rest is read as it is sent."""
+    if request.method == "HEAD" or answer.status in (204, 304) or answer.length == 0:
+        answer.body.close()
+        return ()
+    if answer.length is not None and answer.length <= _BUFFERED:
+        try:
+            return (b"".join(body),)
+        except BackendError as error:
+            return _Broken(str(error))
+        finally:
+            answer.body.close()
+    if long_running:
+        from fakekube.aggregator.following import Following
+
+        return Following(body, answer.body)
+    return Passing(body, answer.body)
+
+
+class Passing:
+    """A body that is read while it is sent; WSGI servers close it."""
+
+    def __init__(self, pieces: Iterable[bytes], body: BackendBody) -> None:
+        self._pieces = pieces
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._pieces
+        except BackendError as error:
+            raise BrokenStreamError(str(error)) from None
+        finally:
+            self._body.close()
+
+    def close(self) -> None:
+        self._body.close()
+
+
+class _Broken:
+    """A body that broke off before anything was sent: the connection ends."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise BrokenStreamError(self._problem)
+
+    def close(self) -> None:
+        """There is nothing left to close."""

@@ -1,0 +1,188 @@
+"""Requests for another protocol (SPDY, WebSocket): once the server behind has switched, bytes go both ways as they are.
+
+A thread of the tunnel's own reads from and writes to the server behind; the server in front takes from the tunnel and gives it
+what the client sends. Both directions are bounded: who is slow makes the other side wait.
+
+Specified by: k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from fakekube.aggregator.backends import BackendError, BackendRequest
+from fakekube.aggregator.following import Arrivals
+from fakekube.aggregator.remote import Connection, RemoteBackend
+
+__all__ = ["UpgradeError", "UpgradeTunnel", "upgraded"]
+
+_ANSWER_SECONDS = 60.0
+_ROUND_SECONDS = 60.0
+_AHEAD = 256 * 1024
+_PIECE = 65536
+
+
+class UpgradeError(Exception):
+    """The server behind does not switch; the text says why."""
+
+
+def upgraded(backend: RemoteBackend, request: BackendRequest) -> tuple[list[tuple[str, str]], UpgradeTunnel] | Connection:
+    """Ask a server to switch protocols.
+
+    Returns:
+        The headers of its answer 101 and the tunnel, or the connection on which it has refused: `answer` tells how.
+
+    Raises:
+        UpgradeError: there is no answer.
+    """
+    try:
+        connection = backend.connect(time.monotonic() + _ANSWER_SECONDS)
+    except BackendError as error:
+        raise UpgradeError(f"error dialing backend: {error}") from None
+    try:
+        connection.write(request)
+        switched = connection.upgraded()
+    except BackendError as error:
+        connection.close()
+        raise UpgradeError(str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    if switched is None:
+        return connection
+    head, ahead = switched
+    lines = io.BytesIO(head.partition(b"\r\n")[2])
+    headers = [(name, str(value)) for name, value in http.client.parse_headers(lines).items()]
+    return headers, UpgradeTunnel(connection, ahead)
+
+
+class UpgradeTunnel:
+    """The body of the answer: a `streams.Tunnel`."""
+
+    deadline: float | None = None
+
+    def __init__(self, connection: Connection, ahead: bytes) -> None:
+        """`ahead` has come from the server behind already."""
+        self.source = Arrivals()
+        self._connection = connection
+        self._lock = threading.Condition()
+        self._incoming = [ahead] if ahead else []
+        self._incoming_size = len(ahead)
+        self._outgoing = bytearray()
+        self._finished = False
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_reader, selectors.EVENT_READ)
+        connection.socket.setblocking(False)
+        threading.Thread(target=self._run, name="fakekube-upgraded", daemon=True).start()
+
+    # ---------------------------------------------------------------- the side of the client
+
+    @property
+    def ended(self) -> bool:
+        return self._finished and not self._incoming
+
+    @property
+    def full(self) -> bool:
+        return len(self._outgoing) > _AHEAD
+
+    def take(self) -> list[bytes]:
+        with self._lock:
+            was_full = self._incoming_size > _AHEAD
+            frames, self._incoming, self._incoming_size = self._incoming, [], 0
+        if was_full:
+            self._wake()
+        return frames
+
+    def receive(self, data: bytes) -> None:
+        with self._lock:
+            self._outgoing += data
+        self._wake()
+
+    def close(self) -> None:
+        self._finished = True
+        self._wake()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while not self.ended:
+            yield from self.take()
+            with self._lock:
+                self._lock.wait_for(lambda: self._incoming or self._finished)
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            self._wake_writer.send(b"x")
+
+    # ---------------------------------------------------------------- the side of the server behind
+
+    def _run(self) -> None:
+        try:
+            while not self._finished:
+                self._wait()
+                if self._finished or not (self._read() and self._write()):
+                    return
+        except OSError:
+            return
+        finally:
+            with self._lock:
+                self._finished = True
+                self._lock.notify_all()
+            self._selector.close()
+            self._connection.close()
+            self._wake_reader.close()
+            self._wake_writer.close()
+            self.source.tell()
+
+    def _wait(self) -> None:
+        """Until there is something to do."""
+        plain = self._connection.socket
+        hears = self._incoming_size <= _AHEAD
+        events = (selectors.EVENT_READ if hears else 0) | (selectors.EVENT_WRITE if self._outgoing else 0)
+        if plain in self._selector.get_map():
+            self._selector.unregister(plain)
+        if events:
+            self._selector.register(plain, events)
+        pending = hears and getattr(plain, "pending", lambda: 0)()  # what TLS has read already
+        for key, _ in self._selector.select(0.0 if pending else _ROUND_SECONDS):
+            if key.fileobj is self._wake_reader:
+                self._wake_reader.recv(_PIECE)
+
+    def _read(self) -> bool:
+        """Take what has come; False at its end."""
+        while self._incoming_size <= _AHEAD:
+            try:
+                data = self._connection.socket.recv(_PIECE)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return True
+            if not data:
+                return False
+            with self._lock:
+                self._incoming.append(data)
+                self._incoming_size += len(data)
+                self._lock.notify_all()
+            self.source.tell()
+        return True
+
+    def _write(self) -> bool:
+        """Send what the client has sent."""
+        was_full = self.full
+        while self._outgoing:
+            with self._lock:
+                piece = bytes(self._outgoing[:_PIECE])
+            try:
+                sent = self._connection.socket.send(piece)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            with self._lock:
+                del self._outgoing[:sent]
+        if was_full and not self.full:
+            self.source.tell()
+        return True
