@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from fakekube import data
 from fakekube.admission import Chain, Plugin, UnknownPluginError, chain_of
 from fakekube.admission.options import AdmissionOptions
+from fakekube.aggregator.aggregator import Aggregator
 from fakekube.api import Application
 from fakekube.auth.access import Access
 from fakekube.auth.options import AuthenticationOptions, OptionError, read_text
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
-from fakekube.controlplane.apiservices import AutoRegisterController, AvailableConditionController
+from fakekube.controlplane.apiservices import AutoRegisterController
 from fakekube.controlplane.customresourcedefinitions import CustomResourceDefinitionController
 from fakekube.controlplane.flowschemas import DanglingConditionController
 from fakekube.golang.timestamps import print_time
@@ -63,6 +64,7 @@ class Machinery:
     access: Access
     application: Application
     resolver: ServiceResolver
+    aggregator: Aggregator
     close: Callable[[], None]
     """Closes the connections that the API server keeps to others."""
 
@@ -92,12 +94,13 @@ def build(
     resolver = ServiceResolver(services)
     webhooks = _Webhooks(resolver)
     CustomResourceDefinitionController(store, registry, services, clock, webhooks)
-    for upkeep in (AutoRegisterController, AvailableConditionController, DanglingConditionController):
+    aggregator = Aggregator(store, services, clock, resolver)
+    for upkeep in (AutoRegisterController, DanglingConditionController):
         upkeep(store, services, clock)
     _publish_authorities(store, services, clock, options.authentication, authority)
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
-    return Machinery(backend, access, Application(backend, access), resolver, webhooks.close)
+    return Machinery(backend, access, Application(backend, access, aggregator), resolver, aggregator, webhooks.close)
 
 
 def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:

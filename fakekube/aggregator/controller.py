@@ -14,21 +14,22 @@ Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote (remote_avail
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fakekube.aggregator.availability import AVAILABLE, State, state_in_cluster
+from fakekube.aggregator.availability import LOCAL, Probe, State, state_in_cluster
 from fakekube.aggregator.locations import Locations
 from fakekube.clock import Clock, Timer
 from fakekube.codecs.document import Document
+from fakekube.controlplane.control_loop import ControlLoop
 from fakekube.errors import StatusError
-from fakekube.resources.conditions import condition, with_condition
-from fakekube.resources.services import Recorded, Services
-from fakekube.resources.strategy import Object
-from fakekube.resources.upkeep import Upkeep
-from fakekube.schema.timestamps import print_time
-from fakekube.store import Mirror, Record, Store
+from fakekube.golang.timestamps import print_time
+from fakekube.registry.cluster_access import ClusterAccess, Recorded
+from fakekube.registry.strategy import Object
+from fakekube.store import Record, Reflector, Store
+from fakekube.validation.conditions import condition, with_condition
 
 __all__ = ["AvailableConditionController", "Remote"]
 
@@ -36,7 +37,7 @@ GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 _SERVICE_LABEL = "kubernetes.io/service-name"
 
 _RESYNC_SECONDS = 30.0
-_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.005, 30.0
+_FIRST_RETRY_SECONDS, _FIRST_REFRESH_RETRY_SECONDS = 0.005, 0.5
 _REFRESH_SECONDS = 60.0
 """How old what a server says of itself may become."""
 
@@ -56,8 +57,11 @@ class Remote:
     again: bool = True
     """Its server is to be asked."""
     failures: int = 0
+    heard: float = 0.0
+    """When it has last told what it serves, by `time.monotonic()`."""
+    heard_of: int = -1
+    """The generation then."""
     timer: Timer | None = None
-    available: bool = False
     facts: dict[str, object] = field(default_factory=dict)
     """What the server says of itself, by who asked (discovery, OpenAPI)."""
 
@@ -71,29 +75,30 @@ class Inquiry(Protocol):
     """Asks a server about itself, and keeps in `Remote.facts` what it says."""
 
     def begin(self, remote: Remote) -> bool:
-        """What counts as long as the server cannot be asked; has that changed?"""
+        """The server cannot be asked for now; has that changed anything?"""
 
-    def ask(self, remote: Remote, *, due: bool) -> Callable[[], bool]:
-        """Ask now, at most some seconds long; `due` if it is time to ask although nothing has changed.
+    def ask(self, remote: Remote) -> Callable[[], bool]:
+        """Ask now, at most some seconds long.
 
-        Returns what takes the answer over; it tells whether that changes anything, and is called if it still counts.
+        Returns what takes the answer over; it tells whether that changes anything, and is called if the answer still counts.
         """
 
+    def satisfied(self, remote: Remote) -> bool:
+        """Has the server told what it was last asked?"""
 
-class AvailableConditionController(Upkeep):
+
+class AvailableConditionController(ControlLoop):
     """Keeps the condition `Available` of the APIServices that have a Service, and what their servers serve."""
 
     def __init__(
-        self, store: Store[Document], services: Services, clock: Clock, locations: Locations,
-        probe: Callable[[str, Object], State | None], inquiries: tuple[Inquiry, ...] = (),
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, locations: Locations, inquiries: tuple[Inquiry, ...],
     ) -> None:
-        """`probe` asks the server of an APIService, given by name and spec, whether it is there; None if it cannot tell."""
-        self._services, self._clock, self._locations, self._probe = services, clock, locations, probe
-        self._inquiries = inquiries
+        self._services, self._clock, self._locations, self._inquiries = services, clock, locations, inquiries
+        self._probe = Probe(locations)
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
         backing = (store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io"))
-        self._registered = Mirror(self._bucket)
-        self._backing = tuple(Mirror(bucket) for bucket in backing)
+        self._registered = Reflector(self._bucket)
+        self._backing = tuple(Reflector(bucket) for bucket in backing)
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
         self.remotes: Mapping[str, Remote] = {}
@@ -151,10 +156,12 @@ class AvailableConditionController(Upkeep):
     def _learn(self, name: str) -> None:
         """An APIService has come, changed or gone."""
         record, known = self._registered.records.get(name), self.remotes.get(name)
-        spec = None if record is None else record.value.object["spec"]
-        if record is None or spec is None or "service" not in spec:
+        spec = {} if record is None else record.value.object["spec"]
+        if record is None or "service" not in spec:
             if known is not None:
                 self._forget(known)
+            if record is not None and not _tells(record.value.object, LOCAL):
+                self._write(name, spec, LOCAL)
             return
         if known is None:
             known = Remote(name, spec)
@@ -162,7 +169,6 @@ class AvailableConditionController(Upkeep):
                 inquiry.begin(known)
             self.remotes = {**self.remotes, name: known}
             self.state = object()
-        known.available = condition(record.value.object, "Available").get("status") == "True"
         if known.revision != record.revision:
             known.spec, known.revision = spec, record.revision
             self.state = object()
@@ -206,21 +212,25 @@ class AvailableConditionController(Upkeep):
         if state is not None:
             remote.again = False
             remote.failures = 0
-            if any([inquiry.begin(remote) for inquiry in self._inquiries]):
-                self.state = object()
-            self._write(remote, state)
+            self._unreachable(remote)
+            remote.revision = self._write(remote.name, remote.spec, state)
         elif not remote.asking:
             remote.asking, remote.again = True, False
             threading.Thread(target=self._ask, args=(remote,), name="fakekube-apiservice", daemon=True).start()
 
-    def _write(self, remote: Remote, state: State) -> None:
-        """Set the condition."""
-        spec = remote.spec
+    def _unreachable(self, remote: Remote) -> None:
+        """The server cannot be asked: what it has said may not be so any more."""
+        for inquiry in self._inquiries:
+            if inquiry.begin(remote):
+                self.state = object()
+
+    def _write(self, name: str, spec: Object, state: State) -> int:
+        """Set the condition; the revision of the object then, 0 if it is another one by now."""
 
         def judged(old: Object) -> Object:
-            known = condition(old, "Available")
-            shown = (known.get("status"), known.get("reason"), known.get("message"))
-            if old["spec"] != spec or shown == (state.status, state.reason, state.message):
+            if old["spec"] != spec:
+                raise _ChangedError
+            if _tells(old, state):
                 return old
             now = print_time(self._clock.now())
             return with_condition(
@@ -228,13 +238,10 @@ class AvailableConditionController(Upkeep):
             )
 
         try:
-            written = self._services.update(
-                GROUP, PLURAL, "", remote.name, judged, recorded=Recorded("status", self._clock.now())
-            )
-        except StatusError:  # it has gone meanwhile
-            return
-        remote.revision = int(written["metadata"]["resourceVersion"])
-        remote.available = condition(written, "Available").get("status") == "True"
+            written = self._services.update(GROUP, PLURAL, "", name, judged, recorded=Recorded("status", self._clock.now()))
+        except (StatusError, _ChangedError):
+            return 0
+        return int(written["metadata"]["resourceVersion"])
 
     # ---------------------------------------------------------------- in a thread of its own
 
@@ -250,38 +257,56 @@ class AvailableConditionController(Upkeep):
                 self._changed.notify_all()
 
     def _ask_once(self, remote: Remote) -> None:
-        generation, changed = remote.generation, remote.failures == 0 or True
+        generation = remote.generation
         state = self._probe(remote.name, remote.spec)
         if not self._counts(remote, generation):
             return
         if state is not None:
+            self._write_quietly(remote, state)
+        if state is None or not state.answered:
             with self._working:
-                self._busy_write(remote, state)
+                if self._counts(remote, generation):
+                    self._unreachable(remote)
+        elif remote.heard_of != generation or time.monotonic() - remote.heard >= _REFRESH_SECONDS:
+            self._inquire(remote, generation)
+        with self._working:
+            if self._counts(remote, generation):
+                retry = None if remote.heard_of == generation else _FIRST_REFRESH_RETRY_SECONDS
+                self._plan(remote, retry if state is not None and state.status == "True" else _FIRST_RETRY_SECONDS)
+
+    def _inquire(self, remote: Remote, generation: int) -> None:
+        """Have the server tell what it serves."""
         for inquiry in self._inquiries:
-            take_over = inquiry.ask(remote, due=changed)
+            take_over = inquiry.ask(remote)
             with self._working:
                 if not self._counts(remote, generation):
                     return
                 if take_over():
                     self.state = object()
-        with self._working:
-            self._plan(remote, failed=state is None or state.reason != AVAILABLE.reason)
+        if all(inquiry.satisfied(remote) for inquiry in self._inquiries):
+            remote.heard, remote.heard_of = time.monotonic(), generation
 
-    def _busy_write(self, remote: Remote, state: State) -> None:
-        """Write without being woken by it: what it changes is known."""
-        self._write(remote, state)
+    def _write_quietly(self, remote: Remote, state: State) -> None:
+        """Write the condition, which is no reason to ask again."""
+        with self._working:
+            self._busy = True
+            try:
+                remote.revision = self._write(remote.name, remote.spec, state)
+            finally:
+                self._busy = False
+        self.refresh()
 
     def _counts(self, remote: Remote, generation: int) -> bool:
         return remote.generation == generation and not self._ended
 
-    def _plan(self, remote: Remote, *, failed: bool) -> None:
-        """When to ask again."""
+    def _plan(self, remote: Remote, retry: float | None) -> None:
+        """When to ask again: after `retry` seconds, which double with each failure; None if all went well."""
         wait = _RESYNC_SECONDS
-        if failed:
-            wait = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** min(remote.failures, 20))
-            remote.failures += 1
-        else:
+        if retry is None:
             remote.failures = 0
+        else:
+            wait = min(_RESYNC_SECONDS, retry * 2.0 ** min(remote.failures, 20))
+            remote.failures += 1
         if remote.timer is not None:
             remote.timer.cancel()
 
@@ -292,3 +317,13 @@ class AvailableConditionController(Upkeep):
                 self.refresh()
 
         remote.timer = self._clock.call_at(self._clock.monotonic() + wait, again)
+
+
+class _ChangedError(Exception):
+    """The APIService is not the one any more of which something was learnt."""
+
+
+def _tells(obj: Object, state: State) -> bool:
+    """Has an APIService the condition already?"""
+    known = condition(obj, "Available")
+    return (known.get("status"), known.get("reason"), known.get("message")) == (state.status, state.reason, state.message)

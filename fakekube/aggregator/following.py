@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from fakekube.aggregator.backends import BackendBody, BackendError
-from fakekube.streams import BrokenStreamError
+from fakekube.streams import BrokenStreamError, Source
 
 __all__ = ["Arrivals", "Following"]
 
@@ -43,7 +43,8 @@ class Following:
     deadline: float | None = None
 
     def __init__(self, pieces: Iterable[bytes], body: BackendBody) -> None:
-        self.source = Arrivals()
+        self._arrivals = Arrivals()
+        self.source: Source = self._arrivals
         self._pieces = pieces
         self._body = body
         self._changed = threading.Condition()
@@ -91,7 +92,7 @@ class Following:
                     self._frames.append(piece)
                     self._size += len(piece)
                     self._changed.notify_all()
-                self.source.tell()
+                self._arrivals.tell()
         except BackendError:
             self._broken = not self._closed
         finally:
@@ -99,4 +100,4 @@ class Following:
                 self._finished = True
                 self._changed.notify_all()
             self._body.close()
-            self.source.tell()
+            self._arrivals.tell()

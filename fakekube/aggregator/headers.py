@@ -10,8 +10,8 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
-from fakekube.schema.strings import bytes_of
-from fakekube.verbs.request import Query, User
+from fakekube.golang.strings import bytes_of
+from fakekube.registry.request import Query, User
 
 __all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upgrade", "passed_answer", "passed_on"]
 

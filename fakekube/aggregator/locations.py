@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
-from fakekube.crd.authorities import authority_errors
-from fakekube.errors.field import go_quote
-from fakekube.resources.services import Services
-from fakekube.resources.strategy import Object
-from fakekube.resources.webhook_calls import CallError
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.strategy import Object
+from fakekube.registry.webhook_calls import CallError
+from fakekube.validation.ca_bundles import ca_bundle_errors
 from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Unreachable:
 class Locations:
     """Finds the servers of one cluster's APIServices."""
 
-    def __init__(self, services: Services, resolver: ServiceResolver) -> None:
+    def __init__(self, services: ClusterAccess, resolver: ServiceResolver) -> None:
         self._services = services
         self._resolver = resolver
         self.mounted: dict[str, MountedBackend] = {}
@@ -72,7 +72,7 @@ class Locations:
         if name in self.mounted:
             return Location(f"{service_name}:{reference['port']}", self.mounted[name])
         host = self._host(name, reference)
-        problem = next(authority_errors(spec.get("caBundle", ""), ""), None)
+        problem = next(ca_bundle_errors(spec.get("caBundle", ""), ""), None)
         try:
             address = self._resolver.resolve(reference["namespace"], reference["name"], reference["port"])
         except CallError as error:

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.aggregator import headers as passing
 from fakekube.aggregator.backends import BackendAnswer, BackendBody, BackendError, BackendRequest, header
-from fakekube.aggregator.links import rewritten, rewritten_location
 from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.aggregator.mounted import MountedBackend, MountedBody
-from fakekube.resources.conditions import condition
-from fakekube.resources.strategy import Object
+from fakekube.registry.request import Request, Response, User
+from fakekube.registry.strategy import Object
 from fakekube.streams import BrokenStreamError
-from fakekube.verbs.request import Request, Response, User
+from fakekube.validation.conditions import condition
 
 if TYPE_CHECKING:
     from fakekube.aggregator.remote import RemoteBackend
@@ -166,7 +165,10 @@ def _passed(answer: BackendAnswer, request: Request, location: Location, *, long
         answer.body.close()
         return Response(502, [("Content-Type", "text/plain; charset=utf-8")], _REDIRECTED)
     found = passing.passed_answer(answer.headers)
-    found = [(name, rewritten_location(value, location.host) if name == "Location" else value) for name, value in found]
+    if header(found, "location"):
+        from fakekube.aggregator.links import rewritten_location
+
+        found = [(name, rewritten_location(value, location.host) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent
         found.insert(0, _NOT_CACHED)
     if isinstance(answer.body, MountedBody) and hasattr(answer.body.result, "take"):
@@ -176,6 +178,8 @@ def _passed(answer: BackendAnswer, request: Request, location: Location, *, long
     if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
         packed = header(found, "content-encoding").lower()
         if packed in ("", "gzip"):
+            from fakekube.aggregator.links import rewritten
+
             body = rewritten(body, location.host, packed=bool(packed))
             answer.length = None
             found = [entry for entry in found if entry[0] != "Content-Length"]

@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Any
 
 from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest, BackendTimeoutError
-from fakekube.errors.field import go_quote
-from fakekube.schema.strings import bytes_of
+from fakekube.golang.quoting import go_quote
+from fakekube.golang.strings import bytes_of
 from fakekube.webhooks.transport import ConnectionFailedError, Endpoint, connect
 
 __all__ = ["Connection", "RemoteBackend", "serialised"]

@@ -21,6 +21,7 @@ from contextlib import suppress
 from fakekube.aggregator.backends import BackendError, BackendRequest
 from fakekube.aggregator.following import Arrivals
 from fakekube.aggregator.remote import Connection, RemoteBackend
+from fakekube.streams import Source
 
 __all__ = ["UpgradeError", "UpgradeTunnel", "upgraded"]
 
@@ -71,7 +72,8 @@ class UpgradeTunnel:
 
     def __init__(self, connection: Connection, ahead: bytes) -> None:
         """`ahead` has come from the server behind already."""
-        self.source = Arrivals()
+        self._arrivals = Arrivals()
+        self.source: Source = self._arrivals
         self._connection = connection
         self._lock = threading.Condition()
         self._incoming = [ahead] if ahead else []
@@ -139,7 +141,7 @@ class UpgradeTunnel:
             self._connection.close()
             self._wake_reader.close()
             self._wake_writer.close()
-            self.source.tell()
+            self._arrivals.tell()
 
     def _wait(self) -> None:
         """Until there is something to do."""
@@ -168,7 +170,7 @@ class UpgradeTunnel:
                 self._incoming.append(data)
                 self._incoming_size += len(data)
                 self._lock.notify_all()
-            self.source.tell()
+            self._arrivals.tell()
         return True
 
     def _write(self) -> bool:
@@ -184,5 +186,5 @@ class UpgradeTunnel:
             with self._lock:
                 del self._outgoing[:sent]
         if was_full and not self.full:
-            self.source.tell()
+            self._arrivals.tell()
         return True

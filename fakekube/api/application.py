@@ -19,11 +19,13 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from fakekube import data, endpoints
+from fakekube import endpoints
+from fakekube.aggregator.aggregator import Aggregator
+from fakekube.aggregator.proxy import Origin
 from fakekube.api import answers
 from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.deadline import check_timeout, is_long_running
-from fakekube.api.discovery import DiscoveryEndpoints, Documents
+from fakekube.api.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
 from fakekube.api.metrics import Metrics, labels_of
@@ -53,6 +55,8 @@ _NO_QUERY: Final = Query()
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: In the names of all headers together, joined: is any of them about impersonation?
 _IMPERSONATION: Final = "HTTP_IMPERSONATE_"
+#: Below this are the OpenAPI v3 documents.
+_DOCUMENTS: Final = "/openapi/v3/"
 _CBOR_GATE: Final = "CBORServingAndStorage"
 
 
@@ -64,23 +68,27 @@ class Application:
     Args:
         backend: of the cluster.
         access: who may do what there.
+        aggregator: what other servers serve.
     """
 
-    def __init__(self, backend: Backend, access: Access) -> None:
+    def __init__(self, backend: Backend, access: Access, aggregator: Aggregator) -> None:
         version, cbor = backend.settings.version, backend.settings.enabled(_CBOR_GATE)
         self._backend = backend
         self._access = access
+        self._aggregator = aggregator
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
         self.metrics = Metrics(partial(_stored_objects, backend), self._flows.nominal_seats, version)
-        documents = Documents(backend.registry, [group.name for group in data.minor(version).groups])
+        registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
+        documents = Documents(backend.registry, registrations, version)
         discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
         definition_of = partial(_definition, backend)
+        self._openapi = OpenAPIEndpoints(version, backend.registry, definition_of, backend.clock, aggregator)
         self._site = Site(
             documents=documents,
             discovery=discovery,
-            openapi=OpenAPIEndpoints(version, backend.registry, definition_of, backend.clock),
+            openapi=self._openapi,
             metrics=self.metrics,
             signer=access.signer,
             clock=backend.clock,
@@ -131,7 +139,8 @@ class Application:
         headers, read = exchange.request_headers, body_reader(environ)
         request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
         try:
-            response = self._route(request)
+            elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
+            response = elsewhere or self._route(request)
         except StatusError as error:
             response = answers.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
@@ -146,6 +155,17 @@ class Application:
             exchange.headers += self._flows.headers(info, user)
         self._access.require(info, user)
         return user
+
+    def _aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
+        """The answer of another server, if one serves the path."""
+        name, document = self._aggregator.service_of(request.path), request.path.removeprefix(_DOCUMENTS)
+        if name is None and document != request.path and not self._openapi.has(document):
+            name = self._aggregator.publisher_of(document)
+        if name is None:
+            return None
+        audit_id, long_running = exchange.headers[0][1], is_long_running(request.info)
+        origin = Origin(environ.get("REMOTE_ADDR", ""), audit_id, long_running, environ)
+        return self._aggregator.respond(name, request, origin)
 
     def _route(self, request: Request) -> Response:
         """Raises StatusError."""

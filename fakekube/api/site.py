@@ -108,9 +108,9 @@ class Site:
         """The paths that are listed, sorted."""
         current = self._documents.current()
         paths = {*_ROOTS, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
-        for group in ("", *current.group_names):
+        for group, version in current.paths():
             root = f"/apis/{group}" if group else "/api"
-            paths |= {root, *(f"{root}/{version}" for version in current.versions(group))}
+            paths |= {root, f"{root}/{version}"}
         return answers.indented_json({"paths": sorted(paths)})
 
 

@@ -1,11 +1,10 @@
-"""The APIServices that the server itself writes: those of definitions, and what all of them say of being available.
+"""The APIServices that the server itself writes: those of definitions.
 
 Every version that a definition serves is registered, and restored if somebody changes or deletes it; the label
-`automanaged` says so, and takes an object out of our hands when it goes. Behind an APIService with a Service there is
-never anybody to answer here: it says what is missing first.
+`automanaged` says so, and takes an object out of our hands when it goes.
 
 Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregator/pkg/controllers/autoregister
-(checkAPIService), pkg/controllers/status/remote.
+(checkAPIService).
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from fakekube.clock import Clock
 from fakekube.codecs.document import Document
 from fakekube.controlplane.control_loop import ControlLoop
 from fakekube.errors import StatusError
-from fakekube.golang.quoting import go_quote
 from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess, Recorded
 from fakekube.registry.strategy import Object
 from fakekube.store import Reflector, Store
-from fakekube.validation.conditions import condition, with_condition
+from fakekube.validation.conditions import with_condition
 
-__all__ = ["AutoRegisterController", "AvailableConditionController"]
+__all__ = ["AutoRegisterController"]
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
@@ -110,72 +108,6 @@ class AutoRegisterController(ControlLoop):
             return
 
 
-class AvailableConditionController(ControlLoop):
-    """The condition of the APIServices that have a Service."""
-
-    def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock) -> None:
-        self._services, self._clock = services, clock
-        self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
-        self._registered = Reflector(self._bucket)
-        self._remote: set[str] = set()
-        """Names of the APIServices that have a Service."""
-        super().__init__((self._bucket, store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io")))
-
-    def step(self) -> bool:
-        before = self._bucket.end
-        for name in self._registered.catch_up():
-            record = self._registered.records.get(name)
-            if record is not None and "service" in record.value.object["spec"]:
-                self._remote.add(name)
-            else:
-                self._remote.discard(name)
-        for name in sorted(self._remote):
-            self._judge(name)
-        return self._bucket.end != before
-
-    def _judge(self, name: str) -> None:
-        def judged(old: Object) -> Object:
-            if "service" not in old["spec"]:
-                return old
-            known = condition(old, "Available")
-            state = self._state(old["spec"])
-            if state == (known.get("status"), known.get("reason"), known.get("message")):
-                return old
-            return _available(old, state, print_time(self._clock.now()))
-
-        try:
-            self._services.update(GROUP, PLURAL, "", name, judged, recorded=Recorded("status", self._clock.now()))
-        except StatusError:  # it has gone meanwhile
-            return
-
-    def _state(self, spec: Object) -> tuple[str, str, str]:
-        """(status, reason, message) of the condition: what is missing first."""
-        reference = spec["service"]
-        namespace, name, number = reference["namespace"], reference["name"], reference["port"]
-        what = f"service/{name} in {go_quote(namespace)}"
-        service = self._services.get("", "services", namespace, name)
-        if service is None:
-            return "False", "ServiceNotFound", f"{what} is not present"
-        if service["spec"].get("type") == "ClusterIP":
-            port = next((one for one in service["spec"].get("ports") or () if one["port"] == number), None)
-            if port is None:
-                return "False", "ServicePortError", f"{what} is not listening on port {number}"
-            slices = self._slices(namespace, name)
-            if not slices:
-                return "False", "EndpointsNotFound", f"cannot find endpointslices for {what}"
-            if not any(_serves(one, port.get("name", "")) for one in slices):
-                text = f"endpointslices for {what} have no addresses with port name {go_quote(port.get('name', ''))}"
-                return "False", "MissingEndpoints", text
-        address = f"{service['spec'].get('clusterIP', '')}:{number}"
-        url = f"https://{address}/apis/{spec['group']}/{spec['version']}"
-        refused = f"Get {go_quote(url)}: dial tcp {address}: connect: connection refused"
-        return "False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {refused}"
-
-    def _slices(self, namespace: str, service: str) -> list[Object]:
-        found = self._services.list("discovery.k8s.io", "endpointslices", namespace)
-        return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
-
-
 def _served(spec: Object) -> dict[str, Object]:
     """Name → spec of the APIServices for what one definition serves."""
     return {
@@ -183,13 +115,6 @@ def _served(spec: Object) -> dict[str, Object]:
         for version in spec["versions"]
         if version["served"]
     }
-
-
-def _serves(endpoint_slice: Object, port: str) -> bool:
-    """Has it an endpoint that is ready, and a port of this name?"""
-    ready = any((one.get("conditions") or {}).get("ready", True) for one in endpoint_slice.get("endpoints") or ())
-    ports = endpoint_slice.get("ports") or ()
-    return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
 
 
 def _available(obj: Object, state: tuple[str, str, str], now: str) -> Object:

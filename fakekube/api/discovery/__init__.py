@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from fakekube.api.discovery.documents import Documents
 from fakekube.api.discovery.endpoints import DiscoveryEndpoints
+from fakekube.api.discovery.registrations import Registrations
 
-__all__ = ["DiscoveryEndpoints", "Documents"]
+__all__ = ["DiscoveryEndpoints", "Documents", "Registrations"]

@@ -1,8 +1,8 @@
 """The discovery documents of one state of the registry, in both forms: one document a group, and aggregated.
 
-Groups come in the order of priority: the built-in ones as the facts have them, then the custom ones by
-name. Built-in verbs are listed by the alphabet, those of custom resources in the order in which their
-server names them; a built-in resource leaves group and version of its own kind out of the aggregated form,
+The list of groups shows what is registered: the groups of the APIServices by their priorities. The aggregated document shows
+what is served, here and by other servers. Built-in verbs are listed by the alphabet, those of custom resources in the order
+in which their server names them; a built-in resource leaves group and version of its own kind out of the aggregated form,
 a custom one does not.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-apiserver/pkg/apiserver
@@ -11,88 +11,129 @@ Specified by: k8s.io/apiserver/pkg/endpoints/discovery, k8s.io/apiextensions-api
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from fakekube.api.discovery.registrations import GroupVersionPriority, Registrations, builtin_priorities
 from fakekube.registry.resource import Registry, Resource
 from fakekube.registry.subresource import Subresource
 from fakekube.validation.kube_aware_version import preference
 
-__all__ = ["Documents", "Snapshot"]
+__all__ = ["AGGREGATOR_GROUP", "Documents", "Snapshot"]
 
 Document = dict[str, Any]
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CUSTOM_SUBRESOURCES: Final = ("status", "scale")
+#: Of a group and of a version: those of custom resources, and those of what says none.
+_CUSTOM_PRIORITIES: Final = (1000, 100)
+_DEFAULT_PRIORITIES: Final = (1000, 15)
+#: Listed first, without an APIService.
+AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 
 
 class Documents:
-    """Discovery of one cluster: the documents are made anew when the registry has changed."""
+    """Discovery of one cluster: the documents are made anew when the registry or the APIServices have changed."""
 
-    def __init__(self, registry: Registry, group_order: Sequence[str]) -> None:
+    def __init__(self, registry: Registry, registrations: Registrations, version: str) -> None:
+        """`version` is the emulated minor."""
         self._registry = registry
-        self._group_order = group_order
-        self._current: tuple[object, Snapshot] = (None, Snapshot((), group_order))
-        """The state of the registry, and what was made of it."""
+        self._registrations = registrations
+        self._builtin = builtin_priorities(version)
+        self._current: tuple[object, object, Snapshot] = (None, None, Snapshot((), (), {}, {}))
+        """The states of the registry and of the APIServices, and what was made of them."""
 
     def current(self) -> Snapshot:
         """The documents of what is served now; the same object as long as nothing changes."""
-        state, (known, snapshot) = self._registry.state, self._current
-        if state is not known:
+        state, registered, (known, known_registered, snapshot) = self._registry.state, self._registrations.state, self._current
+        if state is not known or registered != known_registered:
             served = tuple(resource for resource in self._registry if not resource.unservable)
-            if served != snapshot.served:
-                snapshot = Snapshot(served, self._group_order)
-            self._current = (state, snapshot)
+            services, remotes = self._registrations.services(), self._registrations.remotes()
+            if (served, services, remotes) != (snapshot.served, snapshot.services, snapshot.remotes):
+                snapshot = Snapshot(served, services, remotes, self._builtin)
+            self._current = (state, registered, snapshot)
         return snapshot
 
 
 class Snapshot:
     """The documents of one state. Each is made once; none may be changed."""
 
-    def __init__(self, served: tuple[Resource, ...], group_order: Sequence[str]) -> None:
+    def __init__(
+        self, served: tuple[Resource, ...], services: tuple[GroupVersionPriority, ...],
+        remotes: Mapping[tuple[str, str], Document], builtin: Mapping[tuple[str, str], GroupVersionPriority],
+    ) -> None:
         self.served = served
-        self._group_order = group_order
+        self.services = services
+        self.remotes = remotes
+        self._builtin = builtin
         self.encodings: dict[object, tuple[bytes, str]] = {}
         """Answers made of these documents, with their ETags, for whoever serves them."""
 
     @cached_property
     def _by_group(self) -> dict[str, dict[str, list[Resource]]]:
-        """Group → version → resources; groups and versions in order of preference."""
+        """Group → version → resources, of what is served here."""
         found: dict[str, dict[str, list[Resource]]] = {}
         for resource in self.served:
             found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
-        for group, versions in found.items():
-            if any(resources[0].custom for resources in versions.values()):
-                found[group] = {version: versions[version] for version in sorted(versions, key=preference)}
-        order = {name: place for place, name in enumerate(self._group_order)}
-        return dict(sorted(found.items(), key=lambda entry: (order.get(entry[0], len(order)), entry[0])))
+        return found
 
-    @property
-    def group_names(self) -> list[str]:
-        """All groups but the core one, in order."""
-        return [group for group in self._by_group if group]
+    @cached_property
+    def _registered(self) -> dict[str, list[str]]:
+        """Group → versions of the APIServices; groups and versions in order."""
+        found: dict[str, list[GroupVersionPriority]] = {}
+        for entry in self.services:
+            found.setdefault(entry.group, []).append(entry)
+        return {
+            group: [entry.version for entry in sorted(entries, key=lambda one: (-one.version_priority, preference(one.version)))]
+            for group, entries in found.items()
+        }
 
-    def versions(self, group: str) -> list[str]:
-        """The versions of a group, the preferred one first; none if it is not served."""
-        return list(self._by_group.get(group, ()))
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """Every group version that is served or registered."""
+        yield from {(group, version): None for group, versions in self._by_group.items() for version in versions}
+        yield from ((entry.group, entry.version) for entry in self.services)
 
     # ------------------------------------------------------------ one document a group
 
     @cached_property
     def groups(self) -> Document:
-        """APIGroupList of /apis."""
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(name) for name in self.group_names]}
+        """APIGroupList of /apis: the aggregator's own group, and those of the APIServices."""
+        listed = [self._group(AGGREGATOR_GROUP, list(self._by_group.get(AGGREGATOR_GROUP, ())))]
+        listed += [self._group(name, versions) for name, versions in self._registered.items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group for group in listed if group["versions"]]}
+
+    def is_registered(self, group: str) -> bool:
+        """Is there an APIService of the group?"""
+        return group in self._registered
 
     def group(self, name: str) -> Document | None:
-        """APIGroup of /apis/NAME; None if it is not served."""
-        if not name or name not in self._by_group:
+        """APIGroup of /apis/NAME; None if there is none. A group without an APIService may be served nevertheless."""
+        versions = self._registered.get(name) or self._ordered(name)
+        if not name or not versions:
             return None
-        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
+        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name, versions)}
 
-    def _group(self, name: str) -> Document:
-        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._by_group[name]]
-        return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+    def _group(self, name: str, versions: Sequence[str]) -> Document:
+        shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+        return {"name": name, "versions": shown, **({"preferredVersion": shown[0]} if shown else {})}
+
+    def _ordered(self, group: str) -> list[str]:
+        """The versions of a group that are served here, by their own priorities."""
+        return sorted(self._by_group.get(group, ()), key=lambda version: self._place(group, version))
+
+    def _place(self, group: str, version: str) -> tuple[int, tuple[int, int, int, int, str]]:
+        """A key that sorts the versions of a group in the aggregated document."""
+        return -self._priority(group, version).version_priority, preference(version)
+
+    def _priority(self, group: str, version: str) -> GroupVersionPriority:
+        """Of a group version in the aggregated document: of another server's by its APIService, else its own."""
+        if (group, version) in self.remotes:
+            return next(one for one in self.services if (one.group, one.version) == (group, version))
+        resources = self._by_group.get(group, {}).get(version)
+        if resources and resources[0].custom:
+            return GroupVersionPriority(group, version, *_CUSTOM_PRIORITIES)
+        return self._builtin.get((group, version)) or GroupVersionPriority(group, version, *_DEFAULT_PRIORITIES)
 
     def resources(self, group: str, version: str) -> Document | None:
         """APIResourceList of a group version; None if it is not served. That of v1 has no apiVersion."""
@@ -111,23 +152,42 @@ class Snapshot:
 
     # ------------------------------------------------------------ aggregated
 
+    @cached_property
+    def group_names(self) -> list[str]:
+        """All groups of the aggregated document but the core one, in order: by the highest priority of their versions."""
+        highest: dict[str, int] = {}
+        for group, version in self._everywhere:
+            highest[group] = max(highest.get(group, 0), self._priority(group, version).group_priority)
+        return sorted((group for group in highest if group), key=lambda group: (-highest[group], group))
+
+    @cached_property
+    def _everywhere(self) -> dict[tuple[str, str], None]:
+        """Every group version that is served, here or by another server."""
+        here = {(group, version): None for group, versions in self._by_group.items() for version in versions}
+        return {**here, **dict.fromkeys(self.remotes)}
+
     def aggregated(self, groups: Iterable[str]) -> Document:
         """APIGroupDiscoveryList of these groups."""
         items = [
             {
                 "metadata": {"name": group} if group else {},
                 "versions": [
-                    {
-                        "version": version,
-                        "resources": [_aggregated(resource) for resource in resources],
-                        "freshness": "Current",
-                    }
-                    for version, resources in self._by_group[group].items()
+                    self._version(group, version)
+                    for version in sorted(
+                        (version for name, version in self._everywhere if name == group), key=lambda one: self._place(group, one)
+                    )
                 ],
             }
             for group in groups
         ]
         return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+    def _version(self, group: str, version: str) -> Document:
+        remote = self.remotes.get((group, version))
+        if remote is not None:
+            return remote
+        resources = [_aggregated(resource) for resource in self._by_group[group][version]]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
 
 def _verbs(resource: Resource) -> list[str]:

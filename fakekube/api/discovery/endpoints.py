@@ -26,7 +26,6 @@ from fakekube.registry.request import Request, Response
 __all__ = ["DiscoveryEndpoints"]
 
 _META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1."
-_AGGREGATOR_GROUP: Final = "apiregistration.k8s.io"
 _AGGREGATED: Final = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 _AGGREGATED_TYPE: Final = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList"
 _AGGREGATED_PARAMETERS: Final = f"g={_AGGREGATED.group};v={_AGGREGATED.version};as={_AGGREGATED.kind}"
@@ -92,9 +91,10 @@ class DiscoveryEndpoints:
         return self._negotiated(self._documents.current().groups, "APIGroupList", request)
 
     def _group(self, request: Request, group: str) -> Response | None:
-        if group == _AGGREGATOR_GROUP:
+        current = self._documents.current()
+        if not current.is_registered(group) and self._is_builtin(group):  # by the router, as nobody is in front of it
             self._judge(request, _OLD)
-        document = self._documents.current().group(group)
+        document = current.group(group)
         return None if document is None else self._negotiated(document, "APIGroup", request)
 
     def _version(self, request: Request, group: str, version: str) -> Response | None:

@@ -22,7 +22,7 @@ from fakekube.api.openapi.schemas import definitions
 from fakekube.codecs import json
 from fakekube.registry.resource import Registry, Resource
 
-__all__ = ["Encoded", "OpenAPIDocuments"]
+__all__ = ["Encoded", "OpenAPIDocuments", "encoded"]
 
 Definition = Mapping[str, Any]
 Lookup = Callable[[Resource], Definition | None]
@@ -48,7 +48,8 @@ class Encoded:
         return f'"{self.hash}"'
 
 
-def _encoded(document: Any) -> Encoded:
+def encoded(document: Any) -> Encoded:
+    """A document as bytes."""
     try:
         content = orjson.dumps(document)
     except orjson.JSONEncodeError:  # nested too deep for orjson
@@ -108,7 +109,7 @@ class _Custom:
         """What /openapi/v3 lists."""
         names = sorted({*sources.builtin_paths(self._version), *self._names})
         paths = {name: {"serverRelativeURL": self.url(name)} for name in names}
-        return _encoded({"paths": paths})
+        return encoded({"paths": paths})
 
     def url(self, name: str) -> str:
         """Where a document is, with its hash."""
@@ -134,7 +135,7 @@ class _Custom:
             schemas |= custom.schemas(resource, definition)
         known = v2.everywhere_in(data.minor(self._version).group_versions)
         everywhere = [(group, version) for group, version in known if group not in _UNKNOWN_TO_CUSTOM]
-        return _encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
+        return encoded(v3.document(v3.CUSTOM_INFO, paths, definitions(self._version), custom=schemas, everywhere=everywhere))
 
     @cached_property
     def v2(self) -> Encoded:
@@ -146,7 +147,7 @@ class _Custom:
         for resource, definition in self.served:
             paths |= sources.custom_paths(resource, custom.type_name(resource))
             schemas |= custom.schemas(resource, definition, old=True)
-        return _encoded(_v2(self._version, paths, schemas))
+        return encoded(_v2(self._version, paths, schemas))
 
 
 @cache
@@ -156,7 +157,7 @@ def _builtin_document(version: str, name: str) -> Encoded | None:
         return None
     group, version_of_group = _group_version(name)
     info = v3.builtin_info(version)
-    return _encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group))
+    return encoded(v3.document(info, paths, definitions(version), group=group, version=version_of_group))
 
 
 def _group_version(name: str) -> tuple[str, str]:
@@ -175,7 +176,7 @@ def _all_builtin_paths(version: str) -> Paths:
 
 @cache
 def _builtin_v2(version: str) -> Encoded:
-    return _encoded(_v2(version, _all_builtin_paths(version), {}))
+    return encoded(_v2(version, _all_builtin_paths(version), {}))
 
 
 def _v2(version: str, paths: Paths, schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:

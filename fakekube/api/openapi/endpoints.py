@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 from wsgiref.handlers import format_date_time
 
 from fakekube.api.compression import gzipped, takes_gzip
@@ -22,6 +23,8 @@ from fakekube.registry.request import Request, Response
 from fakekube.registry.resource import Registry
 
 if TYPE_CHECKING:
+    from fakekube.aggregator.aggregator import Aggregator
+    from fakekube.api.openapi.aggregated import AggregatedDocuments
     from fakekube.api.openapi.documents import Lookup, OpenAPIDocuments
 
 __all__ = ["OpenAPIEndpoints"]
@@ -49,13 +52,22 @@ def _protobuf(document: bytes, version: str) -> bytes:
 
 
 class OpenAPIEndpoints:
-    """Answers for the paths of OpenAPI; the arguments are those of `OpenAPIDocuments`, and the cluster's clock."""
+    """Answers for the paths of OpenAPI.
 
-    def __init__(self, version: str, registry: Registry, definition_of: Lookup, clock: Clock) -> None:
+    Args:
+        version, registry, definition_of: those of `OpenAPIDocuments`.
+        clock: of the cluster.
+        aggregator: what other servers publish.
+    """
+
+    def __init__(
+        self, version: str, registry: Registry, definition_of: Lookup, clock: Clock, aggregator: Aggregator
+    ) -> None:
         self._version = version
         self._registry = registry
         self._definition_of = definition_of
         self._clock = clock
+        self._aggregator = aggregator
         self._started = format_date_time(clock.now().timestamp())
 
     @cached_property
@@ -63,6 +75,16 @@ class OpenAPIEndpoints:
         from fakekube.api.openapi.documents import OpenAPIDocuments
 
         return OpenAPIDocuments(self._version, self._registry, self._definition_of)
+
+    @cached_property
+    def _aggregated(self) -> AggregatedDocuments:
+        from fakekube.api.openapi.aggregated import AggregatedDocuments
+
+        return AggregatedDocuments(self._aggregator)
+
+    def has(self, name: str) -> bool:
+        """Does the server itself have a document of that name?"""
+        return self._documents.current().document(name) is not None
 
     def endpoints(self) -> dict[str, Handler]:
         """The paths that are matched whole."""
@@ -74,6 +96,8 @@ class OpenAPIEndpoints:
 
     def _index(self, request: Request) -> Response:
         index = self._documents.current().index
+        if self._aggregator.remotes:
+            index = self._aggregated.index(index)
         # The real server sends this content as it found it, under the type that it guesses.
         headers = [("Content-Type", "text/plain; charset=utf-8")]
         return self._content(request, index.json, headers)
@@ -84,6 +108,8 @@ class OpenAPIEndpoints:
         if chosen is None:
             return Response(406, vary, b"")
         document = self._documents.current().v2
+        if self._aggregator.remotes:
+            document = self._aggregated.v2(document)
         body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v2")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
@@ -96,6 +122,8 @@ class OpenAPIEndpoints:
         name = request.info.path[len(_ROOT) :]
         current = self._documents.current()
         document = current.document(name)
+        if document is None and self._aggregator.remotes:
+            document = self._aggregated.converted(name)
         if document is None:
             return Response(404, [], b"")
         accept = request.headers.get("accept", "")
@@ -106,7 +134,7 @@ class OpenAPIEndpoints:
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         wanted = request.query.get("hash")
         if wanted and wanted != document.hash:
-            return Response(301, [*headers, ("Location", current.url(name))], b"")
+            return Response(301, [*headers, ("Location", f"{_ROOT}{quote(name)}?hash={document.hash}")], b"")
         if wanted:
             expires = format_date_time((self._clock.now() + _YEAR).timestamp())
             headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]

@@ -1,0 +1,100 @@
+"""The aggregator of one cluster: what the API asks of this room, and what a test author mounts in it.
+
+Specified by: k8s.io/kube-aggregator/pkg/apiserver/apiserver.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fakekube.aggregator.controller import AvailableConditionController, Remote
+from fakekube.aggregator.discovery import DiscoveryInquiry, version_discovery
+from fakekube.aggregator.locations import Locations
+from fakekube.aggregator.mounted import MountedBackend
+from fakekube.aggregator.openapi import OpenAPIInquiry, published
+from fakekube.aggregator.proxy import Origin, Proxy
+from fakekube.clock import Clock
+from fakekube.codecs.document import Document
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.request import Request, Response
+from fakekube.store import Store
+from fakekube.webhooks.services import ServiceResolver
+
+__all__ = ["Aggregator"]
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Aggregator:
+    """APIServices with a Service behind."""
+
+    def __init__(
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, resolver: ServiceResolver
+    ) -> None:
+        self._services = services
+        self._bucket = store.bucket("apiservices.apiregistration.k8s.io")
+        self._locations = Locations(services, resolver)
+        inquiries = (DiscoveryInquiry(self._locations), OpenAPIInquiry(self._locations))
+        self._controller = AvailableConditionController(store, services, clock, self._locations, inquiries)
+        self._proxy = Proxy(self._locations)
+
+    @property
+    def remotes(self) -> Mapping[str, Remote]:
+        """The APIServices with a Service, by name."""
+        return self._controller.remotes
+
+    @property
+    def state(self) -> object:
+        """Another one when what is served elsewhere has changed."""
+        return self._controller.state
+
+    def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """What other servers serve, as the aggregated document shows it, by group and version."""
+        return {remote.group_version: version_discovery(remote) for remote in self.remotes.values()}
+
+    def publisher_of(self, document: str) -> str | None:
+        """The name of the APIService whose server publishes an OpenAPI v3 document; None if no other server does."""
+        for remote in self._controller.remotes.values():
+            if document in (published(remote).index or ()):
+                return remote.name
+        return None
+
+    def service_of(self, path: str) -> str | None:
+        """The name of the APIService whose server answers for a path; None if no other server does."""
+        remotes, parts = self._controller.remotes, path.split("/", 4)
+        if len(parts) > 3 and parts[1] == "apis":
+            name = f"{parts[3]}.{parts[2]}"
+        else:
+            name = "v1." if parts[1] == "api" else ""
+        return name if name in remotes and not parts[0] else None
+
+    def respond(self, name: str, request: Request, origin: Origin) -> Response | None:
+        """The answer of the server of an APIService; None if that has gone."""
+        record = self._bucket.get(name)
+        if record is None or "service" not in record.value.object["spec"]:
+            return None
+        return self._proxy.respond(record.value.object, request, origin)
+
+    def mount(self, name: str, application: Application) -> None:
+        """Let an application answer for an APIService, instead of its Service."""
+        self._locations.mounted[name] = MountedBackend(application)
+        self._controller.mounted(name)
+
+    def unmount(self, name: str) -> None:
+        """Let it no more."""
+        self._locations.mounted.pop(name, None)
+        self._controller.mounted(name)
+
+    def adopt(self, other: Aggregator) -> None:
+        """Answer as another cluster's does, whose state this one shares."""
+        self._locations.mounted.update(other._locations.mounted)
+        self._controller.refresh()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until no server is being asked; see the controller."""
+        return self._controller.wait(timeout)
+
+    def stop(self) -> None:
+        """Ask no more servers."""
+        self._controller.stop()

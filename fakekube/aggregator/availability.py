@@ -1,0 +1,119 @@
+"""Is the server behind an APIService there? First what the cluster knows of its Service, then the server itself is asked.
+
+Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go (sync).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from fakekube.aggregator.backends import BackendError, BackendTimeoutError
+from fakekube.aggregator.locations import Location, Locations, UnresolvedError
+from fakekube.aggregator.proxy import outgoing
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.cluster_access import ClusterAccess
+from fakekube.registry.request import User
+from fakekube.registry.strategy import Object
+
+__all__ = ["AGGREGATOR", "AVAILABLE", "LOCAL", "Probe", "State", "state_in_cluster"]
+
+#: As whom the aggregator asks.
+AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
+
+_ATTEMPTS = 5
+_SECONDS = 5.0
+
+
+@dataclass(slots=True, frozen=True)
+class State:
+    """Of the condition Available."""
+
+    status: str
+    reason: str
+    message: str
+    answered: bool = False
+    """The server has answered, whatever it said."""
+
+
+LOCAL = State("True", "Local", "Local APIServices are always available")
+AVAILABLE = State("True", "Passed", "all checks passed", answered=True)
+
+
+def state_in_cluster(services: ClusterAccess, reference: Object) -> State | None:
+    """What is missing for a Service to be reached; None if nothing is."""
+    namespace, name, number = reference["namespace"], reference["name"], reference["port"]
+    what = f"service/{name} in {go_quote(namespace)}"
+    service = services.get("", "services", namespace, name)
+    if service is None:
+        return State("False", "ServiceNotFound", f"{what} is not present")
+    if service["spec"].get("type", "ClusterIP") != "ClusterIP":
+        return None
+    port = next((one for one in service["spec"].get("ports") or () if one["port"] == number), None)
+    if port is None:
+        return State("False", "ServicePortError", f"{what} is not listening on port {number}")
+    slices = _slices(services, namespace, name)
+    if not slices:
+        return State("False", "EndpointsNotFound", f"cannot find endpointslices for {what}")
+    if not any(_serves(one, port.get("name", "")) for one in slices):
+        text = f"endpointslices for {what} have no addresses with port name {go_quote(port.get('name', ''))}"
+        return State("False", "MissingEndpoints", text)
+    return None
+
+
+def _slices(services: ClusterAccess, namespace: str, service: str) -> list[Object]:
+    found = services.list("discovery.k8s.io", "endpointslices", namespace)
+    return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
+
+
+def _serves(endpoint_slice: Object, port: str) -> bool:
+    """Has it an endpoint that is ready, and a port of this name?"""
+    ready = any((one.get("conditions") or {}).get("ready", True) for one in endpoint_slice.get("endpoints") or ())
+    ports = endpoint_slice.get("ports") or ()
+    return ready and any(one.get("name") == port and one.get("port") is not None for one in ports)
+
+
+class Probe:
+    """Asks servers whether they are there."""
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+
+    def __call__(self, name: str, spec: Object) -> State | None:
+        """The state of an APIService by its server; None if there can be no connection, of which no condition tells."""
+        try:
+            location = self._locations.locate(name, spec)
+        except UnresolvedError as error:
+            return State("False", "FailedDiscoveryCheck", str(error))
+        if location.problem:
+            return None
+        deadline = time.monotonic() + _SECONDS
+        state = AVAILABLE
+        for _ in range(_ATTEMPTS):  # one that succeeds is enough
+            state = _asked(location, _checked_path(name, spec), deadline)
+            if state is AVAILABLE or time.monotonic() >= deadline:
+                break
+        return state
+
+
+def _checked_path(name: str, spec: Object) -> str:
+    version: str = spec["version"]
+    return f"/api/{version}" if name == "v1." else f"/apis/{spec.get('group', '')}/{version}"
+
+
+def _asked(location: Location, path: str, deadline: float) -> State:
+    """What one request shows."""
+    url = f"https://{location.host}{path}"
+    try:
+        answer = location.backend.send(outgoing(path, location, AGGREGATOR, ""), deadline)
+    except BackendTimeoutError as error:
+        problem = f"Get {go_quote(url)}: {error} (Client.Timeout exceeded while awaiting headers)"
+    except BackendError as error:
+        problem = f"Get {go_quote(url)}: {error}"
+    else:
+        answer.body.close()
+        if 200 <= answer.status < 300:
+            return AVAILABLE
+        problem = f"bad status from {url}: {answer.status}"
+        return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}", answered=True)
+    return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}")

@@ -1,0 +1,115 @@
+"""What the servers behind APIServices say of themselves in OpenAPI: v3 by its index, or else v2, which is converted.
+
+A server without documents is left out; one that cannot be asked keeps those it had.
+
+Specified by: k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator (aggregator.go, downloader.go),
+pkg/controllers/openapi/aggregator.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.aggregator.backends import BackendError
+from fakekube.aggregator.controller import Remote
+from fakekube.aggregator.discovery import NotUnderstoodError, body_of
+from fakekube.aggregator.locations import Location, Locations, UnresolvedError
+from fakekube.aggregator.proxy import outgoing
+from fakekube.codecs import json
+from fakekube.codecs.errors import DecodeError
+from fakekube.registry.request import User
+
+__all__ = ["OpenAPIInquiry", "Published", "published"]
+
+_USER = User("system:aggregator")
+_SECONDS = 60.0
+_KEY = "openapi"
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Published:
+    """What a server publishes."""
+
+    index: Json | None = None
+    """The paths of its /openapi/v3; None if it has none."""
+    v2: Json | None = None
+    """Its /openapi/v2, as far as it is about the group version."""
+
+
+_NOTHING = Published()
+
+
+def published(remote: Remote) -> Published:
+    """What the server of an APIService publishes."""
+    found = remote.facts.get(_KEY, _NOTHING)
+    assert isinstance(found, Published)
+    return found
+
+
+class OpenAPIInquiry:
+    """See `controller.Inquiry`."""
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+
+    def begin(self, remote: Remote) -> bool:
+        """What was published stays until the APIService goes."""
+        remote.facts.setdefault(_KEY, _NOTHING)
+        return False
+
+    def ask(self, remote: Remote) -> Callable[[], bool]:
+        known = self._heard(remote)
+
+        def take_over() -> bool:
+            before = published(remote)
+            if known is None or known == before:
+                return False
+            remote.facts[_KEY] = known
+            return True
+
+        return take_over
+
+    def satisfied(self, remote: Remote) -> bool:
+        return True  # a server without documents is asked again in its time
+
+    def _heard(self, remote: Remote) -> Published | None:
+        """None: it cannot be asked now."""
+        try:
+            location = self._locations.locate(remote.name, remote.spec)
+            if location.problem:
+                return None
+            index = _document(location, "/openapi/v3", "")
+            v2 = _document(location, "/openapi/v2", "application/json")
+        except (UnresolvedError, BackendError, NotUnderstoodError):
+            return None
+        paths = (index.get("paths") or {}) if index is not None else None
+        return Published(paths if isinstance(paths, dict) else None, _relevant(v2, remote) if v2 else None)
+
+
+def _document(location: Location, path: str, accept: str) -> Json | None:
+    """A document; None if there is none. Raises BackendError, NotUnderstoodError."""
+    answer = location.backend.send(outgoing(path, location, _USER, accept), time.monotonic() + _SECONDS)
+    body = body_of(answer)
+    if answer.status == 404:
+        return None
+    if answer.status != 200:
+        raise NotUnderstoodError(f"http error: {answer.status}")
+    try:
+        value, _ = json.loads(body)
+    except DecodeError as error:
+        raise NotUnderstoodError(str(error)) from None
+    if not isinstance(value, dict):
+        raise NotUnderstoodError("it is no object")
+    return value
+
+
+def _relevant(document: Json, remote: Remote) -> Json:
+    from fakekube.aggregator.swagger import filtered
+
+    group, version = remote.group_version
+    return filtered(document, f"/apis/{group}/{version}/")

@@ -1,0 +1,77 @@
+"""Which APIServices there are, as discovery needs them: group, version and priorities, and what other servers serve.
+
+Invariant: `state` is another one whenever something has changed that discovery shows; to ask costs no look at any object.
+
+Specified by: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper (SortedByGroupAndVersion);
+pkg/controlplane/apiserver/aggregator.go (DefaultGenericAPIServicePriorities).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from fakekube import data
+from fakekube.codecs.document import Document
+from fakekube.store import Bucket
+
+__all__ = ["GroupVersionPriority", "Registrations", "RemoteVersions", "builtin_priorities"]
+
+_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+_AGGREGATOR = ("apiregistration.k8s.io", "v1")
+
+
+class GroupVersionPriority(NamedTuple):
+    """A group version and its place in discovery: the greater the priorities, the further in front."""
+
+    group: str
+    version: str
+    group_priority: int
+    version_priority: int
+
+
+class RemoteVersions(Protocol):
+    """What the aggregator knows of other servers."""
+
+    @property
+    def state(self) -> object: ...
+
+    def versions(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """The versions as the aggregated document shows them, by group and version."""
+
+
+class Registrations:
+    """The APIServices of one cluster."""
+
+    def __init__(self, bucket: Bucket[Document], remotes: RemoteVersions) -> None:
+        self._bucket = bucket
+        self._remotes = remotes
+
+    @property
+    def state(self) -> tuple[int, object]:
+        """What is equal as long as nothing has changed."""
+        return self._bucket.end, self._remotes.state
+
+    def services(self) -> tuple[GroupVersionPriority, ...]:
+        """All APIServices, in the order of groups."""
+        found = [(record.key, _priority(record.value.object["spec"])) for record in self._bucket.page().records]
+        return tuple(entry for _, entry in sorted(found, key=lambda one: (-one[1].group_priority, one[0])))
+
+    def remotes(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """See `RemoteVersions.versions`."""
+        return self._remotes.versions()
+
+
+@cache
+def builtin_priorities(version: str) -> Mapping[tuple[str, str], GroupVersionPriority]:
+    """The priorities of what the server itself serves, whatever becomes of its APIServices."""
+    found = [_priority(obj["spec"]) for obj in data.minor(version).bootstrap.get(_PATH, ())]
+    first = GroupVersionPriority(*_AGGREGATOR, 20001, 0)
+    return {(entry.group, entry.version): entry for entry in [*found, first]}
+
+
+def _priority(spec: Mapping[str, Any]) -> GroupVersionPriority:
+    return GroupVersionPriority(
+        spec.get("group", ""), spec["version"], spec.get("groupPriorityMinimum", 0), spec.get("versionPriority", 0)
+    )

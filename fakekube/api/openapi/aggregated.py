@@ -1,0 +1,85 @@
+"""OpenAPI documents with what other servers publish: the index of v3, the one document of v2, and v3 for servers that have
+only v2.
+
+Each is made once for a state of the server's own documents and of the others'.
+
+Specified by: k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator, pkg/controllers/openapiv3/aggregator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+
+from fakekube.aggregator.aggregator import Aggregator
+from fakekube.aggregator.controller import Remote
+from fakekube.aggregator.openapi import published
+from fakekube.aggregator.swagger import converted, merged
+from fakekube.api.openapi.documents import Encoded, encoded
+
+__all__ = ["AggregatedDocuments"]
+
+_ROOT: Final = "/openapi/v3/"
+
+
+class AggregatedDocuments:
+    """The documents of one cluster, merged."""
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+        self._state: object = None
+        self._made: dict[tuple[str, str], Encoded] = {}
+        """By what they are, and the hash of the server's own document."""
+
+    def index(self, own: Encoded) -> Encoded:
+        """What /openapi/v3 lists."""
+        return self._kept("index", own, lambda: self._index(own))
+
+    def v2(self, own: Encoded) -> Encoded:
+        """The document of /openapi/v2."""
+        others = [document for remote in self._remotes() if (document := published(remote).v2)]
+        if not others:
+            return own
+        return self._kept("v2", own, lambda: encoded(merged(orjson.loads(own.json), others)))
+
+    def converted(self, name: str) -> Encoded | None:
+        """The v3 document of a server that publishes v2 only; None if there is none of that name."""
+        for remote in self._remotes():
+            document = published(remote).v2 if published(remote).index is None else None
+            if document is not None and name == _name(remote):
+                empty = Encoded(b"", "")
+                return self._kept(name, empty, lambda document=document: encoded(converted(document)))  # type: ignore[misc]
+        return None
+
+    def _remotes(self) -> list[Remote]:
+        """In the order of priority."""
+        found = self._aggregator.remotes.values()
+        return sorted(found, key=lambda one: (-one.spec["groupPriorityMinimum"], one.name))
+
+    def _index(self, own: Encoded) -> Encoded:
+        paths: dict[str, Any] = orjson.loads(own.json)["paths"]
+        for remote in self._remotes():
+            listed = published(remote).index
+            if listed is None:
+                document = self.converted(_name(remote))
+                listed = {}
+                if document is not None:
+                    listed[_name(remote)] = {"serverRelativeURL": f"{_ROOT}{quote(_name(remote))}?hash={document.hash}"}
+            paths = {**listed, **paths}
+        return encoded({"paths": dict(sorted(paths.items()))})
+
+    def _kept(self, what: str, own: Encoded, make: Callable[[], Encoded]) -> Encoded:
+        state = self._aggregator.state
+        if state is not self._state:
+            self._state, self._made = state, {}
+        found = self._made.get((what, own.hash))
+        if found is None:
+            found = self._made[what, own.hash] = make()
+        return found
+
+
+def _name(remote: Remote) -> str:
+    return "apis/{}/{}".format(*remote.group_version)
