@@ -89,7 +89,7 @@ class _Verbs:
 def answer_with(machinery: assembly.Machinery, monkeypatch: pytest.MonkeyPatch, caller_of):
     def answer_with(answer: Response | Exception):
         monkeypatch.setattr("fakekube.api.application.endpoints", _Verbs(answer))
-        return caller_of(Application(machinery.backend, machinery.access))
+        return caller_of(Application(machinery.backend, machinery.access, machinery.aggregator))
 
     return answer_with
 
@@ -138,7 +138,7 @@ def test_a_stream_is_handed_on_as_it_is(machinery, monkeypatch: pytest.MonkeyPat
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/pods", "QUERY_STRING": "watch=1", "wsgi.url_scheme": "http",
     }  # fmt: skip
     seen = []
-    body = Application(machinery.backend, machinery.access)(environ, lambda _, headers: seen.extend(headers))
+    body = Application(machinery.backend, machinery.access, machinery.aggregator)(environ, lambda _, headers: seen.extend(headers))
     assert body is stream
     assert "Content-Length" not in dict(seen)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fakekube.api.discovery import Documents
+from fakekube.api.discovery.registrations import GroupVersionPriority
 from fakekube.registry.resource import GVK, Registry, Resource
 from fakekube.registry.subresource import Subresource
 
@@ -35,9 +38,35 @@ def registry() -> Registry:
     ])  # fmt: skip
 
 
+class _Registrations:
+    """The APIServices, as a test sets them."""
+
+    def __init__(self) -> None:
+        self.state: tuple[int, object] = (0, None)
+        self.registered: list[GroupVersionPriority] = []
+        self.elsewhere: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(self, *service: Any, served: dict[str, Any] | None = None) -> None:
+        self.registered.append(GroupVersionPriority(*service))
+        if served is not None:
+            self.elsewhere[service[0], service[1]] = served
+        self.state = (self.state[0] + 1, None)
+
+    def services(self) -> tuple[GroupVersionPriority, ...]:
+        return tuple(self.registered)
+
+    def remotes(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return dict(self.elsewhere)
+
+
 @pytest.fixture
-def documents(registry: Registry) -> Documents:
-    return Documents(registry, ["batch", "apps"])
+def registrations() -> _Registrations:
+    return _Registrations()
+
+
+@pytest.fixture
+def documents(registry: Registry, registrations: _Registrations) -> Documents:
+    return Documents(registry, registrations, "1.36")  # type: ignore[arg-type]
 
 
 def test_nothing_is_made_twice(documents: Documents, registry: Registry) -> None:
@@ -111,4 +140,32 @@ def test_what_is_not_served_has_no_document(documents: Documents) -> None:
     assert current.group("") is None
     assert current.group("nope") is None
     assert current.resources("apps", "v2") is None
-    assert current.versions("nope") == []
+    assert ("nope", "v1") not in set(current.paths())
+
+
+def test_the_list_of_groups_is_that_of_the_services(documents: Documents, registrations: _Registrations) -> None:
+    before = documents.current()
+    assert before.groups["groups"] == []
+    registrations.add("example.com", "v1beta1", 900, 15)
+    registrations.add("apps", "v1", 800, 15)
+    registrations.add("example.com", "v1", 100, 15)
+    assert [group["name"] for group in documents.current().groups["groups"]] == ["example.com", "apps"]
+    group = documents.current().group("example.com")
+    assert group is not None
+    assert [entry["version"] for entry in group["versions"]] == ["v1", "v1beta1"]
+
+
+def test_versions_of_other_servers_stand_by_their_priority(documents: Documents, registrations: _Registrations) -> None:
+    there = {"version": "v9", "freshness": "Stale"}
+    registrations.add("apps", "v9", 20000, 1, served=there)
+    current = documents.current()
+    assert current.aggregated(["apps"])["items"][0]["versions"][1] == there
+    registrations.registered[0] = GroupVersionPriority("apps", "v9", 20000, 100)
+    registrations.state = (9, None)
+    assert documents.current().aggregated(["apps"])["items"][0]["versions"][0] == there
+
+
+def test_a_change_that_shows_nothing_leaves_the_documents(documents: Documents, registrations: _Registrations) -> None:
+    first = documents.current()
+    registrations.state = (7, None)
+    assert documents.current() is first
