@@ -30,6 +30,7 @@ __all__ = ["fakekube", "fakekube_factory", "fakekube_session", "fakekube_user"]
 _OPTIONS = {
     "profile": ("string", "cluster (with controllers) or apiserver (bare, as envtest)"),
     "controllers": ("string", "which controllers run, as --controllers reads it: *, NAME, -NAME, by commas"),
+    "nodes": ("string", "how many nodes there are at the start (1 with kubelets, else 0)"),
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),
     "load": ("paths", "manifests that every cluster starts with"),
@@ -70,6 +71,8 @@ def _options(config: pytest.Config, marker: pytest.Mark | None = None) -> dict[s
         if unknown or marker.args:
             raise pytest.UsageError(f"the marker fakekube takes {', '.join(_OPTIONS)} by name")
         chosen |= marker.kwargs
+    if "nodes" in chosen:
+        chosen["nodes"] = int(chosen["nodes"])
     gates = chosen.get("feature_gates")
     if isinstance(gates, list):
         pairs = (line.partition("=") for line in gates)

@@ -75,18 +75,19 @@ Prepare = Callable[[Machinery], None]
 
 def build(
     *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
-    prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (),
+    prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (), nodes: int = 0,
     options: ServerOptions = DEFAULT_OPTIONS, authority: str = "",
 ) -> Machinery:
     """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
 
     `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process, and once more
-    for clusters with TLS, which hold their certificate authority (`authority`, PEM), and for every other choice of `controllers`.
+    for clusters with TLS, which hold their certificate authority (`authority`, PEM), and for every other choice of `controllers`
+    and `nodes`.
 
     Raises OptionError for flags that are not usable.
     """
     if store is None:
-        store = base(settings.version, profile, tls, prepare, controllers).fork(now=clock.monotonic, retention=retention)
+        store = base(settings.version, profile, tls, prepare, (controllers, nodes)).fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock, options=options.authentication, authority=authority)
     services = StoreAccess(store, registry, settings, access)
@@ -164,15 +165,15 @@ class _Webhooks:
 # ---------------------------------------------------------------- the base state
 
 _building = threading.Lock()
-_prepared: dict[tuple[str, str, bool, tuple[str, ...]], Store[Document]] = {}
+_prepared: dict[tuple[str, str, bool, tuple[tuple[str, ...], int]], Store[Document]] = {}
 
 
 def base(
-    version: str, profile: str, tls: bool, prepare: Prepare | None, controllers: tuple[str, ...] = ()
+    version: str, profile: str, tls: bool, prepare: Prepare | None, kind: tuple[tuple[str, ...], int] = ((), 0)
 ) -> Store[Document]:
     """The state of a fresh cluster of a profile. Not to be written to: forked."""
     with _building:
-        found = _prepared.get((version, profile, tls, controllers))
+        found = _prepared.get((version, profile, tls, kind))
         if found is None:
             found = _fresh(version).fork()
             if prepare is not None:
@@ -180,7 +181,7 @@ def base(
                 prepare(build(clock=clock, settings=Settings(version=version), profile=profile, store=found))
                 clock.close()
             _forget_history(found, version)
-            _prepared[version, profile, tls, controllers] = found
+            _prepared[version, profile, tls, kind] = found
         return found
 
 

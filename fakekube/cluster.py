@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import ssl
 
     from fakekube.codecs.document import Document
+    from fakekube.nodes.fleet import Nodes
     from fakekube.server import Server
     from fakekube.server.certificates import Credentials
     from fakekube.store import Snapshot, Store
@@ -64,6 +65,7 @@ class Cluster(ObjectClient):
         control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
         compaction_interval: seconds between compactions of the history.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
+        nodes: how many nodes there are at the start, node-1 and on; by default one where kubelets run, else none.
 
     Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version, TypeError
     for an unknown flag and OptionError for one that is not usable.
@@ -72,12 +74,13 @@ class Cluster(ObjectClient):
     def __init__(
         self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
         feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
-        control: bool | None = None, compaction_interval: float | None = None,
+        control: bool | None = None, compaction_interval: float | None = None, nodes: int | None = None,
         store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
         self._control = control
+        self._nodes = int(self._runs_kubelets) if nodes is None else nodes
         self._flags = flags
         self._options = ServerOptions.of(flags) if flags else ServerOptions()
         tls = tls or self._options.needs_tls
@@ -90,8 +93,8 @@ class Cluster(ObjectClient):
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
         self._machinery: Machinery = build(
             clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
-            prepare=self._prepare if self._controllers else None, tls=tls,
-            controllers=tuple(row.name for row in self._controllers), options=self._options,
+            prepare=self._prepare if self._controllers or self._nodes else None, tls=tls,
+            controllers=tuple(row.name for row in self._controllers), nodes=self._nodes, options=self._options,
             authority=self._credentials().ca_certificate if tls else "",
         )
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
@@ -122,10 +125,20 @@ class Cluster(ObjectClient):
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:
-        """What controllers make of a fresh server, done once for all clusters of this kind."""
+        """What controllers make of a fresh server and its nodes, done once for all clusters of this kind."""
+        if self._nodes:
+            from fakekube.nodes.fleet import Nodes
+
+            fleet = Nodes(self._client_for(machinery, user_agent("kubelet", self._settings.version)))
+            for number in range(1, self._nodes + 1):
+                fleet.add(f"node-{number}")
         manager = self._manager_for(machinery, settled=False)
         manager.settle(timeout=60.0)
         manager.stop()
+
+    @property
+    def _runs_kubelets(self) -> bool:
+        return any(row.name == "kubelet" for row in self._controllers)
 
     def _credentials(self) -> Credentials:
         from fakekube.server.certificates import credentials
@@ -243,6 +256,13 @@ class Cluster(ObjectClient):
     def environment(self) -> dict[str, str]:
         """Environment variables for a process that is to use this cluster."""
         return {"KUBECONFIG": str(self.kubeconfig)}
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes: `add("n2", cpu=4)`, `cordon`, `taint`, `fail`, `recover`, `remove`."""
+        from fakekube.nodes.fleet import Nodes
+
+        return Nodes(self._client)
 
     # ---------------------------------------------------------------- users
 

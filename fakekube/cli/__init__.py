@@ -50,7 +50,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         cluster = Cluster(
             profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
             controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
-            **options.flags,
+            nodes=options.nodes, **options.flags,
         )
     except OptionError as problem:
         raise UsageError(str(problem)) from None

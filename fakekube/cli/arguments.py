@@ -46,6 +46,7 @@ class Options:
     controllers: list[str] | None = None
     """Switches: *, name, -name."""
     control: bool | None = None
+    nodes: int | None = None
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
             "--controllers", type=_controllers, metavar="*,-NAME,…",
             help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
         )
+        command.add_argument("--nodes", type=_count, metavar="N", help="how many nodes there are (1 with kubelets, else 0)")
         command.add_argument(
             "--control", type=_boolean, nargs="?", const=True, metavar="true|false",
             help="serve /fakekube/v1 (true where only this machine is heard)",
@@ -150,6 +152,12 @@ def _user(text: str) -> tuple[str, tuple[str, ...]]:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) > 5000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes")
     return int(text)
 
 
