@@ -178,6 +178,7 @@ def test_workloads(kubectl: Kubectl) -> None:
 
 
 def test_pods_without_nodes(kubectl: Kubectl) -> None:
+    kubectl("delete nodes --all")
     assert kubectl("run shell --image=busybox --port=80") == "pod/shell created\n"
     assert kubectl("get pods").splitlines()[1].split()[:3] == ["shell", "0/1", "Pending"]
     assert "Status:           Pending" in kubectl("describe pod shell")
@@ -187,6 +188,16 @@ def test_pods_without_nodes(kubectl: Kubectl) -> None:
     assert "pod is not running" in kubectl.fails("port-forward shell 18080:80")
     assert "Metrics API not available" in kubectl.fails("top pods")
     assert kubectl("delete pod shell").startswith('pod "shell" deleted')
+
+
+def test_pods_run(kubectl: Kubectl) -> None:
+    assert kubectl("get nodes").splitlines()[1].split()[:2] == ["node-1", "Ready"]
+    assert kubectl("run shell --image=busybox") == "pod/shell created\n"
+    assert "condition met" in kubectl("wait pod/shell --for=condition=Ready --timeout=10s")
+    assert kubectl("get pods").splitlines()[1].split()[:3] == ["shell", "1/1", "Running"]
+    assert "Successfully assigned default/shell to node-1" in kubectl("describe pod shell")
+    assert kubectl("cordon node-1") == "node/node-1 cordoned\n"
+    assert "pod/shell evicted" in kubectl("drain node-1 --force --ignore-daemonsets")
 
 
 def test_who_may_what(kubectl: Kubectl) -> None:

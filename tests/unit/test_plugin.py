@@ -92,7 +92,7 @@ def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
     """)
     result = project.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, controllers, tls, kubeconfig, load, *feature_gates by name*"])
+    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, controllers, *tls, kubeconfig, load, *feature_gates by name*"])
 
 
 def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
