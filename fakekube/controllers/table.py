@@ -71,6 +71,8 @@ def _has_owners_or_waits(obj: Mapping[str, Any]) -> bool:
     if "ownerReferences" in metadata:
         return True
     return "deletionTimestamp" in metadata and not {"orphan", "foregroundDeletion"}.isdisjoint(metadata.get("finalizers") or ())
+
+
 def _has_tracking_finalizer(obj: Mapping[str, Any]) -> bool:
     """Is this a Job, or a pod that one has to count?"""
     return "batch.kubernetes.io/job-tracking" in (obj["metadata"].get("finalizers") or ()) or "template" in obj["spec"]
@@ -91,6 +93,7 @@ ROWS: tuple[Row, ...] = (
     Row("replicaset-controller", _HERE + "replicasets:ReplicaSetController", ("replicasets.apps",)),
     Row("replicationcontroller-controller", _HERE + "replicasets:ReplicationController", ("replicationcontrollers",)),
     Row("statefulset-controller", _HERE + "statefulset.controller:StatefulSetController", ("statefulsets.apps",)),
+    Row("daemonset-controller", _HERE + "daemon.controller:DaemonSetController", ("daemonsets.apps",)),
     Row("job-controller", _HERE + "job.controller:JobController", ("jobs.batch", "pods"), _has_tracking_finalizer),
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
