@@ -34,6 +34,11 @@ def toleration_seconds(taints: Sequence[Object], tolerations: Sequence[Object]) 
     return float(min(limits)) if limits else None
 
 
+def _decisive(pod: Object) -> tuple[object, object]:
+    """What of a pod decides whether it may stay."""
+    return pod["spec"].get("nodeName"), pod["spec"].get("tolerations")
+
+
 class TaintEvictionController(Reconciler):
     """Keys are pods."""
 
@@ -60,7 +65,8 @@ class TaintEvictionController(Reconciler):
             if event_type == "DELETED":
                 self._scheduled.pop(key, None)
                 return ()
-            return (key,) if obj["spec"].get("nodeName") in self._tainted else ()
+            unchanged = old is not None and _decisive(obj) == _decisive(old)
+            return (key,) if not unchanged and obj["spec"].get("nodeName") in self._tainted else ()
         taints = [] if event_type == "DELETED" else no_execute_taints(obj)
         known = metadata["name"] in self._tainted
         if not taints and not known:
@@ -98,8 +104,6 @@ class TaintEvictionController(Reconciler):
 
     def _evict(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        if "deletionTimestamp" in metadata:
-            return
         self._say(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
         now = self.client.now()
         condition: dict[str, Any] = {

@@ -23,8 +23,6 @@ from fakekube.selectors import from_label_selector
 __all__ = ["DaemonSetController"]
 
 BURST_REPLICAS = 250
-_NODE = "/node"
-"""The namespace of keys that name nodes: a node is looked at first, and then the DaemonSets that it concerns."""
 
 
 class DaemonSetController(Reconciler):
@@ -46,18 +44,16 @@ class DaemonSetController(Reconciler):
         metadata = obj["metadata"]
         if resource == "nodes":
             changed = event_type == "ADDED" or (old is not None and _shown(obj) != _shown(old))
-            return (Key(_NODE, metadata["name"]),) if changed else ()
+            return self._keys_of_node(obj) if changed else ()
         if resource == "pods":
             return self._keys_of_pod(obj, old)
         if resource == "daemonsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
         return self._keys_of_revision(obj, old)
 
-    def _sync_node(self, name: str) -> None:
-        """Look at the DaemonSets that have a pod too many or too few on a node."""
-        node = self.cache.get("nodes", "", name)
-        if node is None:
-            return
+    def _keys_of_node(self, node: Object) -> Iterable[Key]:
+        """The DaemonSets that have a pod too many or too few on the node."""
+        name = node["metadata"]["name"]
         for daemon_set in self.cache.list("daemonsets.apps"):
             metadata = daemon_set["metadata"]
             run, stay = should_run(node, daemon_set)
@@ -65,7 +61,7 @@ class DaemonSetController(Reconciler):
             scheduled = any(pod["spec"].get("nodeName") == name for pod in pods)
             misplaced = (daemon_set.get("status") or {}).get("numberMisscheduled", 0)
             if (run and not scheduled) or (scheduled and (not stay or misplaced)):
-                self.enqueue(Key(metadata["namespace"], metadata["name"]))
+                yield Key(metadata["namespace"], metadata["name"])
 
     def _keys_of_pod(self, pod: Object, old: Object | None) -> Iterable[Key]:
         namespace = pod["metadata"]["namespace"]
@@ -96,9 +92,6 @@ class DaemonSetController(Reconciler):
     # ---- what it does
 
     def reconcile(self, key: Key) -> None:
-        if key.namespace == _NODE:
-            self._sync_node(key.name)
-            return
         daemon_set = self.cache.get("daemonsets.apps", key.namespace, key.name)
         if daemon_set is None or "deletionTimestamp" in daemon_set["metadata"]:
             return
