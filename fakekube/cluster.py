@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fakekube.codecs.document import Document
     from fakekube.nodes.fleet import Nodes
     from fakekube.server import Server
-    from fakekube.server.certificates import Credentials
+    from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
 
 __all__ = ["Cluster"]
@@ -121,7 +121,9 @@ class Cluster(ObjectClient):
         settled_at = backend.store.revision if settled else None
         authority = self._credentials().ca_certificate if self._tls else ""
         switched_on = frozenset(row.name for row in self._controllers)
-        context = Context(backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at)
+        context = Context(
+            backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at, _authority
+        )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:
@@ -339,3 +341,9 @@ class Cluster(ObjectClient):
         store.compact()
         for resource in self._machinery.backend.registry:
             store.bucket(resource.bucket).forget()
+
+
+def _authority() -> Authority:
+    from fakekube.server.certificates import authority
+
+    return authority()

@@ -67,8 +67,8 @@ class Signer:
         return sorted({jose.algorithm_of(key) for _, key in self._keys})
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A service account token with these claims and the issuer."""
-        signed = {**claims, "iss": self.issuer}
+        """A service account token with these claims and, if they name none, the issuer."""
+        signed = {"iss": self.issuer, **claims}
         return jose.sign({"kid": self.key_id}, dict(sorted(signed.items())), self._key)
 
     def verify(self, token: str) -> dict[str, Any]:

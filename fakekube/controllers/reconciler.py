@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.recorder import Recorder
     from fakekube.registry.cluster_access import ClusterAccess
     from fakekube.registry.resource import Registry
+    from fakekube.server.certificates import Authority
 
 __all__ = ["Context", "Key", "Object", "Reconciler"]
 
@@ -49,6 +50,13 @@ class Context:
     """The names of those that are switched on."""
     settled_at: int | None = None
     """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
+    authority: Callable[[], Authority] | None = None
+    """The CA of the cluster, which signs certificates; made when it is first asked for."""
+
+    @property
+    def root_certificate(self) -> str:
+        """The certificate of the CA in PEM, also where the cluster serves without TLS."""
+        return self.certificate_authority or (self.authority().pem if self.authority is not None else "")
 
 
 class Reconciler:

@@ -52,5 +52,8 @@ class RootCertificatePublisher(Reconciler):
                 raise
             self.client.create(wanted)
             return
-        if found.get("data") != wanted["data"]:
-            self.client.update({**found, "data": wanted["data"]})
+        metadata = found["metadata"]
+        annotations = metadata.get("annotations") or {}
+        if found.get("data") != wanted["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
+            metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
+            self.client.update({**found, "metadata": metadata, "data": wanted["data"]})

@@ -29,6 +29,10 @@ class ServiceAccountController(Reconciler):
             return (Key("", metadata["namespace"]),)
         return ()
 
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return resource == "namespaces" or (obj is old and obj["metadata"]["name"] == NAME)
+
     def reconcile(self, key: Key) -> None:
         namespace = self.client.get("namespaces", key.name)
         if namespace["status"].get("phase") == "Terminating":
@@ -37,5 +41,11 @@ class ServiceAccountController(Reconciler):
         try:
             self.client.create(account)
         except ApiError as error:
-            if error.reason != "AlreadyExists":
+            if error.reason != "AlreadyExists" and not _is_terminating(error):
                 raise
+
+
+def _is_terminating(error: ApiError) -> bool:
+    """Did the API refuse because the namespace ends?"""
+    causes = (error.status.get("details") or {}).get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

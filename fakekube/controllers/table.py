@@ -78,6 +78,11 @@ def _has_tracking_finalizer(obj: Mapping[str, Any]) -> bool:
     return "batch.kubernetes.io/job-tracking" in (obj["metadata"].get("finalizers") or ()) or "template" in obj["spec"]
 
 
+def _holds_a_token(secret: Mapping[str, Any]) -> bool:
+    """Is it a Secret for a token of a service account?"""
+    return bool(secret.get("type") == "kubernetes.io/service-account-token")
+
+
 _HERE = "fakekube.controllers."
 
 ROWS: tuple[Row, ...] = (
@@ -86,6 +91,11 @@ ROWS: tuple[Row, ...] = (
     Row("serviceaccount-controller", _HERE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")),
     Row("root-ca-certificate-publisher-controller", _HERE + "root_certificate:RootCertificatePublisher",
         ("namespaces", "configmaps")),
+    Row("serviceaccount-token-controller", _HERE + "service_account_tokens:TokensController", ("secrets",), _holds_a_token),
+    Row("legacy-serviceaccount-token-cleaner-controller", _HERE + "legacy_tokens:LegacyTokenCleaner", ("secrets",),
+        _holds_a_token),
+    Row("clusterrole-aggregation-controller", _HERE + "cluster_roles:ClusterRoleAggregationController",
+        ("clusterroles.rbac.authorization.k8s.io",)),
     Row("persistentvolumeclaim-protection-controller", _HERE + "storage_protection:ClaimProtection",
         ("persistentvolumeclaims",)),
     Row("persistentvolume-protection-controller", _HERE + "storage_protection:VolumeProtection", ("persistentvolumes",)),

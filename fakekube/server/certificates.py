@@ -88,9 +88,15 @@ def client_credentials(user: str, groups: tuple[str, ...] = ()) -> tuple[str, st
     return issued.pem, issued.key_pem
 
 
+def authority() -> Authority:
+    """The CA of this process."""
+    with _lock:
+        return _authority()
+
+
 @functools.cache
-def _authority() -> _Authority:
-    return _Authority()
+def _authority() -> Authority:
+    return Authority()
 
 
 @functools.cache
@@ -106,7 +112,7 @@ class _Issued:
     key_pem: str
 
 
-class _Authority:
+class Authority:
     """A CA of our own."""
 
     def __init__(self) -> None:

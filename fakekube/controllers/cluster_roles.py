@@ -1,0 +1,54 @@
+"""A ClusterRole with an aggregationRule has the rules of all ClusterRoles that its selectors choose.
+
+The rules come in the order of the selectors, then of the roles' names, then as they stand; equal ones come once.
+
+Specified by: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.selectors import from_label_selector
+
+__all__ = ["ClusterRoleAggregationController"]
+
+CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
+MANAGER = "clusterrole-aggregation-controller"
+
+
+class ClusterRoleAggregationController(Reconciler):
+    """Any change of a role may concern every role that aggregates."""
+
+    name = "clusterrole-aggregation-controller"
+    watches = (CLUSTER_ROLES,)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        return [Key("", role["metadata"]["name"]) for role in self.cache.list(CLUSTER_ROLES) if role.get("aggregationRule")]
+
+    def reconcile(self, key: Key) -> None:
+        role = self.cache.get(CLUSTER_ROLES, "", key.name)
+        if role is None or not role.get("aggregationRule"):
+            return
+        rules = self._rules(role)
+        if rules != (role.get("rules") or []):
+            applied = {
+                "apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": {"name": key.name},
+                **({"rules": rules} if rules else {}),
+            }
+            self.client.apply(applied, field_manager=MANAGER, force=True)
+
+    def _rules(self, role: Object) -> list[dict[str, Any]]:
+        rules: list[dict[str, Any]] = []
+        for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
+            matches = from_label_selector(selector).matches
+            chosen = {
+                one["metadata"]["name"]: one for one in self.cache.list(CLUSTER_ROLES)
+                if one["metadata"]["name"] != role["metadata"]["name"] and matches(one["metadata"].get("labels") or {})
+            }
+            for _, one in sorted(chosen.items(), key=itemgetter(0)):
+                rules += [rule for rule in one.get("rules") or () if rule not in rules]
+        return rules

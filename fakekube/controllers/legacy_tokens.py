@@ -1,0 +1,122 @@
+"""Tokens that a control plane before 1.24 made for every account are marked, then deleted, when nobody has used them for a year.
+
+Once a day: a token secret that its account lists, that is a year old, was not used for a year and is mounted by no pod gets
+the label invalid-since; if that is a year old, too, the secret is deleted. Nothing is done in the first year after the
+API server began to track uses.
+
+Specified by: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from fakekube.client import ApiError
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.service_account_tokens import NAME, TYPE, UID
+
+__all__ = ["LegacyTokenCleaner"]
+
+CLEAN_UP_PERIOD = timedelta(days=365)
+SYNC_PERIOD = timedelta(hours=24)
+LAST_USED = "kubernetes.io/legacy-token-last-used"
+INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
+TRACKING = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+
+_ALL = Key("", "")
+
+
+class LegacyTokenCleaner(Reconciler):
+    """One key: all token secrets of the cluster."""
+
+    name = "legacy-serviceaccount-token-cleaner-controller"
+    client_name = "legacy-service-account-token-cleaner"
+    watches = ("secrets",)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return False
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        return (_ALL,) if event_type == "ADDED" and obj.get("type") == TYPE else ()
+
+    def reconcile(self, key: Key) -> None:
+        tokens = [secret for secret in self.cache.list("secrets") if secret.get("type") == TYPE]
+        if not tokens:
+            return
+        self.requeue_after(_ALL, SYNC_PERIOD.total_seconds())
+        now = self.clock.now()
+        tracked = self.cache.get("configmaps", *TRACKING)
+        since = _day((tracked or {}).get("data", {}).get("since", ""))
+        if since is None or now < since + timedelta(days=1) + CLEAN_UP_PERIOD:
+            return
+        for secret in tokens:
+            if self._is_unused(secret, now):
+                self._mark_or_delete(secret, now)
+
+    def _is_unused(self, secret: Object, now: datetime) -> bool:
+        metadata = secret["metadata"]
+        if datetime.fromisoformat(metadata["creationTimestamp"]) >= now - CLEAN_UP_PERIOD or "deletionTimestamp" in metadata:
+            return False
+        used = (metadata.get("labels") or {}).get(LAST_USED)
+        if used is not None and (_day(used) is None or used >= _print(now - CLEAN_UP_PERIOD)):
+            return False
+        annotations = metadata.get("annotations") or {}
+        account = self.cache.get("serviceaccounts", metadata["namespace"], annotations.get(NAME, ""))
+        if account is None or annotations.get(UID, "") not in ("", account["metadata"]["uid"]):
+            return False
+        if metadata["name"] not in {one.get("name") for one in account.get("secrets") or ()}:
+            return False
+        pods = self.cache.list("pods", metadata["namespace"])
+        return not any(metadata["name"] in _secrets_of(pod) for pod in pods)
+
+    def _mark_or_delete(self, secret: Object, now: datetime) -> None:
+        metadata = secret["metadata"]
+        place = metadata["namespace"]
+        marked = (metadata.get("labels") or {}).get(INVALID_SINCE, "")
+        if _day(marked) is None:
+            labels = {"metadata": {"uid": metadata["uid"], "labels": {INVALID_SINCE: _print(now)}}}
+            self.client.patch("secrets", metadata["name"], labels, namespace=place)
+        elif marked < _print(now - CLEAN_UP_PERIOD):
+            preconditions = {"resourceVersion": metadata["resourceVersion"]}
+            try:
+                self.client.delete("secrets", metadata["name"], namespace=place, preconditions=preconditions)
+            except ApiError as error:
+                if error.reason != "Conflict":
+                    raise
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text + "+0000", "%Y-%m-%d%z")
+    except ValueError:
+        return None
+
+
+def _print(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
+
+
+def _secrets_of(pod: Object) -> set[str]:
+    """The names of all secrets that a pod refers to (VisitPodSecretNames): wherever a field says so."""
+    return set(_secret_names(pod["spec"]))
+
+
+def _secret_names(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _secret_names(item)
+        return
+    if not isinstance(value, dict):
+        return
+    for field, item in value.items():
+        if field in ("secretRef", "secretKeyRef", "nodePublishSecretRef", "secret") and isinstance(item, dict):
+            yield item.get("name") or item.get("secretName") or ""
+        elif field == "secretName" and isinstance(item, str):
+            yield item
+        elif field == "imagePullSecrets":
+            yield from (one.get("name", "") for one in item or ())
+        else:
+            yield from _secret_names(item)

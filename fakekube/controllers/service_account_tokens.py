@@ -1,0 +1,130 @@
+"""Secrets of type kubernetes.io/service-account-token hold a token of the account that they name, as long as it is there.
+
+Specified by: pkg/controller/serviceaccount/tokens_controller.go, pkg/serviceaccount/legacy.go (LegacyClaims).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+
+from fakekube.client import ApiError
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["TokensController"]
+
+TYPE = "kubernetes.io/service-account-token"
+NAME = "kubernetes.io/service-account.name"
+UID = "kubernetes.io/service-account.uid"
+ISSUER = "kubernetes/serviceaccount"
+
+_ACCOUNT, _SECRET = "serviceaccount", "secret"
+
+
+class TokensController(Reconciler):
+    """Keys name what has changed: an account with its uid, or a secret with the account and the uid that it names."""
+
+    name = "serviceaccount-token-controller"
+    client_name = "tokens-controller"
+    watches = ("secrets", "serviceaccounts")
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return obj is old if resource == "serviceaccounts" else obj.get("type") == TYPE
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "serviceaccounts":
+            return (_key(metadata["namespace"], _ACCOUNT, metadata["name"], metadata["uid"]),)
+        if obj.get("type") != TYPE:
+            return ()
+        return (_key(metadata["namespace"], _SECRET, metadata["name"], *_account_of(obj)),)
+
+    def reconcile(self, key: Key) -> None:
+        kind, name, *rest = key.name.split("/")
+        if kind == _ACCOUNT:
+            self._reconcile_account(key.namespace, name, rest[0])
+        elif rest[0]:
+            self._reconcile_secret(key.namespace, name, *rest)
+
+    def _reconcile_account(self, namespace: str, name: str, uid: str) -> None:
+        """The tokens of an account that has gone go too."""
+        if self._account(namespace, name, uid) is not None:
+            return
+        for secret in self.cache.list("secrets", namespace):
+            if secret.get("type") == TYPE and _account_of(secret) == (name, uid):
+                self._delete(secret)
+
+    def _reconcile_secret(self, namespace: str, name: str, account: str, uid: str) -> None:
+        secret = self.cache.get("secrets", namespace, name)
+        found = self._account(namespace, account, uid)
+        if secret is None:
+            if found is not None:
+                self._remove_reference(found, name)
+        elif found is None:
+            self._delete(secret)
+        else:
+            self._fill(secret, found)
+
+    def _account(self, namespace: str, name: str, uid: str) -> Object | None:
+        found = self.cache.get("serviceaccounts", namespace, name)
+        return found if found is not None and uid in ("", found["metadata"]["uid"]) else None
+
+    def _delete(self, secret: Object) -> None:
+        metadata = secret["metadata"]
+        try:
+            self.client.delete(
+                "secrets", metadata["name"], namespace=metadata["namespace"], preconditions={"uid": metadata["uid"]}
+            )
+        except ApiError as error:
+            if error.reason != "Conflict":
+                raise
+
+    def _remove_reference(self, account: Object, secret: str) -> None:
+        """An account that lists a secret that has gone does so no more."""
+        secrets = account.get("secrets") or []
+        kept = [one for one in secrets if one.get("name") != secret]
+        if len(kept) != len(secrets):
+            self.client.update({**account, "secrets": kept})
+
+    def _fill(self, secret: Object, account: Object) -> None:
+        """Write the authority, the namespace and the token where they are missing."""
+        metadata, data = secret["metadata"], dict(secret.get("data") or {})
+        authority = _encoded(self.context.root_certificate)
+        if data.get("ca.crt") != authority:
+            data["ca.crt"] = authority
+        if not data.get("namespace"):
+            data["namespace"] = _encoded(metadata["namespace"])
+        if not data.get("token"):
+            data["token"] = _encoded(self.context.services.sign(_claims(account, metadata["name"])))
+        if data == secret.get("data"):
+            return
+        own = account["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), NAME: own["name"], UID: own["uid"]}
+        self.client.update({**secret, "metadata": {**metadata, "annotations": annotations}, "data": data})
+
+
+def _key(namespace: str, *parts: str) -> Key:
+    return Key(namespace, "/".join(parts))
+
+
+def _account_of(secret: Object) -> tuple[str, str]:
+    """Name and uid of the account that a secret names; the uid may be ""."""
+    annotations: Mapping[str, str] = secret["metadata"].get("annotations") or {}
+    return annotations.get(NAME, ""), annotations.get(UID, "")
+
+
+def _claims(account: Object, secret: str) -> dict[str, str]:
+    metadata, prefix = account["metadata"], "kubernetes.io/serviceaccount/"
+    return {
+        "iss": ISSUER,
+        "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+        prefix + "namespace": metadata["namespace"],
+        prefix + "secret.name": secret,
+        prefix + "service-account.name": metadata["name"],
+        prefix + "service-account.uid": metadata["uid"],
+    }
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
