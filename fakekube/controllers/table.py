@@ -96,6 +96,7 @@ ROWS: tuple[Row, ...] = (
         _holds_a_token),
     Row("clusterrole-aggregation-controller", _HERE + "cluster_roles:ClusterRoleAggregationController",
         ("clusterroles.rbac.authorization.k8s.io",)),
+    Row("resourcequota-controller", _HERE + "resource_quota:ResourceQuotaController", ("resourcequotas",)),
     Row("persistentvolumeclaim-protection-controller", _HERE + "storage_protection:ClaimProtection",
         ("persistentvolumeclaims",)),
     Row("persistentvolume-protection-controller", _HERE + "storage_protection:VolumeProtection", ("persistentvolumes",)),

@@ -1,0 +1,106 @@
+"""The status of a ResourceQuota says what its namespace uses: counted anew when the limits change, and when something goes.
+
+What comes is booked by admission before it is stored (`admission.resource_quota`); this counts what was there before the
+quota was, what has gone, and what has changed so that it uses less.
+
+Specified by: pkg/controller/resourcequota/resource_quota_{controller,monitor}.go, pkg/quota/v1/install/update_filter.go,
+k8s.io/apiserver/pkg/quota/v1/resources.go (CalculateUsage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from fakekube.apis.core.pods.resource_requests import Amounts, amounts
+from fakekube.controllers.informers import ADDED, DELETED
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.quota.evaluators import NONE, Evaluator, covers, evaluator_for
+from fakekube.registry.resource import Resource
+
+__all__ = ["ResourceQuotaController"]
+
+QUOTAS = "resourcequotas"
+#: Seconds between two full counts of a quota (--resource-quota-sync-period).
+SYNC_PERIOD = 300.0
+
+
+class ResourceQuotaController(Reconciler):
+    """Keys are quotas."""
+
+    name = "resourcequota-controller"
+    watches = (QUOTAS,)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        found: list[Key] = []
+        if resource == QUOTAS and event_type != DELETED and (old is None or _hard(old, "spec") != _hard(obj, "spec")):
+            found.append(_key(obj))
+        if event_type != ADDED:
+            found += self._replenished(resource, event_type, obj, old)
+        return found
+
+    def _replenished(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterator[Key]:
+        """The quotas of which an object that changes or goes used something."""
+        quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
+        plural, _, group = resource.partition(".")
+        evaluator = evaluator_for(group, plural) if quotas else None
+        if evaluator is None or (event_type != DELETED and not self._uses_other(evaluator, obj, old or obj, quotas)):
+            return
+        yield from (_key(quota) for quota in quotas if any(map(evaluator.measures, _hard(quota, "status"))))
+
+    def _uses_other(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
+        """Does an object use something else than before, or of other quotas?"""
+        if not evaluator.updates:
+            return False
+        now = self.clock.now()
+        if evaluator.usage(obj, now) != evaluator.usage(old, now):
+            return True
+        return any(covers(quota, evaluator, obj) != covers(quota, evaluator, old) for quota in quotas)
+
+    def reconcile(self, key: Key) -> None:
+        quota = self.cache.get(QUOTAS, key.namespace, key.name)
+        if quota is None:
+            return
+        self.requeue_after(key, SYNC_PERIOD)
+        hard, status = _hard(quota, "spec"), quota.get("status") or {}
+        usage = {**amounts(status.get("used")), **self._count(quota, hard)}
+        used = {name: str(amount) for name, amount in sorted(usage.items()) if name in hard}
+        if amounts(status.get("hard")) != amounts(hard) or amounts(status.get("used")) != amounts(used) or "used" not in status:
+            self.client.update({**quota, "status": {"hard": dict(hard), "used": used}}, subresource="status")
+
+    def _count(self, quota: Object, hard: Mapping[str, str]) -> Amounts:
+        """What is used of the limits that somebody can measure."""
+        total: Amounts = {}
+        for resource in self._countable():
+            evaluator = evaluator_for(resource.group, resource.plural)
+            names = [name for name in hard if evaluator is not None and evaluator.measures(name)]
+            if evaluator is None or not names:
+                continue
+            place = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+            self.also_watch(place)
+            usage = self._usage(quota, evaluator, self.cache.list(place, quota["metadata"]["namespace"]))
+            for name in names:
+                amount = usage.get(name, NONE)
+                total[name] = total[name] + amount if name in total else amount
+        return total
+
+    def _usage(self, quota: Object, evaluator: Evaluator, objects: Iterable[Object]) -> Amounts:
+        now = self.clock.now()
+        total: Amounts = {}
+        for obj in objects:
+            if covers(quota, evaluator, obj):
+                for name, amount in evaluator.usage(obj, now).items():
+                    total[name] = total[name] + amount if name in total else amount
+        return total
+
+    def _countable(self) -> Sequence[Resource]:
+        return [one for one in self.client.namespaced_resources() if {"create", "list", "delete"} <= one.verbs]
+
+
+def _key(obj: Object) -> Key:
+    return Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def _hard(quota: Object, side: str) -> Mapping[str, str]:
+    """The limits as the spec or the status has them."""
+    hard: Mapping[str, str] = (quota.get(side) or {}).get("hard") or {}
+    return hard
