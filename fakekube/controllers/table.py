@@ -84,6 +84,7 @@ def _holds_a_token(secret: Mapping[str, Any]) -> bool:
 
 
 _HERE = "fakekube.controllers."
+_REQUESTS = ("certificatesigningrequests.certificates.k8s.io",)
 
 ROWS: tuple[Row, ...] = (
     Row("garbage-collector-controller", _HERE + "garbagecollector:GarbageCollector", (ANYTHING,), _has_owners_or_waits),
@@ -97,6 +98,9 @@ ROWS: tuple[Row, ...] = (
     Row("clusterrole-aggregation-controller", _HERE + "cluster_roles:ClusterRoleAggregationController",
         ("clusterroles.rbac.authorization.k8s.io",)),
     Row("resourcequota-controller", _HERE + "resource_quota:ResourceQuotaController", ("resourcequotas",)),
+    Row("certificatesigningrequest-approving-controller", _HERE + "certificates.approver:CSRApprovingController", _REQUESTS),
+    Row("certificatesigningrequest-signing-controller", _HERE + "certificates.signer:CSRSigningController", _REQUESTS),
+    Row("certificatesigningrequest-cleaner-controller", _HERE + "certificates.cleaner:CSRCleanerController", _REQUESTS),
     Row("persistentvolumeclaim-protection-controller", _HERE + "storage_protection:ClaimProtection",
         ("persistentvolumeclaims",)),
     Row("persistentvolume-protection-controller", _HERE + "storage_protection:VolumeProtection", ("persistentvolumes",)),

@@ -11,6 +11,7 @@ import functools
 import ipaddress
 import ssl
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -120,6 +121,7 @@ class Authority:
 
         self._key = _new_key()
         self._name = _name("kubernetes")
+        self._ends = datetime.now(UTC) + _LIFETIME
         identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         self._identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
         builder = (
@@ -148,6 +150,33 @@ class Authority:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def sign_request(
+        self, request: x509.CertificateSigningRequest, extensions: Iterable[tuple[x509.ExtensionType, bool]],
+        begins: datetime, ends: datetime,
+    ) -> str:
+        """The certificate, in PEM, for what somebody else asks for.
+
+        Args:
+            request: names the subject and holds the key.
+            extensions: of the certificate, each with whether it is critical; the CA's key identifier is added.
+            begins: when it begins to be valid.
+            ends: when it ends, if the CA is valid as long.
+        """
+        from cryptography import x509
+
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._name)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begins)
+            .not_valid_after(min(ends, self._ends))
+        )
+        for extension, critical in extensions:
+            builder = builder.add_extension(extension, critical=critical)
+        return self._sign(builder.add_extension(self._identifier, critical=False))
 
     def _issue(
         self, subject: x509.Name, usage: x509.ObjectIdentifier, *alternatives: x509.SubjectAlternativeName
