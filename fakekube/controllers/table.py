@@ -45,6 +45,14 @@ def _drives_out(node: Mapping[str, Any]) -> bool:
     return any(taint.get("effect") == "NoExecute" for taint in node["spec"].get("taints") or ())
 
 
+def _has_selector(service: Mapping[str, Any]) -> bool:
+    return service["spec"].get("selector") is not None
+
+
+def _is_mirrored(endpoints: Mapping[str, Any]) -> bool:
+    return (endpoints["metadata"].get("labels") or {}).get("endpointslice.kubernetes.io/skip-mirror") != "true"
+
+
 @dataclass(slots=True, frozen=True)
 class Row:
     """One controller."""
@@ -113,6 +121,10 @@ ROWS: tuple[Row, ...] = (
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
     Row("ttl-controller", _HERE + "node_ttl:TTLController", ("nodes",)),
+    Row("endpoints-controller", _HERE + "endpoints.controller:EndpointsController", ("services",), _has_selector),
+    Row("endpointslice-controller", _HERE + "endpoints.slice_controller:EndpointSliceController", ("services",), _has_selector),
+    Row("endpointslice-mirroring-controller", _HERE + "endpoints.mirroring_controller:EndpointSliceMirroringController",
+        ("endpoints",), _is_mirrored),
     Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )

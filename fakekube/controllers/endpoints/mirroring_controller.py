@@ -1,0 +1,157 @@
+"""EndpointSlices that mirror Endpoints which somebody writes by hand, for services without a selector.
+
+Specified by: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from ipaddress import ip_address
+from typing import Any, ClassVar, Final
+
+from fakekube.controllers.endpoints.membership import LAST_CHANGE
+from fakekube.controllers.endpoints.slices import Group, Plan, plan, port_key
+from fakekube.controllers.endpoints.subsets import repack
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["EndpointSliceMirroringController"]
+
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
+SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
+LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+SLICES: Final = "endpointslices.discovery.k8s.io"
+LIMIT: Final = 1000
+
+
+class EndpointSliceMirroringController(Reconciler):
+    """Keys are Endpoints, and the services of the same name."""
+
+    name: ClassVar[str] = "endpointslice-mirroring-controller"
+    component: ClassVar[str] = "endpoint-slice-mirroring-controller"
+    watches: ClassVar[tuple[str, ...]] = ("endpoints", "services", SLICES)
+
+    def started(self) -> None:
+        for endpoints in self.cache.list("endpoints"):
+            self.enqueue(Key(endpoints["metadata"]["namespace"], endpoints["metadata"]["name"]))
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource != SLICES:
+            return (Key(metadata["namespace"], metadata["name"]),)
+        labels = metadata.get("labels") or {}
+        mine = labels.get(MANAGED_BY) == MANAGER and labels.get(SERVICE_NAME)
+        return (Key(metadata["namespace"], labels[SERVICE_NAME]),) if mine else ()
+
+    def reconcile(self, key: Key) -> None:
+        endpoints = self.cache.get("endpoints", key.namespace, key.name)
+        service = self.cache.get("services", key.namespace, key.name)
+        slices = list(self.cache.list(SLICES, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER}))
+        if endpoints is None or service is None or service["spec"].get("selector") is not None or not _is_mirrored(endpoints):
+            for slice_ in slices:
+                self.client.delete(SLICES, slice_["metadata"]["name"], namespace=key.namespace)
+            return
+        if "deletionTimestamp" not in endpoints["metadata"]:
+            self._carry_out(self._plan(endpoints, slices))
+
+    def _plan(self, endpoints: Object, slices: Iterable[Object]) -> Plan:
+        existing: dict[tuple[str, str], list[Object]] = {}
+        for slice_ in slices:
+            existing.setdefault((slice_["addressType"], port_key(slice_.get("ports"))), []).append(slice_)
+        made = Plan()
+        for (family, key), group in self._groups(endpoints).items():
+            found = plan(
+                existing.pop((family, key), []), group, partial(_new, endpoints, family, group.ports),
+                partial(_relabelled, endpoints), LIMIT,
+            )
+            made.create += found.create
+            made.update += found.update
+            made.delete += found.delete
+        made.delete += [slice_ for others in existing.values() for slice_ in others]
+        made.recycle(lambda old, new: old["addressType"] == new["addressType"])
+        return made
+
+    def _groups(self, endpoints: Object) -> dict[tuple[str, str], Group]:
+        groups: dict[tuple[str, str], Group] = {}
+        skipped = 0
+        for subset in repack(endpoints.get("subsets") or ()):
+            ports = [{"name": "", **port} for port in subset.get("ports") or ()]
+            addresses = [(one, True) for one in subset.get("addresses") or ()]
+            addresses += [(one, False) for one in subset.get("notReadyAddresses") or ()]
+            skipped += max(len(addresses) - LIMIT, 0)
+            for address, ready in addresses[:LIMIT]:
+                ip = ip_address(address["ip"])
+                groups.setdefault((f"IPv{ip.version}", port_key(ports)), Group(ports)).add(_endpoint(address, str(ip), ready))
+        if skipped:
+            message = (
+                f"A max of {LIMIT} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"{skipped} addresses were skipped"
+            )
+            self.recorder.event(endpoints, "Warning", "TooManyAddressesToMirror", message)
+        return groups
+
+    def _carry_out(self, made: Plan) -> None:
+        for slice_ in made.create:
+            self.client.create(_written(slice_))
+        for slice_ in made.update:
+            self.client.update(_written(slice_))
+        for slice_ in made.delete:
+            self.client.delete(SLICES, slice_["metadata"]["name"], namespace=slice_["metadata"]["namespace"])
+
+
+def _is_mirrored(endpoints: Object) -> bool:
+    metadata = endpoints["metadata"]
+    return (metadata.get("labels") or {}).get(SKIP) != "true" and LEADER not in (metadata.get("annotations") or {})
+
+
+def _endpoint(address: Mapping[str, Any], ip: str, ready: bool) -> Object:
+    made: Object = {"addresses": [ip], "conditions": {"ready": ready}}
+    if address.get("hostname"):
+        made["hostname"] = address["hostname"]
+    for name in ("targetRef", "nodeName"):
+        if address.get(name):
+            made[name] = address[name]
+    return made
+
+
+def _metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels and annotations of its slices."""
+    metadata = endpoints["metadata"]
+    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
+    annotations = {
+        name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, LAST_APPLIED)
+    }
+    return labels, annotations
+
+
+def _relabelled(endpoints: Object, slice_: Object) -> Object | None:
+    labels, annotations = _metadata(endpoints)
+    metadata = slice_["metadata"]
+    if metadata.get("labels") == labels and (metadata.get("annotations") or {}) == annotations:
+        return None
+    return {**slice_, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def _new(endpoints: Object, family: str, ports: list[Object], found: list[Object]) -> Object:
+    metadata = endpoints["metadata"]
+    labels, annotations = _metadata(endpoints)
+    owner = {
+        "apiVersion": "v1", "kind": "Endpoints", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {
+            "generateName": f"{metadata['name']}-", "namespace": metadata["namespace"], "labels": labels,
+            "annotations": annotations, "ownerReferences": [owner],
+        },
+        "addressType": family, "endpoints": found, "ports": ports,
+    }
+
+
+def _written(slice_: Object) -> Object:
+    made: dict[str, Any] = {**slice_, "endpoints": slice_["endpoints"] or None, "ports": slice_["ports"] or None}
+    return made
