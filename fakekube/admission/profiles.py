@@ -29,7 +29,7 @@ from fakekube.admission.pods import (
     Priority,
     RuntimeClass,
 )
-from fakekube.admission.policy.plugins import ValidatingAdmissionPolicy
+from fakekube.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from fakekube.admission.resource_quota import ResourceQuota
 from fakekube.admission.service_accounts import ServiceAccount
 from fakekube.admission.storage import (
@@ -103,7 +103,7 @@ _STATIC: Mapping[str, type[Plugin]] = {
         NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, PodSecurity, Priority,
         DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
         RuntimeClass, CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
-        PodTopologyLabels, PodResizeValidator, ValidatingAdmissionPolicy, ResourceQuota,
+        PodTopologyLabels, PodResizeValidator, MutatingAdmissionPolicy, ValidatingAdmissionPolicy, ResourceQuota,
     )
 }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from fakekube.cel.checker import check
 from fakekube.cel.errors import CompileError, EvaluationError
@@ -59,9 +59,18 @@ class _AnyField(Mapping[str, Type]):
         return 0
 
 
+class _PatchFields(dict[str, Type]):
+    """Fields that there are not are of a type without a name, which fits no value of a known type."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name, _NAMELESS)
+
+
+_NAMELESS: Final = Type("")
+
 OBJECT: Final = Type("Object", fields=_AnyField())
 """What an apply configuration makes."""
-JSON_PATCH: Final = list_of(Type("JSONPatch", fields={"op": STRING, "from": STRING, "path": STRING, "value": DYN}))
+JSON_PATCH: Final = list_of(Type("JSONPatch", fields=_PatchFields({"op": STRING, "from": STRING, "path": STRING, "value": DYN})))
 """What a JSON patch makes."""
 
 

@@ -49,8 +49,10 @@ _TEXTS: Final[Mapping[str, str]] = {"op": "op", "path": "path", "from": "source"
 def _json_patch(fields: Mapping[str, Any]) -> JSONPatch:
     arguments: dict[str, Any] = {}
     for name, value in fields.items():
-        if name not in _TEXTS:
+        if name == "value":
             arguments["value"] = value
+        elif name not in _TEXTS:
+            raise EvaluationError(f"unexpected JSONPatchType field: {name}")
         elif isinstance(value, str):
             arguments[_TEXTS[name]] = value
         else:

@@ -34,7 +34,7 @@ class Type:
     """Is there a variable in it?"""
 
     def __post_init__(self) -> None:
-        variable = self.name[0] == "_" or (len(self.name) == 1 and self.name.isupper())
+        variable = self.name[:1] == "_" or (len(self.name) == 1 and self.name.isupper())
         object.__setattr__(self, "is_variable", variable)
         object.__setattr__(self, "is_dynamic", self.name in _DYNAMIC)
         object.__setattr__(self, "is_generic", variable or any(part.is_generic for part in self.parameters))

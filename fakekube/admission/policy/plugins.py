@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 
 if TYPE_CHECKING:
+    from fakekube.admission.policy.mutating import Dispatcher as MutatingDispatcher
     from fakekube.admission.policy.validating import Dispatcher as ValidatingDispatcher
 
-__all__ = ["ValidatingAdmissionPolicy"]
+__all__ = ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"]
 
 _GROUP: Final = "admissionregistration.k8s.io"
 
@@ -31,6 +32,24 @@ def _is_seen(attributes: Attributes, bindings: str) -> bool:
     """Are there bindings, and may policies see this write?"""
     resource = attributes.resource
     return attributes.context.services.has_any(_GROUP, bindings) and (resource.group, resource.plural) not in _EXCLUDED
+
+
+class MutatingAdmissionPolicy(Plugin):
+    """Expressions of policies change the object of a write; there is none in a deletion."""
+
+    name = "MutatingAdmissionPolicy"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.CONNECT})
+    subresources = None
+
+    def admit(self, attributes: Attributes) -> None:
+        if _is_seen(attributes, "mutatingadmissionpolicybindings"):
+            self._dispatcher.dispatch(attributes)
+
+    @cached_property
+    def _dispatcher(self) -> MutatingDispatcher:
+        from fakekube.admission.policy.mutating import Dispatcher
+
+        return Dispatcher()
 
 
 class ValidatingAdmissionPolicy(Plugin):

@@ -15,6 +15,7 @@ remove.go, reconcile_schema.go, helpers.go) and fieldpath/set.go (EnsureNamedFie
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from fakekube.golang.fmt import go_syntax, go_type, plain
@@ -152,6 +153,10 @@ class Atom(ABC):
         """A set as this type would have it now: what lies below atomic parts becomes the part itself."""
         return node
 
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        """The paths of atomic lists, maps and structs that a value has, its own being `path`."""
+        return iter(())
+
     def compare_leaf(self, old: Any, new: Any) -> Difference:
         """The comparison of values that have no parts."""
         equal = old == new if self.exact else is_same(old, new)
@@ -279,6 +284,9 @@ class Choice(Atom):
 
     def extract(self, value: Any, items: Tree) -> Any:
         return self._of(value).extract(value, items)
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        return self._of(value).atomics(value, path)
 
     def with_named_fields(self, tree: Tree) -> Tree:
         return self.map.with_named_fields(tree)

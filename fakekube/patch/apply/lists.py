@@ -10,7 +10,7 @@ and listItemToPathElement in helpers.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import is_
 from typing import Any
@@ -75,6 +75,12 @@ class AtomicList(Atom):
     def remove(self, value: Any, items: Tree) -> Any:
         return None
 
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        if isinstance(value, list):
+            yield path
+            for index, item in enumerate(value):
+                yield from self._item.atomics(item, f"{path}[{index}]")
+
     def reconcile(self, node: Tree) -> Tree:
         return LEAF if node else node
 
@@ -103,6 +109,10 @@ class ItemList(Atom):
     @cached_property
     def _only_key(self) -> str | None:
         return self._keys[0] if len(self._keys) == 1 else None
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        for index, item in enumerate(_items(value)):
+            yield from self._item.atomics(item, f"{path}[{index}]")
 
     def element(self, item: Any) -> str:
         """The path element of an item. Raises TypingError for an item that has none."""

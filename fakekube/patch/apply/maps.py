@@ -9,7 +9,7 @@ Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doMap and vis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -104,6 +104,15 @@ class Map(Atom):
     @cached_property
     def _by_element(self) -> Mapping[str, Atom]:
         return dict(self._entry.values())
+
+    def atomics(self, value: Any, path: str) -> Iterator[str]:
+        """Of maps whose entries are not declared, nobody looks into the entries."""
+        if isinstance(value, dict):
+            if self._atomic:
+                yield path
+            for name, item in value.items():
+                if name in self._entry:
+                    yield from self._entry[name][1].atomics(item, f"{path}.{name}")
 
     def _plan(self, value: Any) -> _Plan:
         """How to go through a value; remembered for each layout, since objects look alike."""

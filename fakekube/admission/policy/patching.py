@@ -1,0 +1,197 @@
+"""What the mutations of a policy do to an object: apply configurations are merged, JSON patches performed.
+
+The result is read by the type of the object and defaulted. Nothing is changed in place.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.go,patch/smd.go,patch/json_patch.go}.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.cel.errors import EvaluationError
+from fakekube.cel.mutation import JSONPatch, ObjectValue, native, type_mismatches
+from fakekube.cel.values import ABSENT, Duration, Timestamp
+from fakekube.errors import status
+from fakekube.patch import json_patch
+from fakekube.patch.apply.configurations import ConfigurationError, merged
+from fakekube.schema import defaults, printing
+from fakekube.schema.builtin import builtins
+from fakekube.schema.decode import DecodeError, Strict, decode
+from fakekube.schema.trees import copied
+from fakekube.schema.unstructured import from_unstructured
+
+if TYPE_CHECKING:
+    from fakekube.admission.versioned import VersionedAttributes
+    from fakekube.registry.resource import GVK
+    from fakekube.registry.strategy import Object
+    from fakekube.schema.model import Type
+
+__all__ = ["PATCHERS", "MutationError"]
+
+#: Integers up to here are numbers in JSON for everybody, larger ones become texts.
+_SAFE_INTEGER: Final = (1 << 53) - 1
+
+
+class MutationError(Exception):
+    """A mutation cannot be done; the failure policy says what follows."""
+
+
+def _applied(versioned: VersionedAttributes, value: Any) -> Object:
+    """The object with an apply configuration merged into it. Raises MutationError."""
+    problems = list(type_mismatches(value))
+    if problems:
+        raise MutationError("type mismatch: " + "\n".join(problems))
+    try:
+        configuration = native(value)
+    except EvaluationError as error:
+        raise MutationError(str(error)) from None
+    live = versioned.object
+    assert live is not None
+    kind = versioned.kind
+    type_, custom = _type(versioned), _is_custom(versioned)
+    if not _is_described(versioned):
+        named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+        problem = f"failed to convert patch object to typed object: no corresponding type for {named}"
+        raise MutationError(f"error applying patch: {problem}")
+    own = {"apiVersion": kind.api_version, "kind": kind.kind}
+    try:
+        if custom:
+            found = merged(type_, live, {**configuration, **own}, custom=True)
+            return _finished(versioned, copied(found))
+        found = merged(type_, _without_kind(live), _without_kind(configuration), custom=False)
+    except ConfigurationError as error:
+        raise MutationError(f"error applying patch: {error}") from None
+    try:
+        return _finished(versioned, from_unstructured(type_, found))
+    except DecodeError as error:
+        named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+        raise MutationError(f"unable to convert unstructured object to {named}: {error}") from None
+
+
+def _patched(versioned: VersionedAttributes, value: Any) -> Object:
+    """The object with the operations of a JSON patch performed on it. Raises MutationError, StatusError 500."""
+    live = versioned.object
+    assert live is not None
+    try:
+        patched = json_patch.perform(live, [_operation(each) for each in value])
+    except json_patch.TestFailed:
+        return live
+    except json_patch.PatchRejected as error:
+        raise MutationError(f"JSON Patch: {error}") from None
+    return _finished(versioned, _decoded(versioned, patched))
+
+
+PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Object]]]] = {
+    "ApplyConfiguration": ("applyConfiguration", _applied), "JSONPatch": ("jsonPatch", _patched),
+}
+"""patchType → the field with the expression, and what is done with its value."""
+
+
+# ------------------------------------------------------------ JSON patches
+
+
+def _operation(patch: JSONPatch) -> json_patch.Operation:
+    operation: dict[str, Any] = {"op": patch.op, "path": patch.path}
+    if patch.source:
+        operation["from"] = patch.source
+    if patch.value is not ABSENT:
+        problems = list(type_mismatches(patch.value)) if isinstance(patch.value, ObjectValue) else []
+        if problems:
+            raise MutationError("type mismatch: " + "\n".join(problems))
+        try:
+            operation["value"] = _as_json(native(patch.value))
+        except EvaluationError as error:
+            text = "JSONPath valueExpression evaluated to a type that could not marshal to JSON"
+            raise MutationError(f"{text}: {error}") from None
+    return operation
+
+
+def _as_json(value: Any) -> Any:
+    """A value as Protobuf's own JSON has it."""
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Timestamp | Duration):
+        return str(value)
+    if value.__class__ is int and abs(value) > _SAFE_INTEGER:
+        return str(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
+    """A patched object, read strictly. Raises StatusError 500."""
+    if not isinstance(patched, dict):
+        raise status.internal("couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
+                              'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+                              'Kind string "json:\\"kind,omitempty\\"" }')
+    if _is_custom(versioned):
+        own: Object = copied(patched)
+        return own
+    type_, claimed = _type(versioned), _claimed_type(versioned, patched)
+    strict = Strict()
+    try:
+        obj: Object = decode(claimed, patched, strict)
+    except DecodeError as error:
+        raise status.internal(str(error)) from None
+    if strict.messages:
+        raise status.internal(f"strict decoding error: {', '.join(strict.messages)}")
+    if claimed is not type_:
+        wrong, right = (each.name.rpartition("/")[2] for each in (claimed, type_))
+        raise status.internal(f"failed to convert object: converting ({wrong}) to ({right}): unknown conversion")
+    return _without_kind(obj)
+
+
+def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
+    """The type of the kind that a patched object says it is of. Raises StatusError 500."""
+    group, _, version = str(patched.get("apiVersion") or "").rpartition("/")
+    kind = str(patched.get("kind") or "")
+    own = versioned.kind
+    if (group, version, kind) == (own.group, own.version, own.kind):
+        return _type(versioned)
+    found = builtins().kind_type(group, version, kind)
+    if found is None:
+        api_version = str(patched.get("apiVersion") or "")
+        raise status.internal(f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"')
+    return found
+
+
+# ------------------------------------------------------------ types
+
+
+def _type(versioned: VersionedAttributes) -> Type:
+    resource = versioned.resource
+    if versioned.kind == resource.gvk:
+        return resource.type
+    return resource.subresources[versioned.attributes.subresource].type
+
+
+def _is_custom(versioned: VersionedAttributes) -> bool:
+    return versioned.resource.custom and versioned.kind == versioned.resource.gvk
+
+
+def _is_described(versioned: VersionedAttributes) -> bool:
+    """Does the OpenAPI document of the kind's own group and version know the kind?"""
+    kind: GVK = versioned.kind
+    return (kind.group, kind.version) == (versioned.resource.group, versioned.resource.version)
+
+
+def _without_kind(obj: Mapping[str, Any]) -> Object:
+    return {name: item for name, item in obj.items() if name not in ("kind", "apiVersion")}
+
+
+def _finished(versioned: VersionedAttributes, obj: Object) -> Object:
+    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`."""
+    resource, kind = versioned.resource, versioned.kind
+    defaults.apply(kind.group, kind.version, kind.kind, obj)
+    if kind == resource.gvk:
+        resource.strategy.default(obj)
+    if resource.custom and kind == resource.gvk:
+        return obj
+    printed: Object = printing.normalise(_type(versioned), obj, stored=False)
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **printed}

@@ -1,0 +1,57 @@
+"""Merging an apply configuration into an object without keeping books: what mutating policies do.
+
+Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go (ApplyStructuredMergeDiff).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.patch.apply.atoms import Atom, TypingError
+from fakekube.patch.apply.schema import atom_of, custom_atom_of
+from fakekube.patch.apply.updater import Typed
+from fakekube.schema.model import Type
+
+__all__ = ["ConfigurationError", "merged"]
+
+Object = dict[str, Any]
+
+
+class ConfigurationError(Exception):
+    """A configuration cannot be applied; the message is the real server's."""
+
+
+def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> Object:
+    """The object with what the configuration says; parts are shared with both.
+
+    Args:
+        type: of both. With `custom` it is that of a custom resource, whose kind and apiVersion are fields as any others.
+        live: the object, which may break rules of its type.
+        configuration: must not set atomic lists, maps or structs.
+
+    Raises ConfigurationError.
+    """
+    atom = _atom(type, custom=custom)
+    applied = _checked(atom, configuration, "patch object")
+    atomics = list(atom.atomics(applied.value, ""))
+    if atomics:
+        text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+        raise ConfigurationError(f"invalid ApplyConfiguration: {text}")
+    found: Object = _checked(atom, live, "original object", duplicates=True).merge(applied).value
+    return found
+
+
+def _checked(atom: Atom, value: Object, what: str, *, duplicates: bool = False) -> Typed:
+    try:
+        return Typed(value, "", atom).check(duplicates=duplicates)
+    except TypingError as error:
+        raise ConfigurationError(f"failed to convert {what} to typed object: {error}") from None
+
+
+def _atom(type: Type, *, custom: bool) -> Atom:
+    if not custom:
+        return atom_of(type)
+    known: Atom | None = type.compiled.get("apply configuration")
+    if known is None:
+        known = type.compiled["apply configuration"] = custom_atom_of(type)
+    return known
