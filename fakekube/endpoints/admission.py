@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation
+from fakekube.patch.apply import entries
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
+
+_INVALID_MANAGED_FIELDS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests"
+)
 
 __all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"]
 
@@ -19,8 +26,25 @@ def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Obj
 
 
 def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
-    """Admission that may change the new object, in place. Raises StatusError."""
+    """Admission that may change the new object, in place; managedFields that it leaves invalid are restored.
+
+    Raises StatusError.
+    """
+    before = (obj.get("metadata") or {}).get("managedFields")
     scope.backend.admission.admit(_attributes(scope, operation, obj, old, scope.name))
+    after = (obj.get("metadata") or {}).get("managedFields")
+    if after is not before and after:
+        _restore_managed_fields(scope, obj, before)
+
+
+def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
+    try:
+        entries.decode(obj["metadata"]["managedFields"])
+    except entries.EntryError as error:
+        scope.request.warnings.append(f"{_INVALID_MANAGED_FIELDS}: {error}")
+        obj["metadata"]["managedFields"] = before
+        if before is None:
+            del obj["metadata"]["managedFields"]
 
 
 def connect(scope: Scope, options: Object) -> None:
@@ -55,6 +79,9 @@ def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
     """Both kinds of admission of a deletion."""
 
     def check(old: Object) -> None:
+        if scope.resource.strategy.terminates:  # their registries delete only the object that they have seen
+            preconditions = {"uid": old["metadata"]["uid"], **(scope.options.get("preconditions") or {})}
+            scope.context.options = {**scope.options, "preconditions": preconditions}
         attributes = _attributes(scope, Operation.DELETE, None, old, name)
         scope.backend.admission.admit(attributes)
         scope.backend.admission.validate(attributes)

@@ -1,7 +1,6 @@
 """The options of a connection (exec, attach, portforward, proxy), as admission sees them: a query as an object.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions), pkg/apis/core/v1/conversion.go and
-defaults.go (PodExecOptions, PodAttachOptions).
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from fakekube.schema.model import Shape, Type
 
 __all__ = ["of"]
 
-#: Streams that are wanted unless the query says otherwise.
-_DEFAULTS = {"PodExecOptions": ("stdout", "stderr"), "PodAttachOptions": ("stdout", "stderr")}
-
 
 def of(scope: Scope) -> Object:
     """The options of a request, by the type of its subresource. Raises StatusError 400."""
@@ -26,8 +22,6 @@ def of(scope: Scope) -> Object:
         values = query.all(name)
         if values and name not in ("kind", "apiVersion"):
             options[name] = _value(field.type, list(values))
-    for name in _DEFAULTS.get(scope.kind.kind, ()):
-        options.setdefault(name, True)
     if "path" in scope.type.fields:
         options["path"] = _path(scope)
     return options

@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 
 from fakekube.codecs import json, yaml
 from fakekube.codecs.errors import DecodeError as CodecError
-from fakekube.golang.quoting import go_quote, json_kind
+from fakekube.golang.quoting import go_quote
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
 from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import Answer, Endpoint, Transport
+from fakekube.webhooks.type_meta import not_an_object, not_registered
 
 __all__ = ["Caller"]
 
@@ -45,11 +46,6 @@ _MESSAGES = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
-
-_HEAD = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-
-#: The scheme of the client has the name of the line of Go that makes it.
-_SCHEME = "pkg/runtime/scheme.go:111"
 
 #: What such a scheme knows of the core group, beside the versions of the review.
 _META_KINDS = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
@@ -173,8 +169,7 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        said = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
-        raise CallError(f"couldn't get version/kind; json parse error: {said}")
+        raise CallError(not_an_object(value))
     _check_kind(value, api_version, kind)
     group, _, version = api_version.rpartition("/")
     type_ = builtins().kind_type(group, version, kind)
@@ -200,8 +195,7 @@ def _check_kind(value: Object, api_version: str, kind: str) -> None:
     if known:
         wanted = api_version.rpartition("/")[2]
         raise CallError(f"converting ({short}.{claimed}) to ({wanted}.{kind}): unknown conversion")
-    place = f"version {go_quote(claimed_version)} in scheme {go_quote(_SCHEME)}"
-    raise CallError(f"no kind {go_quote(claimed)} is registered for {place}")
+    raise CallError(not_registered(claimed, str(claimed_version)))
 
 
 _KINDS_BESIDE = {"apiextensions.k8s.io": ("CustomResourceDefinition", "CustomResourceDefinitionList")}

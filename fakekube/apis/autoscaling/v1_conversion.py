@@ -250,7 +250,7 @@ def to_storage(obj: Object) -> Object:
         spec["behavior"] = behavior
     current = [] if used is None else [_cpu({"current": {"averageUtilization": used}})]
     told = _travelled(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
-    status["currentMetrics"] = current if told is None else told
+    status["currentMetrics"] = (current or None) if told is None else told
     conditions = _travelled(annotations, CONDITIONS, _conditions)
     if conditions is not None:
         status["conditions"] = conditions

@@ -126,15 +126,17 @@ def is_reset(entries: Any) -> bool:
 def decode(entries: Any) -> Managed:
     """Reads the entries of an object. Raises EntryError if one of them cannot be read."""
     managed = Managed()
-    for entry in entries or ():
+    for index, entry in enumerate(entries or ()):
         operation = entry.get("operation", "")
         api_version = entry.get("apiVersion", "")
         if operation not in (APPLY, UPDATE):
             raise EntryError("operation must be `Apply` or `Update`")
         if not api_version:
             raise EntryError("apiVersion must not be empty")
-        if entry.get("fieldsType") != "FieldsV1":
-            raise EntryError("fieldsType must be FieldsV1")
+        fields_type = entry.get("fieldsType", "")
+        if fields_type != "FieldsV1":
+            problem = f"invalid fieldsType {go_quote(fields_type)}" if fields_type else "missing fieldsType"
+            raise EntryError(f"{problem} in managed fields entry {index}")
         known_version = "" if operation == APPLY else api_version
         manager = Manager(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
         managed.owners[manager] = Owned(_decode_fields(entry.get("fieldsV1")), api_version)

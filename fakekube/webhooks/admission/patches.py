@@ -14,7 +14,6 @@ from fakekube.admission.versioned import VersionedAttributes
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError as CodecError
 from fakekube.errors import StatusError, status
-from fakekube.golang.quoting import go_quote
 from fakekube.patch import json_patch
 from fakekube.patch.json_patch import Operation, PatchRejected
 from fakekube.registry.strategy import Object
@@ -23,11 +22,9 @@ from fakekube.schema import defaults, printing
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
 from fakekube.schema.trees import copied
+from fakekube.webhooks.type_meta import not_an_object, not_registered
 
 __all__ = ["PatchDecodeError", "decoded", "patch"]
-
-#: The scheme of the API server has the name of the line of Go that makes it.
-_SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
 
 
 class PatchDecodeError(Exception):
@@ -62,9 +59,9 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
     else:
         after, type_ = _typed(versioned, patched)
         changed = printing.normalise(type_, _without_kind(after)) != printing.normalise(type_, _without_kind(before))
+    _default(versioned, after)
     versioned.object = after
     versioned.write_back()
-    _default(versioned)
     return changed
 
 
@@ -77,14 +74,13 @@ def _unstructured(patched: Any) -> Object:
 
 def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
     """The patched object, a tree of its own, and its type."""
-    kind, api_version = versioned.kind.kind, versioned.kind.api_version
-    if isinstance(patched, dict):
-        kind, api_version = patched.get("kind") or kind, patched.get("apiVersion") or api_version
+    if not isinstance(patched, dict):
+        raise status.internal(not_an_object(patched))
+    kind, api_version = patched.get("kind") or versioned.kind.kind, patched.get("apiVersion") or versioned.kind.api_version
     group, _, version = str(api_version).rpartition("/")
     type_ = builtins().kind_type(group, version, str(kind))
     if type_ is None:
-        place = f"version {go_quote(str(api_version))} in scheme {go_quote(_SCHEME)}"
-        raise status.internal(f"no kind {go_quote(str(kind))} is registered for {place}")
+        raise status.internal(not_registered(str(kind), str(api_version)))
     try:
         found: Object = schema_decode.decode(type_, patched)
     except schema_decode.DecodeError as error:
@@ -99,11 +95,9 @@ def _without_kind(obj: Object) -> Object:
     return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
 
 
-def _default(versioned: VersionedAttributes) -> None:
-    """Defaults, in the form that the write has the object in."""
-    attributes = versioned.attributes
-    obj, resource, kind = attributes.object, attributes.resource, attributes.kind
-    assert obj is not None
+def _default(versioned: VersionedAttributes, obj: Object) -> None:
+    """Defaults, in the version that the webhook has seen."""
+    resource, kind = versioned.resource, versioned.kind
     if not resource.custom or kind != resource.gvk:
         defaults.apply(kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:

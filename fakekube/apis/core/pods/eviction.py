@@ -31,7 +31,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     if name != (body.get("metadata") or {}).get("name", ""):
         raise status.bad_request("name in URL does not match name in Eviction object")
     options = _options(context, name, body.get("deleteOptions") or {})
-    context.check({**body, "deleteOptions": options} if options else body)
+    context.check({**body, "deleteOptions": options} if body.get("deleteOptions") else body)
     pod = context.services.get("", "pods", context.namespace, name)
     if pod is None:
         raise status.not_found("", "pods", name)
