@@ -12,6 +12,7 @@ import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,12 @@ Object = dict[str, Any]
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
 USER_AGENT = "fakekube"
+
+
+class _State(Enum):
+    NOT_STARTED = "not started"
+    STARTED = "started"
+    STOPPED = "stopped"
 
 
 class Cluster(ObjectClient):
@@ -100,6 +107,8 @@ class Cluster(ObjectClient):
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
         self._server: Server | None = None
+        self._starting = threading.Lock()
+        self._state = _State.NOT_STARTED
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._kubeconfigs: dict[tuple[str, tuple[str, ...]], Path] = {}
         """Of users: name and groups → file."""
@@ -167,15 +176,39 @@ class Cluster(ObjectClient):
     # ---------------------------------------------------------------- start and stop
 
     def start(self) -> Cluster:
-        """Serve on the socket, and let the controllers work. Raises OSError if the address cannot be had."""
+        """Serve on the socket, and let the controllers work; does nothing if that is so already.
+
+        Where any free port will do, the server is started when its address is first asked for.
+        Raises OSError if the address cannot be had, RuntimeError after `stop`.
+        """
+        with self._starting:
+            if self._state is _State.STOPPED:
+                raise RuntimeError("the cluster is stopped; a fork of it can be started")
+            if self._state is _State.STARTED:
+                return self
+            if self._port:
+                self._serve()
+            self._state = _State.STARTED
+        self._manager.start()
+        return self
+
+    def _serve(self) -> Server:
         from fakekube.server import Server
 
         context = self._tls_context() if self._tls else None
         server = Server(self._served, self._host, self._port, clock=self.clock, tls=context)
         server.start()
         self._server = server
-        self._manager.start()
-        return self
+        return server
+
+    def _running_server(self) -> Server:
+        """The server, started now if nobody has needed it yet. Raises RuntimeError before `start` and after `stop`."""
+        if self._server is not None:
+            return self._server
+        with self._starting:
+            if self._state is not _State.STARTED:
+                raise RuntimeError(f"the cluster is {self._state.value}")
+            return self._server or self._serve()
 
     @property
     def _served(self) -> WSGI:
@@ -185,9 +218,11 @@ class Cluster(ObjectClient):
 
     def stop(self) -> None:
         """End the server with all its streams, and the controllers. May be called twice."""
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
+        with self._starting:
+            self._state = _State.STOPPED
+            server, self._server = self._server, None
+        if server is not None:
+            server.stop()
         self._manager.stop()
         self._machinery.close()
         self.clock.close()
@@ -206,17 +241,13 @@ class Cluster(ObjectClient):
 
     @property
     def url(self) -> str:
-        """Of the server. Raises RuntimeError before `start`."""
-        if self._server is None:
-            raise RuntimeError("the cluster is not started")
-        return self._server.url
+        """Of the server. Raises RuntimeError before `start` and after `stop`."""
+        return self._running_server().url
 
     @property
     def port(self) -> int:
-        """Of the server. Raises RuntimeError before `start`."""
-        if self._server is None:
-            raise RuntimeError("the cluster is not started")
-        return self._server.port
+        """Of the server. Raises RuntimeError before `start` and after `stop`."""
+        return self._running_server().port
 
     @property
     def host(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeGuard
@@ -70,7 +71,7 @@ _NEXT, _CLOSE, _LINGER, _HANDED_OVER = _After
 class Connection:
     """A client's connection."""
 
-    __slots__ = ("_base", "_greeted", "_parser", "_service", "_transport", "deadline")
+    __slots__ = ("_base", "_greeted", "_parser", "_service", "_transport", "deadline", "served_by")
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any]) -> None:
         """`base` are the variables of all its requests' environs."""
@@ -81,10 +82,13 @@ class Connection:
         self._greeted = False
         self.deadline = math.inf
         """When (time.monotonic) whoever looks after connections should abort this one."""
+        self.served_by = 0
+        """The identifier of the thread that serves it."""
 
     def serve(self) -> None:
         """Everything until the connection ends or belongs to the pump. Never raises."""
         after = _CLOSE
+        self.served_by = threading.get_ident()
         try:
             self._greet()
             after = _NEXT

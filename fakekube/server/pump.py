@@ -240,10 +240,11 @@ class Pump:
         self._order = itertools.count()
         self._deadlines_bound = _DEADLINES_BOUND
         self._last_look = 0.0
+        self._closed = False
 
     def add(self, delivery: Delivery) -> bool:
         """Take over a delivery that has begun; false if the end has begun, and it stays the caller's."""
-        return self.loop.call(lambda: self._adopt(delivery))
+        return not self._closed and self.loop.call(lambda: self._adopt(delivery))
 
     def run(self) -> float | None:
         """One round; how long there will be nothing to do (seconds; None: until something happens)."""
@@ -263,13 +264,19 @@ class Pump:
         return 0.0 if self._queue or self.changed else wait
 
     def close(self) -> None:
-        """End all deliveries now."""
+        """End all deliveries now, and those that come later."""
+        self._closed = True
         for group in list(self._groups.values()):
             for delivery in list(group.members):
                 delivery.conclude()
                 self._remove(delivery, reusable=False)
 
     def _adopt(self, delivery: Delivery) -> None:
+        if self._closed:
+            delivery.conclude()
+            delivery.stream.close()
+            delivery.released(False)
+            return
         source = delivery.stream.source
         group = self._groups.get(id(source))
         if group is None:

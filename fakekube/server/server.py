@@ -1,8 +1,9 @@
 """The server: listens, gives every connection a thread, looks after them, and ends them all.
 
 One loop thread accepts, pumps streams and ends connections that are idle or slow; it never waits for a
-client. Connections have threads of their own while they are handshaking, reading or answering. While a server
-runs, threads take turns quickly (`switching`).
+client. Connections have threads of their own while they are handshaking, reading or answering. All of these threads
+are the process's: a server that starts or stops starts and ends none. While a server runs, threads take turns
+quickly (`switching`).
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .connection import Application, Connection
 from .environ import base_environ
-from .loop import READ, Loop
+from .loop import READ, joined_loop
 from .pump import Clock, Pump
 from .switching import QUICKLY
 from .transport import Transport
-from .workers import Workers
+from .workers import WORKERS
 
 if TYPE_CHECKING:
     import ssl
@@ -32,7 +34,7 @@ _ACCEPTED_AT_ONCE = 64
 _ROUND_SECONDS = 2.0
 """How often connections are looked after: their time limits are kept to within this."""
 _STOP_PATIENCE = 0.25
-"""Seconds that answers under way get to finish, so that no thread outlives the server without need."""
+"""Seconds that answers under way get to finish, so that no thread is busy for longer than the server without need."""
 
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -63,8 +65,8 @@ class Server:
         self.port = port
         self._clock = clock
         self._tls = tls
-        self._workers = Workers()
         self._connections: set[Connection] = set()
+        self._none_left = threading.Condition()
         self._next_round = 0.0
         self._date = ""
         self._date_until = 0.0
@@ -87,13 +89,12 @@ class Server:
         self.port = self._listener.getsockname()[1]
         self._base = base_environ(self.host, self.port, "https" if self._tls else "http")
         self._process = os.getpid()
-        self._loop = Loop(self._before_wait, self._at_end)
+        self._loop = joined_loop(self._before_wait)
         self.pump = Pump(self._loop, self._clock)
         self._clock.subscribe(self._forget_date)
         self._clock.subscribe(self._loop.wake)
-        self._loop.watch(self._listener.fileno(), READ, self._accept)
-        self._loop.start()
         self._running = True
+        self._loop.call(lambda: self._loop.watch(self._listener.fileno(), READ, self._accept))
         QUICKLY.begin()
 
     def stop(self) -> None:
@@ -105,10 +106,12 @@ class Server:
             # After a fork all that is here is the parent's, but for the descriptor.
             self._listener.close()
             return
-        self._loop.stop()
-        for connection in list(self._connections):
-            connection.abort()
-        self._workers.stop(_STOP_PATIENCE)
+        self._leave_loop()
+        with self._none_left:
+            for connection in self._connections:
+                connection.abort()
+            me = threading.get_ident()  # an application may stop its own server
+            self._none_left.wait_for(lambda: all(one.served_by == me for one in self._connections), _STOP_PATIENCE)
         self._clock.unsubscribe(self._forget_date)
         self._clock.unsubscribe(self._loop.wake)
         QUICKLY.end()
@@ -137,15 +140,16 @@ class Server:
     def resume(self, connection: Connection) -> None:
         """Serve a connection in a thread; end it if there is none to be had."""
         try:
-            served = self._workers.run(connection.serve)
+            WORKERS.run(connection.serve)
         except RuntimeError:
-            served = False
-        if not served:
             connection.close()
 
     def closed(self, connection: Connection) -> None:
         """A connection is no more."""
-        self._connections.discard(connection)
+        with self._none_left:
+            self._connections.discard(connection)
+            if not self._connections:
+                self._none_left.notify_all()
 
     def _accept(self, _events: int) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
@@ -159,7 +163,8 @@ class Server:
                 return
             base: dict[str, Any] = self._base | {"REMOTE_ADDR": address[0], "REMOTE_PORT": str(address[1])}
             connection = Connection(self._transport(connected), self, base)
-            self._connections.add(connection)
+            with self._none_left:
+                self._connections.add(connection)
             self.resume(connection)
 
     def _transport(self, connected: socket.socket) -> Transport:
@@ -169,7 +174,29 @@ class Server:
 
         return TLSTransport(connected, self._tls)
 
+    def _leave_loop(self) -> None:
+        """Accept nothing and pump nothing any more; returns when that is so."""
+        if self._loop.is_current:
+            self._leave()
+            return
+        left = threading.Event()
+
+        def leave() -> None:
+            self._leave()
+            left.set()
+
+        if self._loop.call(leave):
+            left.wait()
+
+    def _leave(self) -> None:
+        self._loop.leave(self._before_wait)
+        self._loop.forget(self._listener.fileno())
+        self._listener.close()
+        self.pump.close()
+
     def _before_wait(self) -> float | None:
+        if not self._running:
+            return None
         waits = [wait for wait in (self.pump.run(), self._look_after_connections()) if wait is not None]
         return min(waits, default=None)
 
@@ -184,7 +211,3 @@ class Server:
                 if connection.deadline < now:
                     connection.abort()
         return self._next_round - now
-
-    def _at_end(self) -> None:
-        self._listener.close()
-        self.pump.close()

@@ -161,14 +161,11 @@ def serve(clock: Clock) -> Iterator[Callable[..., Server]]:
         servers.append(server)
         return server
 
-    before = set(threading.enumerate())
     yield start
     for server in servers:
         server.stop()
-    left = [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("fakekube-")]
-    for thread in left:  # one that stopped its own server may still be on its way out
-        thread.join(10)
-    assert not [thread for thread in left if thread.is_alive()]
+        with server._none_left:  # an answer under way may still be ending
+            assert server._none_left.wait_for(lambda server=server: not server._connections, 10)
 
 
 @pytest.fixture

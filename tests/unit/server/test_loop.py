@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from fakekube.server.loop import READ, WRITE, Loop
+from fakekube.server.loop import READ, WRITE, Loop, joined_loop
 
 TIMEOUT = 10.0
 
 
 @pytest.fixture
 def loop() -> Iterator[Loop]:
-    loop = Loop(lambda: None, lambda: None)
+    loop = Loop()
     loop.start()
     yield loop
     loop.stop()
@@ -76,35 +76,67 @@ def test_a_fault_does_not_end_the_loop(loop: Loop, caplog: pytest.LogCaptureFixt
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_before_wait_says_when_it_is_called_again() -> None:
+def test_members_say_when_they_are_called_again(loop: Loop) -> None:
     calls = threading.Semaphore(0)
 
-    def before_wait() -> float:
+    def member() -> float:
         calls.release()
         return 0.001
 
-    loop = Loop(before_wait, lambda: None)
-    loop.start()
+    assert loop.join(member)
     for _ in range(5):
         assert calls.acquire(timeout=TIMEOUT)
-    loop.stop()
 
 
-def test_waking_has_before_wait_called() -> None:
-    calls = threading.Semaphore(0)
-    loop = Loop(calls.release, lambda: None)
-    loop.start()
-    assert calls.acquire(timeout=TIMEOUT)
+def test_waking_has_every_member_called_until_it_leaves(loop: Loop) -> None:
+    one, other = threading.Semaphore(0), threading.Semaphore(0)
+    stay, go = one.release, other.release
+    loop.join(stay)
+    loop.join(go)
+    run(loop)
+    loop.leave(go)
+    run(loop)
+    while other.acquire(blocking=False):
+        pass
     for _ in range(100):
         loop.wake()
-        assert calls.acquire(timeout=TIMEOUT)
-    loop.stop()
+        assert one.acquire(timeout=TIMEOUT)
+    run(loop)
+    assert not other.acquire(blocking=False)
+
+
+def test_a_fault_of_a_member_is_no_matter_to_the_others(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+    called = threading.Event()
+    loop.join(lambda: 1 / 0)
+    loop.join(called.set)
+    assert called.wait(TIMEOUT)
+    run(loop)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_loop_without_members_ends_after_a_while_and_takes_nobody() -> None:
+    loop = Loop(patience=0.001)
+    assert loop.join(int)
+    loop.start()
+    loop.leave(int)
+    loop.wake()
+    loop._thread.join(TIMEOUT)
+    assert not loop._thread.is_alive()
+    assert not loop.join(int)
+    assert not loop.call(lambda: None)
+
+
+def test_the_process_has_one_loop() -> None:
+    one, other = joined_loop(int), joined_loop(float)
+    assert one is other
+    one.leave(int)
+    one.leave(float)
 
 
 def test_what_was_asked_before_the_end_is_done_and_nothing_after_it() -> None:
     seen: list[str] = []
     release = threading.Event()
-    loop = Loop(lambda: None, lambda: seen.append("end"))
+    loop = Loop()
     loop.start()
 
     def hold_up() -> None:
@@ -116,8 +148,8 @@ def test_what_was_asked_before_the_end_is_done_and_nothing_after_it() -> None:
     stopper.start()
     release.set()
     stopper.join(TIMEOUT)
-    assert seen == ["call", "end"]
+    assert seen == ["call"]
     assert not loop.call(lambda: seen.append("late"))
     loop.wake()
     loop.stop()
-    assert seen == ["call", "end"]
+    assert seen == ["call"]

@@ -221,9 +221,27 @@ def test_the_end_does_not_wait_for_an_application_for_long(
     assert client.rest() == b""
     release.set()
     assert left.wait(TIMEOUT)
-    for thread in set(server._workers._threads):
-        thread.join(TIMEOUT)
-    assert not server._connections
+    with server._none_left:
+        assert server._none_left.wait_for(lambda: not server._connections, TIMEOUT)
+
+
+def test_servers_share_the_loop_s_thread_and_those_of_connections(serve: Serve, connect: Connect) -> None:
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+
+    before = set(threading.enumerate())
+    threads: set[threading.Thread] = set()
+    for _ in range(20):
+        server = serve(application)
+        client = connect(server)
+        client.get()
+        client.head()
+        client.close()
+        server.stop()
+        threads |= {thread for thread in threading.enumerate() if thread.name.startswith("fakekube-")}
+    assert len([thread for thread in threading.enumerate() if thread.name == "fakekube-server"]) == 1
+    assert len(threads - before) < 10
 
 
 def test_an_application_may_stop_its_server(serve: Serve, connect: Connect) -> None:

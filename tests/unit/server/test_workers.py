@@ -20,7 +20,7 @@ def names_of(workers: Workers, count: int) -> set[threading.Thread]:
         together.wait(TIMEOUT)
 
     for _ in range(count):
-        assert workers.run(task)
+        workers.run(task)
     together.wait(TIMEOUT)
     return threads
 
@@ -37,41 +37,14 @@ def test_every_task_has_a_thread_and_threads_are_used_again() -> None:
     assert len(first) == 5
     wait_until_idle(workers, 5)
     assert names_of(workers, 5) == first
-    workers.stop(TIMEOUT)
-    assert not any(thread.is_alive() for thread in first)
 
 
-def test_nothing_runs_after_the_end() -> None:
+def test_what_is_forgotten_is_not_used_again() -> None:
     workers = Workers()
-    workers.stop(TIMEOUT)
-    assert not workers.run(lambda: None)
-
-
-def test_a_busy_thread_does_not_hold_up_the_end_for_long() -> None:
-    workers = Workers()
-    release = threading.Event()
-
-    def task() -> None:
-        release.wait(TIMEOUT)
-
-    workers.run(task)
-    workers.stop(0.01)
-    (thread,) = workers._threads
-    release.set()
-    thread.join(TIMEOUT)
-    assert not workers._threads
-
-
-def test_a_task_may_stop_its_own_workers() -> None:
-    workers = Workers()
-    done = threading.Event()
-
-    def task() -> None:
-        workers.stop(TIMEOUT)
-        done.set()
-
-    workers.run(task)
-    assert done.wait(TIMEOUT)
+    first = names_of(workers, 2)
+    wait_until_idle(workers, 2)
+    workers.forget()
+    assert not names_of(workers, 2) & first
 
 
 def test_threads_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +54,6 @@ def test_threads_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     thread.join(TIMEOUT)
     assert not thread.is_alive()
     assert workers._waiting == []
-    workers.stop(TIMEOUT)
 
 
 def test_not_more_wait_than_are_likely_to_be_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +64,3 @@ def test_not_more_wait_than_are_likely_to_be_needed(monkeypatch: pytest.MonkeyPa
     while sum(thread.is_alive() for thread in threads) > 2:
         next(thread for thread in threads if thread.is_alive()).join(0.001)
     assert len(workers._waiting) == 2
-    workers.stop(TIMEOUT)
