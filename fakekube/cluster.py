@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum

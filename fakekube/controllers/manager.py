@@ -29,6 +29,7 @@ from fakekube.controllers.recorder import Recorder
 from fakekube.controllers.table import ANYTHING, Row
 from fakekube.controllers.workqueue import WorkQueue
 from fakekube.store import Event, Store
+from fakekube.threads import WORKERS
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
@@ -87,8 +88,9 @@ class Manager:
         self._wake = threading.Event()
         self._stirred = threading.Event()
         self._starting = threading.Lock()
-        self._started = self._stopped = self._awake = False
-        self._thread: threading.Thread | None = None
+        self._started = self._running = self._stopped = self._awake = False
+        self._thread = 0
+        self._idle = threading.Event()
         if rows:
             store.listen(self._hear)
             if settled_at is None:
@@ -97,7 +99,7 @@ class Manager:
     # ------------------------------------------------------------ start and stop
 
     def start(self) -> None:
-        """Work in a thread of one's own whenever there is something to do."""
+        """Work in a thread of the process whenever there is something to do."""
         self._started = True
         if self._waking or self._dirty or len(self._queue):
             self._notice()
@@ -109,8 +111,8 @@ class Manager:
         self._store.unlisten(self._hear)
         self._wake.set()
         self._stirred.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._running and self._thread != threading.get_ident():
+            self._idle.wait()
         with self._working:
             self._set_timer(None)
 
@@ -184,20 +186,25 @@ class Manager:
         if not self._awake:
             self._awake = True
             self._clock.before_advance(self._catch_up)
-        if self._thread is None and self._started:
+        if not self._running and self._started:
             with self._starting:
-                if self._thread is None and not self._stopped:
-                    self._thread = threading.Thread(target=self._run, name="fakekube-controllers", daemon=True)
-                    self._thread.start()
+                if not self._running and not self._stopped:
+                    WORKERS.run(self._run)
+                    self._running = True
 
     def _run(self) -> None:
-        while not self._stopped:
-            self._wake.clear()
-            while not self._stopped and self._step():
-                pass
-            if not self._stopped:
-                self._wake.wait()
-                time.sleep(PAUSE)  # a client that writes one object after another is not interrupted at each
+        self._thread = threading.get_ident()
+        try:
+            while not self._stopped:
+                self._wake.clear()
+                while not self._stopped and self._step():
+                    pass
+                if not self._stopped:
+                    self._wake.wait()
+                if not self._stopped:
+                    time.sleep(PAUSE)  # a client that writes one object after another is not interrupted at each
+        finally:
+            self._idle.set()
 
     def _activate(self, row: Row) -> None:
         if row in self._active:

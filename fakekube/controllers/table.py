@@ -40,6 +40,10 @@ def _is_of_nodes(obj: Mapping[str, Any]) -> bool:
     return "containers" not in obj.get("spec", {}) or bool(obj["spec"].get("nodeName"))
 
 
+def _is_namespace_or_root_certificate(obj: Mapping[str, Any]) -> bool:
+    return "namespace" not in obj["metadata"] or obj["metadata"]["name"] == "kube-root-ca.crt"
+
+
 def _drives_out(node: Mapping[str, Any]) -> bool:
     """Has the node a taint NoExecute?"""
     return any(taint.get("effect") == "NoExecute" for taint in node["spec"].get("taints") or ())
@@ -99,7 +103,7 @@ ROWS: tuple[Row, ...] = (
     Row("namespace-controller", _HERE + "namespaces:NamespaceController", ("namespaces",)),
     Row("serviceaccount-controller", _HERE + "service_accounts:ServiceAccountController", ("namespaces", "serviceaccounts")),
     Row("root-ca-certificate-publisher-controller", _HERE + "root_certificate:RootCertificatePublisher",
-        ("namespaces", "configmaps")),
+        ("namespaces", "configmaps"), concerns=_is_namespace_or_root_certificate),
     Row("serviceaccount-token-controller", _HERE + "service_account_tokens:TokensController", ("secrets",), _holds_a_token),
     Row("legacy-serviceaccount-token-cleaner-controller", _HERE + "legacy_tokens:LegacyTokenCleaner", ("secrets",),
         _holds_a_token),

@@ -16,13 +16,14 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from fakekube.threads import WORKERS
+
 from .connection import Application, Connection
 from .environ import base_environ
 from .loop import READ, joined_loop
 from .pump import Clock, Pump
 from .switching import QUICKLY
 from .transport import Transport
-from .workers import WORKERS
 
 if TYPE_CHECKING:
     import ssl

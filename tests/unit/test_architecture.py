@@ -20,7 +20,7 @@ ROW = ("cli", "cluster", "control", "testing", "nodes", "scheduler", "controller
        "quota", "apis", "registry", "patch", "codecs", "validation", "cel", "store")
 
 #: What any room may import, itself importing nothing of the row.
-FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth", "golang", "caches"})
+FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth", "golang", "caches", "threads"})
 
 
 def room_of(module: str) -> str:

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from fakekube.server import workers as module
-from fakekube.server.workers import Workers
+from fakekube import threads as module
+from fakekube.threads import Workers
 
 TIMEOUT = 10.0
 

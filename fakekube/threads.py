@@ -1,8 +1,8 @@
-"""Threads that serve connections: one thread a connection, kept for a while for the next one, of whatever server.
+"""The threads of the process, lent to whoever has something to run: connections of servers, controllers of clusters.
 
-A thread that is started costs several times what handing a connection to a waiting one does, and clients
-that open a connection for every request are common. The thread that waited least is taken first, so that a
-burst's threads end.
+A thread that is started costs several times what handing a task to a waiting one does, and clients that open a
+connection for every request are common, as are clusters that live for one test. The thread that waited least is taken
+first, so that a burst's threads end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Workers:
             if self._waiting:
                 self._waiting.pop().put(task)
                 return
-        threading.Thread(target=self._work, args=(task,), name="fakekube-connection", daemon=True).start()
+        threading.Thread(target=self._work, args=(task,), name="fakekube-worker", daemon=True).start()
 
     def forget(self) -> None:
         """Start anew: after a fork the threads are the parent's."""
