@@ -36,12 +36,14 @@ class Store(Generic[V]):
     `now` gives seconds (monotonic) by which history ages; `retention` says how much of it is kept.
     """
 
-    __slots__ = ("_buckets", "_floor", "_timeline")
+    __slots__ = ("_buckets", "_floor", "_timeline", "_unopened")
 
     def __init__(
         self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None
     ) -> None:
         self._buckets: dict[str, Bucket[V]] = {}
+        self._unopened: dict[str, Contents[V]] = {}
+        """What a fork has of its origin and nobody has asked for yet; shared, so never changed."""
         self._floor = 0
         """The oldest revision that cursors of a new bucket can go back to."""
         self._timeline = Timeline(now, retention or Retention(), self._trim)
@@ -79,8 +81,11 @@ class Store(Generic[V]):
     def _bucket(self, name: str) -> Bucket[V]:
         bucket = self._buckets.get(name)
         if bucket is None:
-            contents: Contents[V] = Contents(Versions(), History(self._floor))
-            bucket = self._buckets[name] = Bucket(name, self._timeline, contents)
+            forked = self._unopened.pop(name, None)
+            bucket = Bucket(name, self._timeline, forked or Contents(Versions(), History(self._floor)))
+            if forked is not None:
+                bucket.trim(self._timeline.compacted)
+            self._buckets[name] = bucket
         return bucket
 
     def listen(self, listener: Callable[[str, Event[V] | None], None]) -> None:
@@ -120,7 +125,7 @@ class Store(Generic[V]):
             return self._snapshot()
 
     def _snapshot(self) -> Snapshot[V]:
-        contents = {name: bucket.share() for name, bucket in self._buckets.items()}
+        contents = {**self._unopened, **{name: bucket.share() for name, bucket in self._buckets.items()}}
         return Snapshot(self._timeline.revision, contents)
 
     def restore(self, snapshot: Snapshot[V]) -> None:
@@ -136,7 +141,7 @@ class Store(Generic[V]):
             self._timeline.skip(revision)
             self._timeline.compact(revision)
             self._floor = revision
-            for name in snapshot.contents:
+            for name in (*snapshot.contents, *self._unopened):
                 self._bucket(name)
             buckets = list(self._buckets.values())
             for bucket in buckets:
@@ -153,9 +158,7 @@ class Store(Generic[V]):
             snapshot = self._snapshot()
             twin._floor = self._floor
             twin._timeline.begin(snapshot.revision, timeline.compacted)
-        twin._buckets = {
-            name: Bucket(name, twin._timeline, contents) for name, contents in snapshot.contents.items()
-        }
+        twin._unopened = dict(snapshot.contents)
         return twin
 
     def _trim(self, revision: int) -> None:
