@@ -194,7 +194,7 @@ def test_a_client_that_does_not_shake_hands_holds_up_nobody(
 
 def test_a_certificate_of_somebody_else_s_ca_is_shown_too(secure: Secure, tmp_path: Any) -> None:
     """The application decides whom to believe: kube-apiserver answers 401, and takes a good token beside a bad certificate."""
-    stranger = certificates._Authority().issue_client("evil", ("system:masters",))
+    stranger = certificates.Authority().issue_client("evil", ("system:masters",))
     path = tmp_path / "stranger.pem"
     path.write_text(stranger.key_pem + stranger.pem)
     secure.context.load_cert_chain(path)
