@@ -89,7 +89,7 @@ def build(
     if store is None:
         store = base(settings.version, profile, tls, prepare, (controllers, nodes)).fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
-    access = Access(store.bucket, clock, options=options.authentication, authority=authority)
+    access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
     services = StoreAccess(store, registry, settings, access)
     access.connect(services)
     resolver = ServiceResolver(services)

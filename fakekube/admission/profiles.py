@@ -19,6 +19,7 @@ from fakekube.admission.certificates import (
 from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
+from fakekube.admission.node_restriction import NodeRestriction
 from fakekube.admission.nodes import TaintNodesByCondition
 from fakekube.admission.plugin import Plugin
 from fakekube.admission.pod_security import PodSecurity
@@ -103,7 +104,7 @@ _STATIC: Mapping[str, type[Plugin]] = {
         NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, PodSecurity, Priority,
         DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
         RuntimeClass, CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
-        PodTopologyLabels, PodResizeValidator, MutatingAdmissionPolicy, ValidatingAdmissionPolicy, ResourceQuota,
+        PodTopologyLabels, PodResizeValidator, MutatingAdmissionPolicy, ValidatingAdmissionPolicy, ResourceQuota, NodeRestriction,
     )
 }
 

@@ -8,10 +8,10 @@ Specified by: plugin/pkg/admission/serviceaccount.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
+from fakekube.apis.core.pods.references import secret_names
 from fakekube.apis.core.pods.v1_conversion import settle_account
 from fakekube.errors import status
 from fakekube.golang.rand import random_string
@@ -121,7 +121,7 @@ def _token_volume() -> Object:
 def _check_mirror(attributes: Attributes, spec: Object) -> None:
     if spec.get("serviceAccountName"):
         raise forbidden(attributes, "a mirror pod may not reference service accounts")
-    if next(_secret_names(spec), None) is not None:
+    if next(secret_names(spec), None) is not None:
         raise forbidden(attributes, "a mirror pod may not reference secrets")
     for volume in spec.get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
@@ -186,35 +186,3 @@ def _uses(container: Object) -> Iterator[tuple[str, str]]:
     for item in container.get("envFrom") or ():
         if item.get("secretRef") is not None:
             yield "envFrom", item["secretRef"].get("name", "")
-
-
-#: Volume sources that refer to a secret: where, and by which field.
-_SECRETS_OF_VOLUMES = (
-    ("azureFile", None, "secretName"),
-    ("cephfs", "secretRef", "name"),
-    ("cinder", "secretRef", "name"),
-    ("flexVolume", "secretRef", "name"),
-    ("rbd", "secretRef", "name"),
-    ("secret", None, "secretName"),
-    ("scaleIO", "secretRef", "name"),
-    ("iscsi", "secretRef", "name"),
-    ("storageos", "secretRef", "name"),
-    ("csi", "nodePublishSecretRef", "name"),
-)
-
-
-def _secret_names(spec: Object) -> Iterator[str]:
-    """Every secret that a pod refers to."""
-    yield from (item.get("name", "") for item in spec.get("imagePullSecrets") or ())
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(field) or ():
-            yield from (secret for _, secret in _uses(container))
-    for volume in spec.get("volumes") or ():
-        for source_name, reference, field in _SECRETS_OF_VOLUMES:
-            source: dict[str, Any] | None = volume.get(source_name)
-            holder = source.get(reference) if source is not None and reference else source
-            if holder is not None:
-                yield holder.get(field, "")
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            if source.get("secret") is not None:
-                yield source["secret"].get("name", "")

@@ -34,7 +34,7 @@ from fakekube.api.request_info import UnknownTargetError, request_info
 from fakekube.api.routing import ResourceRouter
 from fakekube.api.site import Site
 from fakekube.api.warnings import warning_headers
-from fakekube.auth.access import Access
+from fakekube.auth.access import Access, UndecidedError
 from fakekube.auth.authorization import sanitised
 from fakekube.codecs.pieces import Pieces
 from fakekube.errors import StatusError
@@ -132,6 +132,8 @@ class Application:
             exchange.headers += warning_headers(exchange.warnings)
         try:
             user = self._admitted(exchange, info, user)
+        except UndecidedError as error:
+            return _internal_error(environ, str(error))
         except StatusError as error:
             response = _refused(exchange, error)
             response.headers.append(answers.NO_SNIFFING)
@@ -222,8 +224,13 @@ def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[t
 
 
 def _unknown_target(environ: Environment) -> Response:
+    problem = f"failed to create RequestInfo: unable to determine kind and namespace from url, {request_uri(environ)}"
+    return _internal_error(environ, problem)
+
+
+def _internal_error(environ: Environment, problem: str) -> Response:
+    """What a filter says that fails."""
     uri = request_uri(environ)
-    problem = f"failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
     return answers.http_error(500, sanitised(f"Internal Server Error: {answers.go_quote(uri)}: {problem}"))
 
 

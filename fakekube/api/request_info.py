@@ -21,6 +21,7 @@ _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update",
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 #: Third segments after /namespaces/NAME that are subresources of the namespace and no resources in it.
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
 _NOTHING: Final = ("false", "0")
 
 
@@ -47,7 +48,8 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
 
     info = RequestInfo(path, _VERBS.get(method, ""), True, prefix, parts[1] if versioned == 2 else "", parts[versioned])
     parts = parts[versioned + 1 :]
-    if parts[0] in _VERB_SEGMENTS:
+    by_path = parts[0] in _VERB_SEGMENTS
+    if by_path:
         if len(parts) < 2:
             raise UnknownTargetError(path)
         info.verb = parts[0]
@@ -62,6 +64,9 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
             _refine_collection_read(info, query)
         elif info.verb == "delete":
             info.verb = "deletecollection"
+        if query and info.verb in _SELECTING and not by_path:
+            info.field_selector = query.get("fieldSelector") or ""
+            info.label_selector = query.get("labelSelector") or ""
     return info
 
 

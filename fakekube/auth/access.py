@@ -9,23 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fakekube.auth import reviews
+from fakekube.auth import node_graph, reviews
 from fakekube.auth.authentication import Authenticator, StaticTokens
-from fakekube.auth.authorization import Attributes, Decision, UnionAuthorizer, attributes_of, forbidden
+from fakekube.auth.authorization import Attributes, Decision, attributes_of, forbidden
+from fakekube.auth.authorizers import authorizer_of
 from fakekube.auth.identities import ADMIN, MASTERS
 from fakekube.auth.impersonation import HeadersOfRequest, Impersonation
+from fakekube.auth.node import NodeAuthorizer
+from fakekube.auth.node_graph import NodeGraph
 from fakekube.auth.observing import Observed
-from fakekube.auth.options import AuthenticationOptions
-from fakekube.auth.rbac import BUCKETS, RBACAuthorizer
+from fakekube.auth.options import AuthenticationOptions, AuthorizationOptions
+from fakekube.auth.rbac import BUCKETS, GROUP, RBACAuthorizer
 from fakekube.auth.service_accounts import ServiceAccountTokens
 from fakekube.clock import Clock
+from fakekube.errors import status
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.request import Request, RequestInfo, User
 from fakekube.streams import Source
 
-__all__ = ["Access"]
+__all__ = ["Access", "UndecidedError"]
 
 DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
+DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
+
+
+class UndecidedError(Exception):
+    """An authorizer failed, and no other has allowed the request; the text says why."""
 
 
 class Access:
@@ -35,6 +44,7 @@ class Access:
         bucket: the store's buckets by name; their changes end what was decided before.
         clock: for when tokens expire.
         options: the flags about who asks. Raises OptionError for files that are not usable.
+        authorization: the flags about what users may do.
         authority: the cluster's own certificate authority, PEM, whose clients are believed; "" if it has none.
         nobody: who asks over plain http without an Authorization header.
     """
@@ -45,12 +55,14 @@ class Access:
         clock: Clock,
         *,
         options: AuthenticationOptions = DEFAULT_AUTHENTICATION,
+        authorization: AuthorizationOptions = DEFAULT_AUTHORIZATION,
         authority: str = "",
         nobody: User = ADMIN,
     ) -> None:
         self._bucket = bucket
         self._clock = clock
         self.options = options
+        self._authorization = authorization
         self.authority = authority
         self.signer = options.signer()
         audiences = tuple(options.api_audiences or self.signer.issuers)
@@ -65,8 +77,14 @@ class Access:
             ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences)
         ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
-        self.authorizer = UnionAuthorizer(self.roles)
+        self._services = services
+        self.authorizer = authorizer_of(self._authorization, {"RBAC": lambda: self.roles, "Node": self._node_authorizer})
         self._impersonation = Impersonation(self.authorizer)
+
+    def _node_authorizer(self) -> NodeAuthorizer:
+        graph = NodeGraph(Observed(self._services, [self._bucket(name) for name in node_graph.BUCKETS]))
+        role = self._services.get(GROUP, "clusterroles", "", "system:node") or {}
+        return NodeAuthorizer(graph, role.get("rules") or ())
 
     # ------------------------------------------------------------ requests
 
@@ -75,24 +93,31 @@ class Access:
         found = self._impersonation.impersonated(headers, attributes_of(info, user))
         return user if found is None else found.user
 
-    def require(self, info: RequestInfo, user: User) -> None:
-        """Raises StatusError 403 if the user may not make this request."""
+    def require(self, info: RequestInfo, user: User) -> str:
+        """Why the user may make this request. Raises StatusError 403 if they may not, UndecidedError if nobody can tell."""
         if MASTERS in user.groups:
-            return
+            return ""
         attributes = attributes_of(info, user)
-        decision = self.roles.authorize(attributes)
-        if not decision.allowed:
-            raise forbidden(attributes, decision.reason)
+        decision = self.authorizer.authorize(attributes)
+        if decision.allowed:
+            return decision.reason
+        if decision.error:
+            raise UndecidedError(decision.error)
+        raise forbidden(attributes, decision.reason)
 
     def require_creation(self, request: Request) -> None:
         """Raises StatusError 403 if the user of an update or apply that creates may not create."""
         info, user = request.info, request.user
         attributes = Attributes(
-            user, "create", info.namespace, info.group, info.resource, info.subresource, info.name
+            user, "create", info.namespace, info.group, info.resource, info.subresource, info.name, info.path,
+            version=info.version,
         )
         decision = self.authorizer.authorize(attributes)
-        if not decision.allowed:
-            raise forbidden(attributes, decision.reason)
+        if decision.allowed:
+            return
+        if decision.error:
+            raise status.internal(decision.error)
+        raise forbidden(attributes, decision.reason)
 
     # ------------------------------------------------------------ reviews
 
@@ -110,10 +135,11 @@ class Access:
 
         `attributes` is the spec of an access review: its resourceAttributes or nonResourceAttributes count.
         """
-        decision = self._decide({**attributes, "user": user, "groups": tuple(groups)})
+        decision = self.decide({**attributes, "user": user, "groups": tuple(groups)})
         return decision.allowed, decision.reason
 
-    def _decide(self, spec: Mapping[str, Any]) -> Decision:
+    def decide(self, spec: Mapping[str, Any]) -> Decision:
+        """What the authorizers say of the question that the spec of a SubjectAccessReview asks."""
         return self.authorizer.authorize(reviews.attributes_of_spec(spec))
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
@@ -122,8 +148,9 @@ class Access:
 
     def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
         """The rules of roles that apply to a user in a namespace, and what could not be resolved."""
-        return self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
+        found = self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
+        return found.rules, found.problem
 
     def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
         """The status of a SelfSubjectRulesReview."""
-        return reviews.rules_review_status(self.roles, User(user, groups=tuple(groups)), namespace)
+        return reviews.rules_review_status(self.authorizer, User(user, groups=tuple(groups)), namespace)

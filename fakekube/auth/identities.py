@@ -17,7 +17,9 @@ __all__ = [
     "CREDENTIAL_ID",
     "MASTERS",
     "NODES",
+    "NODE_PREFIX",
     "UNAUTHENTICATED",
+    "is_node_username",
     "node_name",
     "service_account",
     "service_account_groups",
@@ -34,7 +36,7 @@ CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 ADMIN: Final = User("admin", "admin", (MASTERS, AUTHENTICATED))
 
-_NODE_PREFIX: Final = "system:node:"
+NODE_PREFIX: Final = "system:node:"
 _SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 _SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 
@@ -65,9 +67,14 @@ def service_account(username: str) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
+def is_node_username(username: str) -> bool:
+    """Is this the user name of a kubelet, whatever its node is called?"""
+    return username.startswith(NODE_PREFIX)
+
+
 def node_name(username: str) -> str | None:
     """The node that a user name stands for, or None."""
-    if not username.startswith(_NODE_PREFIX):
+    if not username.startswith(NODE_PREFIX):
         return None
-    name = username[len(_NODE_PREFIX) :]
+    name = username[len(NODE_PREFIX) :]
     return None if names.dns_subdomain(name, False) else name

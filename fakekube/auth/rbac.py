@@ -13,18 +13,18 @@ pkg/apis/rbac/v1/evaluation_helpers.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.auth import identities
-from fakekube.auth.authorization import Attributes, Decision
+from fakekube.auth.authorization import Attributes, Decision, ResolvedRules, Rule, aggregated
 from fakekube.auth.observing import Observed
 from fakekube.errors import status
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import User
 
-__all__ = ["BUCKETS", "RBACAuthorizer", "Rule", "rule_allows"]
+__all__ = ["BUCKETS", "GROUP", "RBACAuthorizer", "Rule", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 #: Where the store keeps what decisions depend on.
@@ -33,10 +33,6 @@ BUCKETS: Final = tuple(
 )
 _ALL: Final = "*"
 _MAXIMUM_KEPT_DECISIONS: Final = 4096
-
-Rule = Mapping[str, Any]
-"""A PolicyRule, as a role has it."""
-
 
 @dataclass(slots=True, frozen=True)
 class Binding:
@@ -87,7 +83,7 @@ class _Policy:
                 problems.append(binding.problem)
             elif any(rule_allows(rule, attributes) for rule in binding.rules):
                 return Decision(True, f"RBAC: allowed by {binding.source}")
-        return Decision(False, f"RBAC: {_aggregate(problems)}" if problems else "")
+        return Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
 
 
 class RBACAuthorizer:
@@ -119,13 +115,13 @@ class RBACAuthorizer:
                 policy.decisions[key] = decision
         return decision
 
-    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], str]:
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went
         wrong.
         """
         bindings = list(self._policy().bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
-        return rules, _aggregate([binding.problem for binding in bindings if binding.problem])
+        return ResolvedRules(rules, False, aggregated([binding.problem for binding in bindings if binding.problem]))
 
     def _policy(self) -> _Policy:
         version = self._policies.version()
@@ -195,11 +191,6 @@ def _given(subjects: _Subjects, user: User) -> list[Binding]:
     if len(found) > 1:
         found = list({binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values())
     return found
-
-
-def _aggregate(problems: Iterable[str]) -> str:
-    texts = list(dict.fromkeys(problems))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
 def rule_allows(rule: Rule, attributes: Attributes) -> bool:

@@ -10,13 +10,15 @@ Specified by: k8s.io/kubernetes/pkg/registry/authentication/tokenreview, …/aut
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fakekube.auth.authentication import Authenticator
-from fakekube.auth.authorization import Attributes
+from fakekube.auth.authorization import Attributes, Rule, RuleResolver, Selectors
 from fakekube.auth.credentials import BadCredentialsError
-from fakekube.auth.rbac import RBACAuthorizer, Rule
 from fakekube.registry.request import User
+from fakekube.selectors import SelectorError, from_label_selector
+from fakekube.selectors.fields import FieldRequirement
+from fakekube.selectors.labels import LabelRequirement
 
 __all__ = ["attributes_of_spec", "rules_review_status", "token_review_status", "user_info"]
 
@@ -60,17 +62,51 @@ def attributes_of_spec(spec: Mapping[str, Any]) -> Attributes:
         resource.get("resource", ""),
         resource.get("subresource", ""),
         resource.get("name", ""),
+        version=resource.get("version", ""),
+        selectors=_selectors_of_spec(resource),
     )
 
 
-def rules_review_status(authorizer: RBACAuthorizer, user: User, namespace: str) -> dict[str, Any]:
+def _selectors_of_spec(resource: Mapping[str, Any]) -> Selectors | None:
+    """The selectors of resourceAttributes, as far as they can be read."""
+    fields, labels = resource.get("fieldSelector") or {}, resource.get("labelSelector") or {}
+    if not fields and not labels:
+        return None
+    return Selectors(
+        fields.get("rawSelector", ""), labels.get("rawSelector", ""),
+        list(filter(None, map(_field_requirement, fields.get("requirements") or ()))),
+        list(filter(None, map(_label_requirement, labels.get("requirements") or ()))),
+    )
+
+
+def _field_requirement(requirement: Mapping[str, Any]) -> FieldRequirement | None:
+    operators: Mapping[str, Literal["=", "!="]] = {"In": "=", "NotIn": "!="}
+    operator, values = operators.get(requirement.get("operator", "")), list(requirement.get("values") or ())
+    if operator is None or len(values) != 1:
+        return None
+    return FieldRequirement(requirement.get("key", ""), operator, values[0])
+
+
+def _label_requirement(requirement: Mapping[str, Any]) -> LabelRequirement | None:
+    try:
+        requirements = from_label_selector({"matchExpressions": [requirement]}).requirements
+    except SelectorError:
+        return None
+    for found in requirements or ():
+        return found
+    return None
+
+
+def rules_review_status(authorizer: RuleResolver, user: User, namespace: str) -> dict[str, Any]:
     """The status of a SelfSubjectRulesReview of a user."""
-    rules, problem = authorizer.rules_for(user, namespace)
-    resource_rules = [_part(rule, _RESOURCE_RULE) for rule in rules if rule.get("resources")]
-    path_rules = [_part(rule, _PATH_RULE) for rule in rules if rule.get("nonResourceURLs")]
-    status: dict[str, Any] = {"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": False}
-    if problem:
-        status["evaluationError"] = problem
+    found = authorizer.rules_for(user, namespace)
+    status: dict[str, Any] = {
+        "resourceRules": [_part(rule, _RESOURCE_RULE) for rule in found.rules if rule.get("resources")],
+        "nonResourceRules": [_part(rule, _PATH_RULE) for rule in found.rules if rule.get("nonResourceURLs")],
+        "incomplete": found.incomplete,
+    }
+    if found.problem:
+        status["evaluationError"] = found.problem
     return status
 
 

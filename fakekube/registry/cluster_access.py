@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fakekube.registry.resource import Resource
     from fakekube.registry.strategy import Object
 
-__all__ = ["ClusterAccess", "Recorded"]
+__all__ = ["ClusterAccess", "Decision", "Recorded"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,6 +25,18 @@ class Recorded:
     subresource: str
     """Through which it wrote; "" for the main resource."""
     time: datetime
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """Whether somebody may do something. Neither allowed nor denied: nobody has an opinion, which is a no."""
+
+    allowed: bool
+    reason: str = ""
+    """Why, or what went wrong while looking for a rule."""
+    denied: bool = False
+    error: str = ""
+    """What kept an authorizer from deciding."""
 
 
 class ClusterAccess(Protocol):
@@ -81,6 +93,9 @@ class ClusterAccess(Protocol):
 
     def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
         """May this user do that (the attributes of a SubjectAccessReview's spec)? With the reason in words."""
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision:
+        """What the authorizers say of the question that the spec of a SubjectAccessReview asks."""
 
     def authenticate(self, token: str, audiences: Any) -> dict[str, Any]:
         """The status of a TokenReview of a bearer token."""

@@ -128,6 +128,9 @@ class RequestInfo:
     subresource: str = ""
     name: str = ""
     """Of the object; for list and watch also the one that a field selector metadata.name=… asks for."""
+    field_selector: str = ""
+    label_selector: str = ""
+    """Of a list, watch or deletecollection, as they were sent; not where the path names the verb."""
     parts: tuple[str, ...] = ()
     """The path from the resource on: resource, name, subresource, and whatever follows."""
 

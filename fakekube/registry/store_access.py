@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fakekube.codecs.document import Document
 from fakekube.errors import status
 from fakekube.registry.backend import Settings
-from fakekube.registry.cluster_access import Recorded
+from fakekube.registry.cluster_access import Decision, Recorded
 from fakekube.registry.generic import field_manager
 from fakekube.registry.generic.writes import same_object, stamped
 from fakekube.registry.resource import Registry, Resource
@@ -26,6 +26,8 @@ class AccessControl(Protocol):
     def issuer(self) -> str: ...
 
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision: ...
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]: ...
 
@@ -147,6 +149,9 @@ class StoreAccess:
 
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]:
         return self._access.authorize(user, groups, attributes)
+
+    def decide(self, spec: Mapping[str, Any]) -> Decision:
+        return self._access.decide(spec)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
         return self._access.authenticate(token, audiences)

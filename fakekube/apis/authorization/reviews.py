@@ -87,11 +87,14 @@ def _asker(context: WriteContext) -> Object:
 
 
 def _decide(context: WriteContext, spec: Object) -> Object:
-    allowed, reason = context.services.authorize(spec.get("user", ""), spec.get("groups") or (), spec)
-    answer: Object = {"allowed": allowed}
-    if reason:
-        answer["reason"] = reason
-    problems = _unreadable_selectors(spec.get("resourceAttributes") or {})
+    decision = context.services.decide(spec)
+    answer: Object = {"allowed": decision.allowed}
+    if decision.denied:
+        answer["denied"] = True
+    if decision.reason:
+        answer["reason"] = decision.reason
+    problems = [decision.error] if decision.error else []
+    problems += _unreadable_selectors(spec.get("resourceAttributes") or {})
     return {**answer, "evaluationError": "; ".join(problems)} if problems else answer
 
 

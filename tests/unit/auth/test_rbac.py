@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.auth.authorization import Attributes, UnionAuthorizer, attributes_of, forbidden
+from fakekube.auth.authorization import Attributes, PrivilegedGroup, UnionAuthorizer, attributes_of, forbidden
 from fakekube.auth.identities import ADMIN
 from fakekube.auth.observing import Observed
 from fakekube.auth.rbac import RBACAuthorizer, rule_allows
@@ -188,17 +188,18 @@ def test_rules_of_a_user(objects, rbac) -> None:
     objects.bind("a", "reader", "User:alice", "Group:team-a")
     objects.bind("b", "writer", "Group:team-a", namespace="ns", kind="Role")
     objects.bind("c", "gone", "User:alice")
-    rules, problem = rbac.rules_for(ALICE, "ns")
+    found = rbac.rules_for(ALICE, "ns")
+    rules, problem = found.rules, found.problem
     assert [rule["verbs"] for rule in rules] == [["get", "list"], ["update"]]
     assert problem == 'clusterrole.rbac.authorization.k8s.io "gone" not found'
-    assert len(rbac.rules_for(ALICE, "")[0]) == 1
+    assert len(rbac.rules_for(ALICE, "").rules) == 1
 
 
 # ---------------------------------------------------------------- around it
 
 
 def test_masters_may_do_everything(rbac) -> None:
-    union = UnionAuthorizer(rbac)
+    union = UnionAuthorizer(PrivilegedGroup(), rbac)
     assert union.authorize(replace(LIST, user=ADMIN)).allowed
     assert not union.authorize(LIST).allowed
 

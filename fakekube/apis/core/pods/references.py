@@ -1,0 +1,102 @@
+"""The objects of its namespace to which a pod refers: secrets, config maps, claims.
+
+Specified by: pkg/api/v1/pod/util.go (VisitPodSecretNames, VisitPodConfigmapNames), pkg/api/pod/util.go
+(HasAPIObjectReference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fakekube.apis.core.pods.visitor import containers, projected_sources
+
+__all__ = ["api_object_reference", "claim_names", "config_map_names", "secret_names", "secrets_of_volume"]
+
+Object = Mapping[str, Any]
+
+#: Volume sources that refer to a secret: by a reference, or by the name itself.
+_SECRETS: Final = (
+    ("azureFile", "secretName"), ("cephfs", "secretRef"), ("cinder", "secretRef"), ("flexVolume", "secretRef"),
+    ("rbd", "secretRef"), ("secret", "secretName"), ("scaleIO", "secretRef"), ("iscsi", "secretRef"),
+    ("storageos", "secretRef"), ("csi", "nodePublishSecretRef"),
+)  # fmt: skip
+#: Volume source → what a pod with it refers to, in words. Those that are not here need no API.
+_NEEDS_API: Final = (
+    ("configMap", "configmaps (via configmap volumes)"), ("secret", "secrets (via secret volumes)"),
+    ("csi", "csidrivers (via CSI volumes)"), ("glusterfs", "endpoints (via glusterFS volumes)"),
+    ("persistentVolumeClaim", "persistentvolumeclaims"), ("ephemeral", "persistentvolumeclaims (via ephemeral volumes)"),
+    ("azureFile", "secrets (via azureFile volumes)"),
+)  # fmt: skip
+_PROJECTED_NEEDS_API: Final = (
+    ("configMap", "configmaps (via projected volumes)"), ("secret", "secrets (via projected volumes)"),
+    ("serviceAccountToken", "serviceaccounts (via projected volumes)"), ("clusterTrustBundle", "clustertrustbundles"),
+    ("podCertificate", "podcertificates"),
+)  # fmt: skip
+
+
+def secret_names(spec: dict[str, Any]) -> Iterator[str]:
+    """Every secret to which the spec of a pod refers."""
+    yield from (item.get("name", "") for item in spec.get("imagePullSecrets") or ())
+    yield from _of_containers(spec, "secretRef", "secretKeyRef")
+    for volume in spec.get("volumes") or ():
+        yield from secrets_of_volume(volume)
+    yield from (source["secret"].get("name", "") for source in projected_sources(spec) if source.get("secret") is not None)
+
+
+def secrets_of_volume(volume: Object) -> Iterator[str]:
+    """The secret that a volume of a pod names itself."""
+    for source, field in _SECRETS:
+        value = (volume.get(source) or {}).get(field)
+        if value:
+            yield value if isinstance(value, str) else value.get("name", "")
+
+
+def config_map_names(spec: dict[str, Any]) -> Iterator[str]:
+    """Every config map to which the spec of a pod refers."""
+    yield from _of_containers(spec, "configMapRef", "configMapKeyRef")
+    for volume in spec.get("volumes") or ():
+        if volume.get("configMap") is not None:
+            yield volume["configMap"].get("name", "")
+    sources = (source["configMap"] for source in projected_sources(spec) if source.get("configMap") is not None)
+    yield from (source.get("name", "") for source in sources)
+
+
+def _of_containers(spec: dict[str, Any], whole: str, key: str) -> Iterator[str]:
+    """What the environments of containers are made of: `whole` objects, or a `key` of one."""
+    for container in containers(spec):
+        for source in container.get("envFrom") or ():
+            if source.get(whole) is not None:
+                yield source[whole].get("name", "")
+        for variable in container.get("env") or ():
+            reference = (variable.get("valueFrom") or {}).get(key)
+            if reference is not None:
+                yield reference.get("name", "")
+
+
+def claim_names(spec: Object, pod: str) -> Iterator[str]:
+    """The persistent volume claims of a pod of this name, those that are made for it included."""
+    for volume in spec.get("volumes") or ():
+        if volume.get("persistentVolumeClaim") is not None:
+            yield volume["persistentVolumeClaim"].get("claimName", "")
+        elif volume.get("ephemeral") is not None:
+            yield f"{pod}-{volume['name']}"
+
+
+def api_object_reference(spec: dict[str, Any]) -> str:
+    """What needs the API in the spec of a pod, in words; "" if nothing does, as a mirror pod must have it."""
+    if spec.get("serviceAccountName"):
+        return "serviceaccounts"
+    if next(secret_names(spec), None) is not None:
+        return "secrets"
+    if next(config_map_names(spec), None) is not None:
+        return "configmaps"
+    if spec.get("resourceClaims"):
+        return "resourceclaims"
+    for volume in spec.get("volumes") or ():
+        found = next((words for source, words in _NEEDS_API if volume.get(source) is not None), "")
+        for projected in (volume.get("projected") or {}).get("sources") or ():
+            found = found or next((words for source, words in _PROJECTED_NEEDS_API if projected.get(source) is not None), "")
+        if found:
+            return found
+    return ""

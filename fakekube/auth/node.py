@@ -1,0 +1,197 @@
+"""The Node authorizer: kubelets may do what kubelets do, and read only what concerns their own pods.
+
+A kubelet's user is system:node:NAME in the group system:nodes. For most of what it asks there are fixed rules, those of the
+role system:node; objects that belong to pods need a path to the node, which `NodeGraph` knows.
+
+Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from fakekube.auth import identities
+from fakekube.auth.authorization import ALLOWED, NO_OPINION, Attributes, Decision, ResolvedRules, Rule
+from fakekube.auth.node_graph import NodeGraph
+from fakekube.auth.rbac import rule_allows
+from fakekube.registry.request import User
+
+__all__ = ["NodeAuthorizer"]
+
+#: Verbs that a kubelet may use on its own object of these kinds.
+_OWN_OBJECT: Final = frozenset({"get", "create", "update", "patch", "delete"})
+_NODE_LEASES: Final = "kube-node-lease"
+
+
+class NodeAuthorizer:
+    """Decides for kubelets, and has no opinion about anybody else.
+
+    Args:
+        graph: what is related to which node.
+        rules: of the cluster role system:node.
+    """
+
+    def __init__(self, graph: NodeGraph, rules: Sequence[Rule]) -> None:
+        self._graph = graph
+        self._rules = rules
+        self._special: Mapping[tuple[str, str], Callable[[str, Attributes], Decision]] = {
+            ("", "secrets"): self._read_namespaced, ("", "configmaps"): self._read_namespaced,
+            ("", "persistentvolumeclaims"): self._claim, ("", "persistentvolumes"): self._get,
+            ("resource.k8s.io", "resourceclaims"): self._get, ("storage.k8s.io", "volumeattachments"): self._get,
+            ("", "serviceaccounts"): self._service_account, ("coordination.k8s.io", "leases"): _lease,
+            ("storage.k8s.io", "csinodes"): _csi_node, ("resource.k8s.io", "resourceslices"): self._resource_slice,
+            ("", "nodes"): _node, ("", "pods"): self._pod,
+            ("certificates.k8s.io", "podcertificaterequests"): self._pod_certificate_request,
+        }  # fmt: skip
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        """May the user do that?"""
+        if identities.NODES not in attributes.user.groups or not identities.is_node_username(attributes.user.name):
+            return NO_OPINION
+        node = attributes.user.name[len(identities.NODE_PREFIX) :]
+        if not node:
+            return Decision(False, f'unknown node for user "{attributes.user.name}"')
+        if attributes.is_resource_request:
+            special = self._special.get((attributes.group, attributes.resource))
+            if special is not None:
+                return special(node, attributes)
+        return ALLOWED if any(rule_allows(rule, attributes) for rule in self._rules) else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
+        """It cannot list the rules of a node."""
+        if identities.NODES not in user.groups or not identities.is_node_username(user.name):
+            return ResolvedRules()
+        return ResolvedRules((), True, "node authorizer does not support user rule resolution")
+
+    # ------------------------------------------------------------ what belongs to pods
+
+    def _related(self, node: str, attributes: Attributes) -> Decision:
+        if not attributes.name:
+            return Decision(False, "No Object name found")
+        if self._graph.has_path(node, attributes.resource, attributes.namespace, attributes.name):
+            return ALLOWED
+        return Decision(False, f"no relationship found between node '{node}' and this object")
+
+    def _get(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb != "get":
+            return Decision(False, "can only get individual resources of this type")
+        if attributes.subresource:
+            return Decision(False, "cannot get subresource")
+        return self._related(node, attributes)
+
+    def _read_namespaced(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb not in ("get", "list", "watch"):
+            return Decision(False, "can only read resources of this type")
+        if attributes.subresource:
+            return Decision(False, "cannot read subresource")
+        if not attributes.namespace:
+            return Decision(False, "can only read namespaced object of this type")
+        return self._related(node, attributes)
+
+    def _claim(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.subresource != "status":
+            return self._get(node, attributes)
+        if attributes.verb not in ("update", "patch"):
+            return Decision(False, "can only get/update/patch this type")
+        return self._related(node, attributes)
+
+    def _service_account(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._read_namespaced(node, attributes)
+        if attributes.verb != "create" or not attributes.name:
+            return Decision(False, "can only create tokens for individual service accounts")
+        if attributes.subresource != "token":
+            return Decision(False, "can only create token subresource of serviceaccount")
+        return self._related(node, attributes)
+
+    def _resource_slice(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.subresource:
+            return Decision(False, "cannot authorize ResourceSlice subresources")
+        if attributes.verb == "create":
+            return ALLOWED
+        if attributes.verb in ("get", "update", "patch", "delete"):
+            return self._related(node, attributes)
+        if attributes.verb in ("watch", "list", "deletecollection"):
+            if _selects(attributes, "spec.nodeName", node):
+                return ALLOWED
+            return Decision(False, "can only list/watch/deletecollection resourceslices with nodeName field selector")
+        return Decision(
+            False,
+            "only the following verbs are allowed for a ResourceSlice: "
+            "get, watch, list, create, update, patch, delete, deletecollection",
+        )
+
+    def _pod_certificate_request(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.subresource:
+            return Decision(False, "nodes may not access the status subresource of PodCertificateRequests")
+        if attributes.verb == "create":
+            return ALLOWED
+        if attributes.verb == "get":
+            return self._related(node, attributes)
+        if attributes.verb in ("list", "watch"):
+            if _selects(attributes, "spec.nodeName", node):
+                return ALLOWED
+            return Decision(False, "can only list/watch podcertificaterequests with nodeName field selector")
+        return Decision(False, f"nodes may not {attributes.verb} podcertificaterequests")
+
+    def _pod(self, node: str, attributes: Attributes) -> Decision:
+        asked = (attributes.subresource, attributes.verb)
+        if asked == ("", "get"):
+            return self._get(node, attributes)
+        if asked in (("", "list"), ("", "watch")):
+            if _selects(attributes, "spec.nodeName", node):
+                return ALLOWED
+            if attributes.name:
+                return self._related(node, attributes)
+            return Decision(False, "can only list/watch pods with spec.nodeName field selector")
+        return ALLOWED if asked in _PODS else NO_OPINION
+
+
+#: Subresources of pods, and what a kubelet may do with them.
+_PODS: Final = frozenset({("", "create"), ("", "delete"), ("status", "update"), ("status", "patch"), ("eviction", "create")})
+
+
+def _selects(attributes: Attributes, field: str, value: str) -> bool:
+    """Does a field selector ask for this value only?"""
+    found = attributes.selectors
+    return found is not None and any(
+        one.field == field and one.operator == "=" and one.value == value for one in found.fields
+    )
+
+
+def _lease(node: str, attributes: Attributes) -> Decision:
+    if attributes.verb not in _OWN_OBJECT:
+        return Decision(False, "can only get, create, update, patch, or delete a node lease")
+    if attributes.namespace != _NODE_LEASES:
+        return Decision(False, f'can only access leases in the "{_NODE_LEASES}" system namespace')
+    if attributes.verb != "create" and attributes.name != node:
+        return Decision(False, "can only access node lease with the same name as the requesting node")
+    return ALLOWED
+
+
+def _csi_node(node: str, attributes: Attributes) -> Decision:
+    if attributes.verb not in _OWN_OBJECT:
+        return Decision(False, "can only get, create, update, patch, or delete a CSINode")
+    if attributes.subresource:
+        return Decision(False, "cannot authorize CSINode subresources")
+    if attributes.verb != "create" and attributes.name != node:
+        return Decision(False, "can only access CSINode with the same name as the requesting node")
+    return ALLOWED
+
+
+def _node(node: str, attributes: Attributes) -> Decision:
+    verb = attributes.verb
+    if attributes.subresource == "status":
+        return ALLOWED if verb in ("update", "patch") else NO_OPINION
+    if attributes.subresource:
+        return NO_OPINION
+    if verb in ("create", "update", "patch"):
+        return ALLOWED
+    if verb not in ("get", "list", "watch"):
+        return NO_OPINION
+    if attributes.name == node:
+        return ALLOWED
+    if not attributes.name:
+        return Decision(False, f"node '{node}' cannot read all nodes, only its own Node object")
+    return Decision(False, f"node '{node}' cannot read '{attributes.name}', only its own Node object")
