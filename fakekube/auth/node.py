@@ -42,7 +42,6 @@ class NodeAuthorizer:
             ("", "serviceaccounts"): self._service_account, ("coordination.k8s.io", "leases"): _lease,
             ("storage.k8s.io", "csinodes"): _csi_node, ("resource.k8s.io", "resourceslices"): self._resource_slice,
             ("", "nodes"): _node, ("", "pods"): self._pod,
-            ("certificates.k8s.io", "podcertificaterequests"): self._pod_certificate_request,
         }  # fmt: skip
 
     def authorize(self, attributes: Attributes) -> Decision:
@@ -121,19 +120,6 @@ class NodeAuthorizer:
             "only the following verbs are allowed for a ResourceSlice: "
             "get, watch, list, create, update, patch, delete, deletecollection",
         )
-
-    def _pod_certificate_request(self, node: str, attributes: Attributes) -> Decision:
-        if attributes.subresource:
-            return Decision(False, "nodes may not access the status subresource of PodCertificateRequests")
-        if attributes.verb == "create":
-            return ALLOWED
-        if attributes.verb == "get":
-            return self._related(node, attributes)
-        if attributes.verb in ("list", "watch"):
-            if _selects(attributes, "spec.nodeName", node):
-                return ALLOWED
-            return Decision(False, "can only list/watch podcertificaterequests with nodeName field selector")
-        return Decision(False, f"nodes may not {attributes.verb} podcertificaterequests")
 
     def _pod(self, node: str, attributes: Attributes) -> Decision:
         asked = (attributes.subresource, attributes.verb)

@@ -1,10 +1,9 @@
 """What is related to which node: pods that run there, and what those pods use.
 
-The relations are read from pods, persistent volumes, volume attachments, resource slices and pod certificate requests, and
-kept until one of them changes. Only kubelets ask, so a cluster without the Node authorizer pays nothing.
+The relations are read from pods, persistent volumes, volume attachments and resource slices, and kept
+until one of them changes. Only kubelets ask, so a cluster without the Node authorizer pays nothing.
 
-Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go),
-pkg/api/persistentvolume/util.go.
+Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go) and pkg/api/persistentvolume/util.go.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ __all__ = ["BUCKETS", "RESOURCES", "NodeGraph"]
 #: Group and plural of what relations are read from.
 RESOURCES: Final = (
     ("", "pods"), ("", "persistentvolumes"), ("storage.k8s.io", "volumeattachments"), ("resource.k8s.io", "resourceslices"),
-    ("certificates.k8s.io", "podcertificaterequests"),
 )
 #: Where the store keeps them.
 BUCKETS: Final = tuple(f"{plural}.{group}" if group else plural for group, plural in RESOURCES)
