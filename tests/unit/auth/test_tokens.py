@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
 
-from fakekube.auth.tokens import InvalidSignatureError, Signer, issuer_of
+from fakekube.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, Signer, issuer_of
 
 
 def _decoded(part: str) -> dict[str, object]:
@@ -20,8 +20,9 @@ def _encoded(value: object) -> str:
 
 def test_what_was_signed_verifies() -> None:
     signer = Signer(["https://issuer"])
-    token = signer.sign({"sub": "ä", "iss": "somebody else"})
+    token = signer.sign({"sub": "ä"})
     assert signer.verify(token) == {"sub": "ä", "iss": "https://issuer"}
+    assert signer.verify(signer.sign({"iss": LEGACY_ISSUER})) == {"iss": LEGACY_ISSUER}
     assert issuer_of(token) == "https://issuer"
     assert _decoded(token.split(".")[0]) == {"alg": "ES256", "kid": signer.key_id}
 
