@@ -101,7 +101,12 @@ def build(
     _publish_authorities(store, services, clock, options.authentication, authority)
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
-    return Machinery(backend, access, Application(backend, access, aggregator), resolver, aggregator, webhooks.close)
+
+    def close() -> None:
+        webhooks.close()
+        aggregator.stop()
+
+    return Machinery(backend, access, Application(backend, access, aggregator), resolver, aggregator, close)
 
 
 def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:

@@ -11,6 +11,7 @@ import re
 import secrets
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -30,6 +31,7 @@ from fakekube.options import OptionError, ServerOptions
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
 from fakekube.store import Retention
+from fakekube.testing.aggregated_api import AggregatedAPI
 from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.object_client import ObjectClient
@@ -339,11 +341,35 @@ class Cluster(ObjectClient):
 
         A held clock is not waited for. Raises TimeoutError, which names who still works, after `timeout` real seconds.
         """
+        end = time.monotonic() + timeout
         self._manager.settle(timeout, horizon)
+        aggregator = self._machinery.aggregator
+        while aggregator.working():
+            if not aggregator.wait(end - time.monotonic()):
+                raise TimeoutError(f"still at work after {timeout} s: {', '.join(aggregator.working())}")
+            self._manager.settle(max(end - time.monotonic(), 0.0), horizon)
 
     def working(self, horizon: float = 0.0) -> Sequence[str]:
         """The names of the controllers that have work now or within `horizon` seconds of the clock."""
-        return self._manager.working(horizon)
+        return [*self._manager.working(horizon), *self._machinery.aggregator.working()]
+
+    def aggregate(self, group_version: str, application: WSGI, *, timeout: float = 5.0) -> AggregatedAPI:
+        """Serve an API group version by a WSGI application of this process, as kube-aggregator has it served by a server behind
+        an APIService: requests are authenticated and authorized first, and tell in headers (X-Remote-User …) who asks.
+
+        Registers an APIService, unless there is one with a Service already, and returns when the application has answered
+        GET /apis/GROUP/VERSION. It ends with the cluster, or with `remove()`; as a context manager at the end of the block.
+
+        Args:
+            group_version: such as `metrics.k8s.io/v1beta1`.
+            application: is called with the whole path, by one thread for each request.
+            timeout: real seconds to wait for it.
+
+        Raises:
+            ValueError: this is no group version, or the cluster serves it itself.
+            RuntimeError: the application does not answer as an API server; the text is that of the condition Available.
+        """
+        return AggregatedAPI(self._client, self._machinery.aggregator, group_version, application, timeout)
 
     # ---------------------------------------------------------------- powers
 
@@ -365,6 +391,7 @@ class Cluster(ObjectClient):
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)
+        twin._machinery.aggregator.adopt(self._machinery.aggregator)
         return twin
 
     def compact(self) -> None:

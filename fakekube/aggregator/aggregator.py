@@ -91,6 +91,10 @@ class Aggregator:
         self._locations.mounted.update(other._locations.mounted)
         self._controller.refresh()
 
+    def working(self) -> list[str]:
+        """The names of the APIServices whose servers are being asked whether they are there."""
+        return self._controller.working()
+
     def wait(self, timeout: float) -> bool:
         """Wait until no server is being asked; see the controller."""
         return self._controller.wait(timeout)

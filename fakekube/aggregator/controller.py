@@ -28,7 +28,7 @@ from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess, Recorded
 from fakekube.registry.strategy import Object
-from fakekube.store import Record, Reflector, Store
+from fakekube.store import Reflector, Store
 from fakekube.validation.conditions import condition, with_condition
 
 __all__ = ["AvailableConditionController", "Remote"]
@@ -100,7 +100,6 @@ class AvailableConditionController(ControlLoop):
         self._registered = Reflector(self._bucket)
         self._backing = tuple(Reflector(bucket) for bucket in backing)
         self._changed = threading.Condition(threading.RLock())
-        self._ended = False
         self.remotes: Mapping[str, Remote] = {}
         """By the name of the APIService. Replaced, not changed."""
         self.state: object = object()
@@ -108,12 +107,6 @@ class AvailableConditionController(ControlLoop):
         super().__init__((self._bucket, *backing))
 
     # ---------------------------------------------------------------- for others
-
-    def registered(self) -> Mapping[str, Record[Document]]:
-        """All APIServices by name, as of the last write."""
-        if not self._registered.records:
-            self.refresh()
-        return self._registered.records
 
     def mounted(self, name: str) -> None:
         """The server of an APIService is another one from now on."""
@@ -133,10 +126,11 @@ class AvailableConditionController(ControlLoop):
             return self._changed.wait_for(lambda: not self.working(), timeout)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Ask no more until something changes; what is being learnt does not count."""
         with self._working:
-            self._ended = True
             for remote in self.remotes.values():
+                remote.generation += 1
+                remote.again = False
                 if remote.timer is not None:
                     remote.timer.cancel()
 
@@ -149,7 +143,7 @@ class AvailableConditionController(ControlLoop):
         if self.remotes:
             self._learn_of_backing()
             for remote in list(self.remotes.values()):
-                if remote.again and not self._ended:
+                if remote.again:
                     self._judge(remote)
         return self._bucket.end != before
 
@@ -251,7 +245,7 @@ class AvailableConditionController(ControlLoop):
         finally:
             with self._working:
                 remote.asking = False
-            if remote.again and not self._ended:
+            if remote.again:
                 self.refresh()
             with self._changed:
                 self._changed.notify_all()
@@ -297,7 +291,7 @@ class AvailableConditionController(ControlLoop):
         self.refresh()
 
     def _counts(self, remote: Remote, generation: int) -> bool:
-        return remote.generation == generation and not self._ended
+        return remote.generation == generation
 
     def _plan(self, remote: Remote, retry: float | None) -> None:
         """When to ask again: after `retry` seconds, which double with each failure; None if all went well."""
@@ -312,7 +306,7 @@ class AvailableConditionController(ControlLoop):
 
         def again() -> None:
             with self._working:
-                remote.again = not self._ended and self.remotes.get(remote.name) is remote
+                remote.again = self.remotes.get(remote.name) is remote
             if remote.again:
                 self.refresh()
 

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fakekube.auth.authentication import IN_PROCESS_USER
+from fakekube.client.elsewhere import ACCEPT, Place, resources_in
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.codecs import json
@@ -102,7 +103,21 @@ class Client:
                 return resource
         raise UnknownResource(f"no resource is called {name!r}" + (f" in {api_version}" if api_version else ""))
 
-    def path(self, resource: Resource, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+    def _place_of(self, name: str, api_version: str | None = None) -> Place:
+        """The resource that a name means, here or on another server. Raises UnknownResource."""
+        try:
+            return self.resource(name, api_version)
+        except UnknownResource:
+            wanted, _, group = name.lower().partition(".")
+            answer = self.request("GET", "/apis", accept=ACCEPT)
+            document = json.reread(answer.body) if isinstance(answer.body, bytes) and answer.code == 200 else {}
+            for found in resources_in(document):
+                fits = api_version in (None, found.api_version) and group in ("", found.group, f"{found.version}.{found.group}")
+                if fits and wanted in found.names:
+                    return found
+            raise
+
+    def path(self, resource: Place, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """The path of a collection, or of an object in it; `namespace` counts for namespaced resources only."""
         root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         scope = f"/namespaces/{quote(namespace)}" if resource.namespaced and namespace else ""
@@ -112,6 +127,7 @@ class Client:
 
     def request(
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
+        accept: str = JSON,
     ) -> Answer:
         """Send a request; `body` is bytes or an object to be sent as JSON."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
@@ -119,7 +135,7 @@ class Client:
             "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": urlencode(query or {}), "SCRIPT_NAME": "",
             "SERVER_NAME": "fakekube", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
             "wsgi.version": (1, 0), "wsgi.input": io.BytesIO(data), "wsgi.errors": None, "wsgi.multithread": True,
-            "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": JSON, "HTTP_USER_AGENT": self._user_agent,
+            "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": accept, "HTTP_USER_AGENT": self._user_agent,
         }
         if self._user is not None:
             environ[IN_PROCESS_USER] = self._user
@@ -173,7 +189,7 @@ class Client:
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
     ) -> list[Object]:
         """The objects of one namespace, or (without one) of all; each with its kind and apiVersion."""
-        found = self.resource(resource)
+        found = self._place_of(resource)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.call("GET", self.path(found, namespace), None, {k: v for k, v in query.items() if v})
         kind = {"kind": found.kind, "apiVersion": found.api_version}
@@ -196,11 +212,11 @@ class Client:
         return self.call("DELETE", self._of(resource, namespace, name), options or None)
 
     def _of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:
-        found = self.resource(resource)
+        found = self._place_of(resource)
         return self.path(found, namespace or "default", name, subresource)
 
-    def _place(self, obj: Object, namespace: str | None) -> tuple[Resource, str, str]:
+    def _place(self, obj: Object, namespace: str | None) -> tuple[Place, str, str]:
         """Where an object belongs: its resource, namespace and name."""
-        resource = self.resource(obj.get("kind", ""), obj.get("apiVersion"))
+        resource = self._place_of(obj.get("kind", ""), obj.get("apiVersion"))
         metadata = obj.get("metadata") or {}
         return resource, namespace or metadata.get("namespace") or "default", metadata.get("name", "")

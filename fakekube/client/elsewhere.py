@@ -1,0 +1,65 @@
+"""Resources that other servers serve, as the client finds them: in the aggregated discovery document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["ACCEPT", "Place", "ResourceElsewhere", "resources_in"]
+
+ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Place(Protocol):
+    """What a client must know of a resource to ask for its objects."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def plural(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def namespaced(self) -> bool: ...
+
+    @property
+    def api_version(self) -> str: ...
+
+
+@dataclass(slots=True, frozen=True)
+class ResourceElsewhere:
+    """A resource of another server."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    names: frozenset[str]
+    """All in lower case: plural, singular, kind, short names."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version, as objects say them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
+    """The resources of a discovery document, in its order."""
+    for group in document.get("items") or ():
+        name = group["metadata"].get("name", "")
+        for version in group["versions"]:
+            for entry in version.get("resources") or ():
+                kind = (entry.get("responseKind") or {}).get("kind", "")
+                names = {entry["resource"], entry.get("singularResource", ""), kind, *(entry.get("shortNames") or ())}
+                known = frozenset(one.lower() for one in names if one)
+                yield ResourceElsewhere(
+                    name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced", known
+                )

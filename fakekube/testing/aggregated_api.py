@@ -1,0 +1,81 @@
+"""A WSGI application of the test's process as an aggregated API, with the APIService that leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from fakekube.client import ApiError, Client
+
+if TYPE_CHECKING:
+    from fakekube.aggregator.aggregator import Aggregator
+
+__all__ = ["AggregatedAPI"]
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+_RESOURCE = "apiservices.apiregistration.k8s.io"
+_NAMESPACE = "kube-system"
+_PRIORITIES = {"groupPriorityMinimum": 100, "versionPriority": 100}
+
+
+class AggregatedAPI:
+    """See `Cluster.aggregate`, which makes it."""
+
+    def __init__(
+        self, client: Client, aggregator: Aggregator, group_version: str, application: Application, timeout: float
+    ) -> None:
+        group, slash, version = group_version.partition("/")
+        if not (group and slash and version) or "/" in version:
+            raise ValueError(f"a group version is named group/version, not {group_version!r}")
+        self.name = f"{version}.{group}"
+        """Of the APIService."""
+        self._client, self._aggregator = client, aggregator
+        self._registered = self._register(group, version)
+        aggregator.mount(self.name, application)
+        aggregator.wait(timeout)
+        problem = self._problem()
+        if problem:
+            self.remove()
+            raise RuntimeError(problem)
+
+    def remove(self) -> None:
+        """Serve it no more, and delete the APIService if it was made for this; may be called twice."""
+        self._aggregator.unmount(self.name)
+        if self._registered:
+            self._registered = False
+            with suppress(ApiError):  # it has gone already
+                self._client.delete(_RESOURCE, self.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def _register(self, group: str, version: str) -> bool:
+        """Make the APIService; False if there is one that leads to another server."""
+        service = {"namespace": _NAMESPACE, "name": group.replace(".", "-"), "port": 443}
+        spec = {"group": group, "version": version, "service": service, "insecureSkipTLSVerify": True, **_PRIORITIES}
+        obj = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": self.name}, "spec": spec}
+        try:
+            self._client.create(obj)
+        except ApiError as error:
+            if error.code != 409:
+                raise ValueError(str(error)) from None
+            if "service" not in self._client.get(_RESOURCE, self.name)["spec"]:
+                raise ValueError(f"{group}/{version} is served by the cluster itself") from None
+            return False
+        return True
+
+    def _problem(self) -> str:
+        """Why requests do not reach the application; "" if they do."""
+        conditions = self._client.get(_RESOURCE, self.name).get("status", {}).get("conditions", [])
+        found = next((one for one in conditions if one["type"] == "Available"), None)
+        if found is None:
+            return f"{self.name} did not answer in time"
+        return "" if found["status"] == "True" else str(found["message"])
