@@ -7,7 +7,7 @@ the answer does, or when the client goes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from fakekube.aggregator.backends import BackendBody, BackendError
 from fakekube.streams import BrokenStreamError, Source
@@ -42,10 +42,9 @@ class Following:
 
     deadline: float | None = None
 
-    def __init__(self, pieces: Iterable[bytes], body: BackendBody) -> None:
+    def __init__(self, body: BackendBody) -> None:
         self._arrivals = Arrivals()
         self.source: Source = self._arrivals
-        self._pieces = pieces
         self._body = body
         self._changed = threading.Condition()
         self._frames: list[bytes] = []
@@ -84,7 +83,7 @@ class Following:
 
     def _read(self) -> None:
         try:
-            for piece in self._pieces:
+            for piece in self._body:
                 with self._changed:
                     self._changed.wait_for(lambda: self._size < _AHEAD or self._closed)
                     if self._closed:

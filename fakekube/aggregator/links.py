@@ -1,17 +1,13 @@
 """Links in answers that lead back to the server behind: they name it by the host that the API server knows.
 
-Specified by: k8s.io/apimachinery/pkg/util/proxy/transport.go (rewriteURL, rewriteHTML).
+Specified by: k8s.io/apimachinery/pkg/util/proxy/transport.go (rewriteURL, rewriteHTML); golang.org/x/net/html (Tokenizer).
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator
-from html import escape
-from html.parser import HTMLParser
+import re
+from html import unescape
 from urllib.parse import urlsplit, urlunsplit
-
-from fakekube.aggregator.backends import BackendError
 
 __all__ = ["rewritten", "rewritten_location"]
 
@@ -24,7 +20,17 @@ _LINKS = {
     "ins": ("cite",), "link": ("href",), "object": ("classid", "codebase", "data", "usemap"), "q": ("cite",),
     "script": ("src",), "source": ("src",), "video": ("poster", "src"),
 }  # fmt: skip
-_LONGEST_TAG = 1 << 20
+
+#: A comment, or a tag that begins an element.
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|<(?P<tag>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    re.DOTALL,
+)
+#: Elements that hold text up to the tag that ends them, whatever it looks like.
+_RAW_TEXT = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")
+_ATTRIBUTE = re.compile(r"([^\s=/>\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
+_ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
 
 
 def rewritten_location(url: str, host: str) -> str:
@@ -38,83 +44,29 @@ def rewritten_location(url: str, host: str) -> str:
     return urlunsplit(("https", host, parts.path, parts.query, parts.fragment))
 
 
-def rewritten(pieces: Iterable[bytes], host: str, *, packed: bool) -> Iterator[bytes]:
-    """An HTML page with its links rewritten, as it arrives; `packed` with gzip, and so again."""
-    reader = _Rewriter(host)
-    unpacker = zlib.decompressobj(wbits=31) if packed else None
-    packer = zlib.compressobj(wbits=31) if packed else None
-    for piece in pieces:
-        try:
-            text = unpacker.decompress(piece) if unpacker else piece
-        except zlib.error:
-            raise BackendError("gzip: invalid header") from None
-        page = reader.rewrite(text)
-        if page:
-            yield packer.compress(page) if packer else page
-    page = reader.finish()
-    if packer:
-        yield packer.compress(page) + packer.flush()
-    elif page:
-        yield page
+def rewritten(page: bytes, host: str) -> bytes:
+    """An HTML page with its links rewritten; its tags are written as Go writes them, all else stays as it is."""
+    text, out, place = page.decode("latin-1"), [], 0
+    while (found := _TOKEN.search(text, place)) is not None:
+        out.append(text[place : found.start()])
+        place = found.end()
+        tag = (found["tag"] or "").lower()
+        out.append(_tag(tag, found["attributes"], host) if tag else found[0])
+        if tag in _RAW_TEXT:
+            end = re.compile(rf"</{tag}[\s/>]", re.IGNORECASE).search(text, place)
+            stop = end.start() if end else len(text)
+            out.append(text[place:stop])
+            place = stop
+    out.append(text[place:])
+    return "".join(out).encode("latin-1")
 
 
-class _Rewriter(HTMLParser):
-    """Writes what it reads, but for the links."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self._host = host
-        self._out: list[str] = []
-
-    def rewrite(self, data: bytes) -> bytes:
-        """What can be written after some more of the page."""
-        self.feed(data.decode("latin-1"))
-        if len(self.rawdata) > _LONGEST_TAG:
-            raise BackendError("a tag of the page does not end")
-        return self._written()
-
-    def finish(self) -> bytes:
-        """The rest."""
-        rest, self.rawdata = self.rawdata, ""
-        self._out.append(rest)
-        return self._written()
-
-    def _written(self) -> bytes:
-        text = "".join(self._out)
-        self._out.clear()
-        return text.encode("latin-1")
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._tag(tag, attrs, ">")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._tag(tag, attrs, "/>")
-
-    def _tag(self, tag: str, attrs: list[tuple[str, str | None]], end: str) -> None:
-        links = _LINKS.get(tag, ())
-        shown = "".join(
-            f' {name}="{escape(rewritten_location(value or "", self._host) if name in links else value or "")}"'
-            for name, value in attrs
-        )
-        self._out.append(f"<{tag}{shown}{end}")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._out.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        self._out.append(data)
-
-    def handle_entityref(self, name: str) -> None:
-        self._out.append(f"&{name};")
-
-    def handle_charref(self, name: str) -> None:
-        self._out.append(f"&#{name};")
-
-    def handle_comment(self, data: str) -> None:
-        self._out.append(f"<!--{data}-->")
-
-    def handle_decl(self, decl: str) -> None:
-        self._out.append(f"<!{decl}>")
-
-    def handle_pi(self, data: str) -> None:
-        self._out.append(f"<?{data}>")
+def _tag(tag: str, attributes: str, host: str) -> str:
+    closes = attributes.endswith("/")
+    shown = []
+    for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):
+        value = unescape("".join(values))
+        if name.lower() in _LINKS.get(tag, ()):
+            value = rewritten_location(value, host)
+        shown.append(f' {name.lower()}="{"".join(_ESCAPES.get(character, character) for character in value)}"')
+    return f"<{tag}{''.join(shown)}{'/' if closes else ''}>"

@@ -38,7 +38,7 @@ class Published:
     index: Json | None = None
     """The paths of its /openapi/v3; None if it has none."""
     v2: Json | None = None
-    """Its /openapi/v2, as far as it is about the group version."""
+    """Its /openapi/v2."""
 
 
 _NOTHING = Published()
@@ -88,7 +88,7 @@ class OpenAPIInquiry:
         except (UnresolvedError, BackendError, NotUnderstoodError):
             return None
         paths = (index.get("paths") or {}) if index is not None else None
-        return Published(paths if isinstance(paths, dict) else None, _relevant(v2, remote) if v2 else None)
+        return Published(paths if isinstance(paths, dict) else None, v2)
 
 
 def _document(location: Location, path: str, accept: str) -> Json | None:
@@ -106,10 +106,3 @@ def _document(location: Location, path: str, accept: str) -> Json | None:
     if not isinstance(value, dict):
         raise NotUnderstoodError("it is no object")
     return value
-
-
-def _relevant(document: Json, remote: Remote) -> Json:
-    from fakekube.aggregator.swagger import filtered
-
-    group, version = remote.group_version
-    return filtered(document, f"/apis/{group}/{version}/")

@@ -10,15 +10,26 @@ transport.go); k8s.io/apiserver/pkg/util/proxy (NewRequestForProxy); net/http/ht
 
 from __future__ import annotations
 
+import gzip
+import re
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.aggregator import headers as passing
-from fakekube.aggregator.backends import BackendAnswer, BackendBody, BackendError, BackendRequest, header
+from fakekube.aggregator.backends import (
+    BackendAnswer,
+    BackendBody,
+    BackendError,
+    BackendRequest,
+    BackendTimeoutError,
+    header,
+)
 from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.aggregator.mounted import MountedBackend, MountedBody
+from fakekube.golang.durations import parse_duration
 from fakekube.registry.request import Request, Response, User
 from fakekube.registry.strategy import Object
 from fakekube.streams import BrokenStreamError
@@ -36,8 +47,17 @@ _REQUEST_SECONDS: Final = 60.0
 _BUFFERED = 65536
 """Bytes of an answer that are passed on in one piece with its head."""
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
-_REDIRECTED = b"the backend attempted to redirect this request, which is not permitted"
+_TEXT: Final = "text/plain; charset=utf-8"
+_TIMED_OUT: Final = (
+    b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
+    b'"reason":"Timeout","details":{},"code":504}\n'
+)
+_REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
+_FLUSH_SECONDS = 0.2
+"""How long something stays unsent in the hope of more (the proxy's FlushInterval)."""
+_LARGEST_PAGE = 4 << 20
 _PIECE = 65536
+_BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,16 +92,19 @@ class Proxy:
         sent = _outgoing(request, origin, location, upgrade=upgrade)
         if upgrade and not isinstance(location.backend, MountedBackend):
             return _upgraded(location.backend, sent)
+        discovers, allowed = _allowed_seconds(request, origin)
         try:
-            answer = location.backend.send(sent, _deadline(request, origin))
+            answer = location.backend.send(sent, None if allowed is None else time.monotonic() + allowed)
         except BackendError as error:
+            if isinstance(error, BackendTimeoutError) and not discovers:
+                return Response(504, [("Content-Type", _TEXT)], _TIMED_OUT)
             return text_error(503, f"error trying to reach service: {error}")
         return _passed(answer, request, location, long_running=origin.long_running)
 
 
 def text_error(code: int, text: str) -> Response:
     """An error as net/http writes it."""
-    headers = [("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff")]
+    headers = [("Content-Type", _TEXT), ("X-Content-Type-Options", "nosniff")]
     return Response(code, headers, f"{text}\n".encode())
 
 
@@ -99,6 +122,8 @@ def _outgoing(request: Request, origin: Origin, location: Location, *, upgrade: 
     found = [entry for entry in found if not entry[0].startswith("X-Forwarded-") or entry[0] == "X-Forwarded-Port"]
     if origin.address:
         found.append(("X-Forwarded-For", ", ".join([*before, origin.address])))
+    if upgrade and not any(name == "User-Agent" for name, _ in found):
+        found.append(("User-Agent", "Go-http-client/1.1"))
     if not upgrade:
         forwarded = {"Uri": passing.forwarded_uri(path), "Host": location.host, "Proto": "https"}
         found += [(f"X-Forwarded-{name}", value) for name, value in forwarded.items()]
@@ -127,32 +152,33 @@ def _pieces(body: Any, left: int | None) -> Iterator[bytes]:
         yield piece
 
 
-def _deadline(request: Request, origin: Origin) -> float | None:
-    """When the answer must be complete."""
+def _allowed_seconds(request: Request, origin: Origin) -> tuple[bool, float | None]:
+    """Is this discovery? And how long the whole answer may take; None: as long as it takes."""
     info = request.info
     if not info.is_resource_request and len(info.path.strip("/").split("/")) == 3:
-        return time.monotonic() + _DISCOVERY_SECONDS
-    return None if origin.long_running else time.monotonic() + _REQUEST_SECONDS
+        return True, _DISCOVERY_SECONDS
+    if origin.long_running:
+        return False, None
+    told = request.query.get("timeout")
+    return False, min(_REQUEST_SECONDS, parse_duration(told) / 1e9) if told else _REQUEST_SECONDS
 
 
 def _upgraded(backend: RemoteBackend | Unreachable, sent: BackendRequest) -> Response:
     """The answer to a request for another protocol; one that refuses is passed on, and ends the connection."""
     if isinstance(backend, Unreachable):
         return text_error(503, f"error dialing backend: {backend.problem}")
-    from fakekube.aggregator.upgrade import UpgradeError, upgraded
+    from fakekube.aggregator.upgrade import UpgradeError, UpgradeTunnel, upgraded
 
     try:
-        found = upgraded(backend, sent)
-        if isinstance(found, tuple):
-            headers, tunnel = found
-            return Response(101, headers, tunnel)
-        answer = found.answer(sent.method)
-    except (UpgradeError, BackendError) as error:
+        answer = upgraded(backend, sent)
+    except UpgradeError as error:
         return text_error(503, str(error))
+    if isinstance(answer, UpgradeTunnel):
+        return Response(101, answer.headers, answer)
     if answer.status < 400:
         answer.body.close()
         return text_error(503, f"invalid upgrade response: status code {answer.status}")
-    body: Any = Passing(answer.body, answer.body)
+    body: Any = Passing(answer.body)
     return Response(answer.status, [*passing.passed_answer(answer.headers), ("Connection", "close")], body)
 
 
@@ -163,7 +189,7 @@ def _passed(answer: BackendAnswer, request: Request, location: Location, *, long
     """The answer as the client sees it."""
     if 300 <= answer.status <= 399 and header(answer.headers, "location"):
         answer.body.close()
-        return Response(502, [("Content-Type", "text/plain; charset=utf-8")], _REDIRECTED)
+        return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
     found = passing.passed_answer(answer.headers)
     if header(found, "location"):
         from fakekube.aggregator.links import rewritten_location
@@ -174,47 +200,95 @@ def _passed(answer: BackendAnswer, request: Request, location: Location, *, long
     if isinstance(answer.body, MountedBody) and hasattr(answer.body.result, "take"):
         stream: Any = answer.body.result
         return Response(answer.status, found, stream)
-    body: Iterable[bytes] = answer.body
     if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
-        packed = header(found, "content-encoding").lower()
-        if packed in ("", "gzip"):
-            from fakekube.aggregator.links import rewritten
-
-            body = rewritten(body, location.host, packed=bool(packed))
-            answer.length = None
-            found = [entry for entry in found if entry[0] != "Content-Length"]
-    return Response(answer.status, found, _transferred(answer, body, request, long_running=long_running))
+        _rewrite_links(answer, location.host)
+        found = [entry for entry in found if entry[0] != "Content-Length"]
+    body = _transferred(answer, request, long_running=long_running)
+    if answer.length and not header(found, "content-type"):
+        found.append(("Content-Type", _sniffed(body[0]) if isinstance(body, tuple) and body else _TEXT))
+    return Response(answer.status, found, body)
 
 
-def _transferred(answer: BackendAnswer, body: Iterable[bytes], request: Request, *, long_running: bool) -> Any:
+def _sniffed(body: bytes) -> str:
+    """The type of a body that says none, as net/http guesses it (DetectContentType), as far as texts are concerned."""
+    begin = body[:512].lstrip(b"\t\n\f\r ").upper()
+    if begin.startswith((b"<!DOCTYPE HTML", b"<HTML", b"<HEAD", b"<BODY", b"<!--")):
+        return "text/html; charset=utf-8"
+    if begin.startswith(b"<?XML"):
+        return "text/xml; charset=utf-8"
+    return "application/octet-stream" if _BINARY.search(body, 0, 512) else _TEXT
+
+
+def _rewrite_links(answer: BackendAnswer, host: str) -> None:
+    """Lead the links of a page through the API server. Large pages, and those packed in an unusual way, stay as they are."""
+    packed = header(answer.headers, "content-encoding").lower()
+    if packed not in ("", "gzip"):
+        return
+    from fakekube.aggregator.links import rewritten
+
+    pieces, size, rest = [], 0, iter(answer.body)
+    for piece in rest:
+        pieces.append(piece)
+        size += len(piece)
+        if size > _LARGEST_PAGE:
+            answer.body, answer.length = _Resumed(pieces, rest, answer.body), None
+            return
+    page = b"".join(pieces)
+    if packed:
+        try:
+            page = gzip.compress(rewritten(gzip.decompress(page), host))
+        except (OSError, EOFError, zlib.error):
+            page = b""
+    else:
+        page = rewritten(page, host)
+    answer.body, answer.length = _Resumed([page], iter(()), answer.body), len(page)
+
+
+class _Resumed:
+    """A body of which something has been read."""
+
+    def __init__(self, read: list[bytes], rest: Iterator[bytes], body: BackendBody) -> None:
+        self._read, self._rest, self._body = read, rest, body
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._read
+        yield from self._rest
+
+    def close(self) -> None:
+        self._body.close()
+
+
+def _transferred(answer: BackendAnswer, request: Request, *, long_running: bool) -> Any:
     """The body: what is short is read now, a watch is followed by a thread, the rest is read as it is sent."""
     if request.method == "HEAD" or answer.status in (204, 304) or answer.length == 0:
         answer.body.close()
         return ()
     if answer.length is not None and answer.length <= _BUFFERED:
+        pieces: list[bytes] = []
+        flushed_at = time.monotonic() + _FLUSH_SECONDS
         try:
-            return (b"".join(body),)
+            pieces.extend(answer.body)
+            return (b"".join(pieces),)
         except BackendError as error:
-            return _Broken(str(error))
+            return _Broken(pieces if time.monotonic() >= flushed_at else [], str(error))
         finally:
             answer.body.close()
     if long_running:
         from fakekube.aggregator.following import Following
 
-        return Following(body, answer.body)
-    return Passing(body, answer.body)
+        return Following(answer.body)
+    return Passing(answer.body)
 
 
 class Passing:
     """A body that is read while it is sent; WSGI servers close it."""
 
-    def __init__(self, pieces: Iterable[bytes], body: BackendBody) -> None:
-        self._pieces = pieces
+    def __init__(self, body: BackendBody) -> None:
         self._body = body
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self._pieces
+            yield from self._body
         except BackendError as error:
             raise BrokenStreamError(str(error)) from None
         finally:
@@ -225,12 +299,14 @@ class Passing:
 
 
 class _Broken:
-    """A body that broke off before anything was sent: the connection ends."""
+    """A body that broke off: what there is of it is sent, then the connection ends."""
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, pieces: list[bytes], problem: str) -> None:
+        self._pieces = pieces
         self._problem = problem
 
     def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
         raise BrokenStreamError(self._problem)
 
     def close(self) -> None:

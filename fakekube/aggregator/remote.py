@@ -1,13 +1,13 @@
 """A server at the other end of a TLS connection, and what Go's net/http says when it fails.
 
-Every exchange has a connection of its own. All reads and writes end at the deadline, however slowly bytes come.
+Every exchange has a connection of its own. All reads and writes end at the deadline, however slowly bytes come, and the head of
+an answer is bounded; its body is passed on as it comes, whatever its size.
 
 Specified by: net/http (Transport.RoundTrip) as far as its errors are seen; k8s.io/client-go/transport.
 """
 
 from __future__ import annotations
 
-import http.client
 import io
 import os
 import socket
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest, BackendTimeoutError
-from fakekube.golang.quoting import go_quote
+from fakekube.aggregator.answer_head import AnswerHead, MalformedAnswerError, read_head
+from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest, BackendTimeoutError, header
 from fakekube.golang.strings import bytes_of
 from fakekube.webhooks.transport import ConnectionFailedError, Endpoint, connect
 
@@ -28,8 +28,9 @@ __all__ = ["Connection", "RemoteBackend", "serialised"]
 _PIECE = 65536
 _DIAL_SECONDS = 30.0
 """How long connecting takes at most (net.Dialer of the default transport)."""
-_LONGEST_HEAD = 1 << 20
+_LONGEST_CHUNK_LINE = 4096
 _EXCEEDED = "context deadline exceeded"
+_BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
 class RemoteBackend:
@@ -77,30 +78,26 @@ class Connection:
 
     def __init__(self, endpoint: Endpoint, deadline: float | None) -> None:
         self._deadline = deadline
-        self._ahead = b""
-        """What was read, and is to be read again."""
+        self._stopped = False
         limit = time.monotonic() + _DIAL_SECONDS
         try:
             self.socket = connect(endpoint, limit if deadline is None else min(limit, deadline))
         except TimeoutError:
-            raise self._late() from None
+            raise BackendTimeoutError(_EXCEEDED) from None
         except ConnectionFailedError as error:
             raise BackendError(str(error)) from None
-
-    def _late(self) -> BackendTimeoutError:
-        return BackendTimeoutError(_EXCEEDED)
+        self.reader = io.BufferedReader(_Incoming(self), _PIECE)
 
     def write(self, request: BackendRequest) -> None:
         """Send the request. A server that has answered before it has read all is heard nevertheless."""
-        head = serialised(request)
         try:
-            self._send(head)
+            self._send(serialised(request))
             for piece in request.body:
                 self._send(b"%x\r\n%b\r\n" % (len(piece), piece) if request.length is None else piece)
             if request.length is None:
                 self._send(b"0\r\n\r\n")
         except TimeoutError:
-            raise self._late() from None
+            raise BackendTimeoutError(_EXCEEDED) from None
         except OSError:
             return
 
@@ -120,59 +117,44 @@ class Connection:
 
     def receive_into(self, buffer: Any) -> int:
         """Fill a buffer with what comes. Raises OSError."""
-        if self._ahead:
-            size = min(len(self._ahead), len(buffer))
-            buffer[:size], self._ahead = self._ahead[:size], self._ahead[size:]
-            return size
+        if self._stopped:
+            return 0
         self._limit()
         return self.socket.recv_into(buffer)
 
-    def upgraded(self) -> tuple[bytes, bytes] | None:
-        """The head of an answer that switches protocols, and what came behind it; None: it is another answer, to be had from
-        `answer`. Raises BackendError.
-        """
-        received = bytearray()
+    def head(self) -> AnswerHead:
+        """The head of the answer, after those that only announce it. Raises BackendError, MalformedAnswerError."""
         try:
-            while (end := received.find(b"\r\n\r\n")) < 0 and len(received) <= _LONGEST_HEAD:
-                self._limit()
-                piece = self.socket.recv(_PIECE)
-                if not piece:
-                    raise BackendError("unexpected EOF" if received else "EOF")
-                received += piece
+            head = read_head(self.reader)
+            while 100 <= head.status < 200 and head.status != 101:
+                head = read_head(self.reader)
         except TimeoutError:
-            raise self._late() from None
+            raise BackendTimeoutError(_EXCEEDED) from None
+        except EOFError as error:
+            raise BackendError("unexpected EOF" if error.args[0] else "EOF") from None
         except OSError as error:
-            raise BackendError(self.broken(error)) from None
-        if end >= 0 and received.startswith(b"HTTP/1.1 101"):
-            return bytes(received[: end + 4]), bytes(received[end + 4 :])
-        self._ahead = bytes(received)
-        return None
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """For `http.client`."""
-        return io.BufferedReader(_Incoming(self), _PIECE)
+            raise BackendError(self._told(error)) from None
+        return head
 
     def answer(self, method: str, *, unpacks: bool = False) -> BackendAnswer:
         """The answer, once its head is there. Raises BackendError."""
-        response = http.client.HTTPResponse(self, method=method)  # type: ignore[arg-type]
         try:
-            response.begin()
-        except TimeoutError:
-            raise self._late() from None
-        except http.client.RemoteDisconnected:
-            raise BackendError("EOF") from None
-        except (http.client.HTTPException, ValueError) as error:
-            raise BackendError(_malformed(error)) from None
-        except OSError as error:
-            raise BackendError(self.broken(error)) from None
-        headers = [(name, _latin(value)) for name, value in response.headers.items()]
-        packed = unpacks and response.getheader("Content-Encoding", "").lower() == "gzip"
-        if packed:
-            headers = [entry for entry in headers if entry[0].lower() not in ("content-encoding", "content-length")]
-        length = None if packed else response.length
-        return BackendAnswer(response.status, headers, _Body(self, response, packed=packed), length)
+            return self.answer_with(self.head(), method, unpacks=unpacks)
+        except MalformedAnswerError as error:
+            raise BackendError(f"{_BROKEN}{error}") from None
 
-    def broken(self, error: OSError) -> str:
+    def answer_with(self, head: AnswerHead, method: str, *, unpacks: bool = False) -> BackendAnswer:
+        """The answer that has this head. Raises MalformedAnswerError."""
+        headers, length = head.headers, head.length()
+        if method == "HEAD" or head.status in (204, 304):
+            return BackendAnswer(head.status, headers, _Body(self, 0), 0)
+        body = _Body(self, length, chunked=head.chunked)
+        if unpacks and header(headers, "content-encoding").lower() == "gzip":
+            headers = [entry for entry in headers if entry[0].lower() not in ("content-encoding", "content-length")]
+            body.packed, length = True, None
+        return BackendAnswer(head.status, headers, body, length)
+
+    def _told(self, error: OSError) -> str:
         """What Go says of a connection that breaks."""
         if isinstance(error, ssl.SSLError) or not error.errno:
             return "EOF"
@@ -181,6 +163,11 @@ class Connection:
         except OSError:
             return "EOF"
         return f"read tcp {local[0]}:{local[1]}->{peer[0]}:{peer[1]}: read: {os.strerror(error.errno).lower()}"
+
+    def ahead(self) -> bytes:
+        """What has come behind a head."""
+        self._stopped = True
+        return self.reader.read()
 
     def close(self) -> None:
         """End it, from any thread."""
@@ -204,31 +191,63 @@ class _Incoming(io.RawIOBase):
 
 
 class _Body:
-    """See `backends.BackendBody`."""
+    """See `backends.BackendBody`. It ends after `length` bytes, with the last chunk, or with the connection."""
 
-    def __init__(self, connection: Connection, response: http.client.HTTPResponse, *, packed: bool) -> None:
+    def __init__(self, connection: Connection, length: int | None, *, chunked: bool = False) -> None:
         self._connection = connection
-        self._response = response
-        self._packed = packed
+        self._length = length
+        self._chunked = chunked
+        self.packed = False
+        """It is gzip, to be unpacked here."""
 
     def __iter__(self) -> Iterator[bytes]:
-        pieces = self._pieces()
-        return _unpacked(pieces) if self._packed else pieces
+        pieces = self._told()
+        return _unpacked(pieces) if self.packed else pieces
 
-    def _pieces(self) -> Iterator[bytes]:
-        response = self._response
-        while True:
-            try:
-                piece = response.read1(_PIECE)
-            except TimeoutError:
-                raise BackendTimeoutError(_EXCEEDED) from None
-            except (http.client.HTTPException, OSError, ValueError) as error:
-                raise BackendError(str(error) or "unexpected EOF") from None
-            if not piece:
-                if response.length:
-                    raise BackendError("unexpected EOF")
-                return
+    def _told(self) -> Iterator[bytes]:
+        try:
+            if self._chunked:
+                yield from self._chunks()
+            elif self._length is None:
+                yield from self._until_the_end()
+            else:
+                yield from self._measured(self._length)
+        except TimeoutError:
+            raise BackendTimeoutError(_EXCEEDED) from None
+        except (OSError, ValueError) as error:  # ValueError: closed from another thread
+            raise BackendError(str(error)) from None
+
+    def _until_the_end(self) -> Iterator[bytes]:
+        while piece := self._connection.reader.read1(_PIECE):
             yield piece
+
+    def _measured(self, left: int) -> Iterator[bytes]:
+        while left:
+            piece = self._connection.reader.read1(min(left, _PIECE))
+            if not piece:
+                raise BackendError("unexpected EOF")
+            left -= len(piece)
+            yield piece
+
+    def _chunks(self) -> Iterator[bytes]:
+        reader = self._connection.reader
+        while size := self._chunk_size():
+            yield from self._measured(size)
+            if reader.read(2) != b"\r\n":
+                raise BackendError("malformed chunked encoding")
+        for _ in range(_LONGEST_CHUNK_LINE):  # trailers
+            if reader.readline(_LONGEST_CHUNK_LINE) in (b"\r\n", b"\n", b""):
+                return
+
+    def _chunk_size(self) -> int:
+        line = self._connection.reader.readline(_LONGEST_CHUNK_LINE)
+        if not line.endswith(b"\n"):
+            raise BackendError("header line too long" if len(line) == _LONGEST_CHUNK_LINE else "unexpected EOF")
+        digits = line.partition(b";")[0].strip()
+        try:
+            return int(digits, 16) if digits.isalnum() else -1
+        except ValueError:
+            raise BackendError("invalid byte in chunk length") from None
 
     def close(self) -> None:
         self._connection.close()
@@ -245,17 +264,3 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 data = unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
     except zlib.error:
         raise BackendError("gzip: invalid header") from None
-
-
-def _malformed(error: Exception) -> str:
-    """What Go says of an answer that is no HTTP."""
-    if isinstance(error, http.client.LineTooLong):
-        return "net/http: server response headers exceeded 1048576 bytes; aborted"
-    line = str(error).strip()
-    said = f"malformed HTTP response {go_quote(line)}" if isinstance(error, http.client.BadStatusLine) else line
-    return f"net/http: HTTP/1.x transport connection broken: {said}"
-
-
-def _latin(value: str) -> str:
-    """A header's value with a character for each byte, on one line."""
-    return " ".join(value.split("\r\n")).strip() if "\r" in value or "\n" in value else value

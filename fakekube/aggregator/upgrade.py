@@ -8,8 +8,6 @@ Specified by: k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).
 
 from __future__ import annotations
 
-import http.client
-import io
 import selectors
 import socket
 import ssl
@@ -18,7 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from fakekube.aggregator.backends import BackendError, BackendRequest
+from fakekube.aggregator.answer_head import AnswerHead, MalformedAnswerError
+from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
 from fakekube.aggregator.following import Arrivals
 from fakekube.aggregator.remote import Connection, RemoteBackend
 from fakekube.streams import Source
@@ -35,34 +34,24 @@ class UpgradeError(Exception):
     """The server behind does not switch; the text says why."""
 
 
-def upgraded(backend: RemoteBackend, request: BackendRequest) -> tuple[list[tuple[str, str]], UpgradeTunnel] | Connection:
-    """Ask a server to switch protocols.
-
-    Returns:
-        The headers of its answer 101 and the tunnel, or the connection on which it has refused: `answer` tells how.
-
-    Raises:
-        UpgradeError: there is no answer.
-    """
+def upgraded(backend: RemoteBackend, request: BackendRequest) -> BackendAnswer | UpgradeTunnel:
+    """Ask a server to switch protocols: the tunnel, or the answer with which it has refused. Raises UpgradeError."""
     try:
         connection = backend.connect(time.monotonic() + _ANSWER_SECONDS)
     except BackendError as error:
         raise UpgradeError(f"error dialing backend: {error}") from None
     try:
         connection.write(request)
-        switched = connection.upgraded()
-    except BackendError as error:
+        head = connection.head()
+        if head.status == 101:
+            return UpgradeTunnel(connection, head)
+        return connection.answer_with(head, request.method)
+    except (BackendError, MalformedAnswerError) as error:
         connection.close()
-        raise UpgradeError(str(error)) from None
+        raise UpgradeError("unexpected EOF" if str(error) == "EOF" else str(error)) from None
     except BaseException:
         connection.close()
         raise
-    if switched is None:
-        return connection
-    head, ahead = switched
-    lines = io.BytesIO(head.partition(b"\r\n")[2])
-    headers = [(name, str(value)) for name, value in http.client.parse_headers(lines).items()]
-    return headers, UpgradeTunnel(connection, ahead)
 
 
 class UpgradeTunnel:
@@ -70,8 +59,10 @@ class UpgradeTunnel:
 
     deadline: float | None = None
 
-    def __init__(self, connection: Connection, ahead: bytes) -> None:
-        """`ahead` has come from the server behind already."""
+    def __init__(self, connection: Connection, head: AnswerHead) -> None:
+        ahead = connection.ahead()
+        self.headers = head.headers
+        """Of the answer that switches protocols."""
         self._arrivals = Arrivals()
         self.source: Source = self._arrivals
         self._connection = connection

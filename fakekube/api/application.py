@@ -109,7 +109,8 @@ class Application:
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
             self.metrics.answered(labels, response.status, time.perf_counter() - started)
-        headers = _merged(exchange.headers, response.headers)
+        switches = response.status == HTTPStatus.SWITCHING_PROTOCOLS  # such a head is not ours
+        headers = response.headers if switches else _merged(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
         return body if exchange.method != "HEAD" else ()
 

@@ -17,7 +17,7 @@ import orjson
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.aggregator.controller import Remote
 from fakekube.aggregator.openapi import published
-from fakekube.aggregator.swagger import converted, merged
+from fakekube.aggregator.swagger import converted, filtered, merged
 from fakekube.api.openapi.documents import Encoded, encoded
 
 __all__ = ["AggregatedDocuments"]
@@ -40,10 +40,11 @@ class AggregatedDocuments:
 
     def v2(self, own: Encoded) -> Encoded:
         """The document of /openapi/v2."""
-        others = [document for remote in self._remotes() if (document := published(remote).v2)]
+        others = [(document, _name(remote)) for remote in self._remotes() if (document := published(remote).v2)]
         if not others:
             return own
-        return self._kept("v2", own, lambda: encoded(merged(orjson.loads(own.json), others)))
+        shown = (filtered(document, f"/{name}/") for document, name in others)
+        return self._kept("v2", own, lambda: encoded(merged(orjson.loads(own.json), shown)))
 
     def converted(self, name: str) -> Encoded | None:
         """The v3 document of a server that publishes v2 only; None if there is none of that name."""

@@ -1,0 +1,118 @@
+"""The head of an answer, read as Go's net/http reads it, and told in its words if it is none.
+
+Specified by: net/http (ReadResponse, readTransfer), net/textproto (ReadMIMEHeader).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from fakekube.golang.quoting import go_quote
+
+__all__ = ["AnswerHead", "MalformedAnswerError", "read_head"]
+
+LARGEST = 10 << 20
+"""Bytes that a head may have."""
+
+_VERSION = re.compile(rb"HTTP/\d\.\d")
+
+
+class Lines(Protocol):
+    """What an answer is read from."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+class MalformedAnswerError(Exception):
+    """What came is no head of an answer; says what is wrong."""
+
+
+@dataclass(slots=True, frozen=True)
+class AnswerHead:
+    """Status and headers."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    raw: bytes
+    """As it came, with the empty line at its end."""
+
+    @property
+    def chunked(self) -> bool:
+        """The body comes in chunks."""
+        return any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in self.headers)
+
+    def length(self) -> int | None:
+        """Of the body; None if that is not told. Raises MalformedAnswerError."""
+        if self.chunked:
+            return None
+        for name, value in self.headers:
+            if name.lower() == "content-length":
+                if not value.isascii() or not value.isdigit():
+                    raise MalformedAnswerError(f"bad Content-Length {go_quote(value)}")
+                return int(value)
+        return None
+
+
+def read_head(reader: Lines) -> AnswerHead:
+    """The head of the next answer.
+
+    Raises:
+        MalformedAnswerError: it is none.
+        EOFError: nothing came, or not all of it; the argument is true if there was something.
+        OSError: of the reader.
+    """
+    lines: list[bytes] = []
+    left = LARGEST
+    while True:
+        line = reader.readline(left + 1)
+        left -= len(line)
+        if left < 0:
+            raise MalformedAnswerError(f"net/http: server response headers exceeded {LARGEST} bytes; aborted")
+        if not line.endswith(b"\n"):
+            if not line:
+                raise EOFError(bool(lines))
+            _status(lines[0] if lines else line)
+            _header(line)
+            raise EOFError(True)
+        lines.append(line)
+        if line in (b"\r\n", b"\n"):
+            break
+        if len(lines) == 1:
+            _status(line)
+    headers: list[tuple[str, str]] = []
+    for line in lines[1:-1]:
+        if line[:1] in (b" ", b"\t"):
+            if not headers:
+                raise MalformedAnswerError(f"malformed MIME header initial line: {_quoted(line)}")
+            name, value = headers[-1]
+            headers[-1] = (name, f"{value} {line.strip().decode('latin-1')}")
+        else:
+            headers.append(_header(line))
+    return AnswerHead(_status(lines[0]), headers, b"".join(lines))
+
+
+def _status(line: bytes) -> int:
+    version, space, rest = line.rstrip(b"\r\n").partition(b" ")
+    if not space:
+        raise MalformedAnswerError(f"malformed HTTP response {_quoted(line)}")
+    code = rest.lstrip(b" ").partition(b" ")[0]
+    if len(code) != 3 or not code.isdigit():
+        raise MalformedAnswerError(f"malformed HTTP status code {_quoted(code)}")
+    if not _VERSION.fullmatch(version):
+        raise MalformedAnswerError(f"malformed HTTP version {_quoted(version)}")
+    return int(code)
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    name, colon, value = line.partition(b":")
+    if not colon:
+        raise MalformedAnswerError(f"malformed MIME header: missing colon: {_quoted(line)}")
+    if not name or name != name.strip():
+        raise MalformedAnswerError(f"malformed MIME header line: {line.strip().decode('latin-1')}")
+    return name.decode("latin-1"), value.strip(b" \t\r\n").decode("latin-1")
+
+
+def _quoted(line: bytes) -> str:
+    return go_quote(line.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
