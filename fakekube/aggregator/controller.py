@@ -13,10 +13,12 @@ Specified by: k8s.io/kube-aggregator/pkg/controllers/status/remote (remote_avail
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from fakekube.aggregator.availability import LOCAL, Probe, State, state_in_cluster
@@ -29,9 +31,12 @@ from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess, Recorded
 from fakekube.registry.strategy import Object
 from fakekube.store import Reflector, Store
+from fakekube.threads import WORKERS
 from fakekube.validation.conditions import condition, with_condition
 
 __all__ = ["AvailableConditionController", "Remote"]
+
+_log = logging.getLogger(__name__)
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 _SERVICE_LABEL = "kubernetes.io/service-name"
@@ -210,7 +215,7 @@ class AvailableConditionController(ControlLoop):
             remote.revision = self._write(remote.name, remote.spec, state)
         elif not remote.asking:
             remote.asking, remote.again = True, False
-            threading.Thread(target=self._ask, args=(remote,), name="fakekube-apiservice", daemon=True).start()
+            WORKERS.run(partial(self._ask, remote))
 
     def _unreachable(self, remote: Remote) -> None:
         """The server cannot be asked: what it has said may not be so any more."""
@@ -242,6 +247,8 @@ class AvailableConditionController(ControlLoop):
     def _ask(self, remote: Remote) -> None:
         try:
             self._ask_once(remote)
+        except Exception:
+            _log.exception("asking the server of %s", remote.name)
         finally:
             with self._working:
                 remote.asking = False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from fakekube.aggregator.backends import BackendBody, BackendError
 from fakekube.streams import BrokenStreamError, Source
+from fakekube.threads import WORKERS
 
 __all__ = ["Arrivals", "Following"]
 
@@ -52,7 +53,7 @@ class Following:
         self._finished = False
         self._broken = False
         self._closed = False
-        threading.Thread(target=self._read, name="fakekube-aggregated-watch", daemon=True).start()
+        WORKERS.run(self._read)
 
     @property
     def ended(self) -> bool:

@@ -21,6 +21,7 @@ from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendReq
 from fakekube.aggregator.following import Arrivals
 from fakekube.aggregator.remote import Connection, RemoteBackend
 from fakekube.streams import Source
+from fakekube.threads import WORKERS
 
 __all__ = ["UpgradeError", "UpgradeTunnel", "upgraded"]
 
@@ -75,7 +76,7 @@ class UpgradeTunnel:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_reader, selectors.EVENT_READ)
         connection.socket.setblocking(False)
-        threading.Thread(target=self._run, name="fakekube-upgraded", daemon=True).start()
+        WORKERS.run(self._run)
 
     # ---------------------------------------------------------------- the side of the client
 
