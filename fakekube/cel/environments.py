@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from fakekube.cel.checker import check
+from fakekube.cel.checker import Checked, check
 from fakekube.cel.errors import CompileError, EvaluationError
 from fakekube.cel.evaluation import Program, program
 from fakekube.cel.parser import parse
@@ -133,11 +133,15 @@ class Environment:
         """The type of an expression. Raises ExpressionError."""
         return self.compile(source).type
 
+    def checked(self, source: str) -> Checked:
+        """An expression whose names and types are checked. Raises CompileError."""
+        messages = _patch_types if self.makes_patches else lambda name: None
+        return check(source, parse(source, extensions=self.extensions), self.variables, messages)
+
     def compile(self, source: str) -> Compilation:
         """An expression with its type and its program. Raises ExpressionError."""
-        messages = _patch_types if self.makes_patches else lambda name: None
         try:
-            checked = check(source, parse(source, extensions=self.extensions), self.variables, messages)
+            checked = self.checked(source)
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:

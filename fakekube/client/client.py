@@ -175,11 +175,13 @@ class Client:
         resource, namespace, _ = self._place(obj, namespace)
         return self.call("POST", self.path(resource, namespace), obj)
 
-    def apply(self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None) -> Object:
+    def apply(
+        self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None, subresource: str = "",
+    ) -> Object:
         """Server-side apply of an object that says its kind, apiVersion and name."""
         resource, namespace, name = self._place(obj, namespace)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        return self.call("PATCH", self.path(resource, namespace, name), obj, query, content_type=APPLY)
+        return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
         """One object."""

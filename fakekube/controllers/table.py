@@ -95,6 +95,11 @@ def _holds_a_token(secret: Mapping[str, Any]) -> bool:
     return bool(secret.get("type") == "kubernetes.io/service-account-token")
 
 
+def _is_unchecked(policy: Mapping[str, Any]) -> bool:
+    """Have the types of this generation of a policy not been checked?"""
+    return bool(policy["metadata"].get("generation", 0) > (policy.get("status") or {}).get("observedGeneration", 0))
+
+
 _HERE = "fakekube.controllers."
 _REQUESTS = ("certificatesigningrequests.certificates.k8s.io",)
 
@@ -129,6 +134,9 @@ ROWS: tuple[Row, ...] = (
     Row("endpointslice-controller", _HERE + "endpoints.slice_controller:EndpointSliceController", ("services",), _has_selector),
     Row("endpointslice-mirroring-controller", _HERE + "endpoints.mirroring_controller:EndpointSliceMirroringController",
         ("endpoints",), _is_mirrored),
+    Row("validatingadmissionpolicy-status-controller",
+        _HERE + "admission_policy_status:ValidatingAdmissionPolicyStatusController",
+        ("validatingadmissionpolicies.admissionregistration.k8s.io",), _is_unchecked),
     Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )

@@ -1,0 +1,44 @@
+"""The status of validating policies: which of their expressions name fields that the matched kinds do not have.
+
+Specified by: pkg/controller/validatingadmissionpolicystatus/controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fakekube.admission.policy.typechecking import expression_warnings
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["ValidatingAdmissionPolicyStatusController"]
+
+_POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
+
+
+class ValidatingAdmissionPolicyStatusController(Reconciler):
+    """Checks the expressions of every generation of a policy once."""
+
+    name = "validatingadmissionpolicy-status-controller"
+    watches = (_POLICIES,)
+    field_manager = "validatingadmissionpolicy-status"
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        return () if event_type == "DELETED" else (Key("", obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        policy = self.cache.get(_POLICIES, "", key.name)
+        if policy is None:
+            return
+        generation = policy["metadata"].get("generation", 0)
+        if generation <= (policy.get("status") or {}).get("observedGeneration", 0):
+            return
+        warnings = expression_warnings(policy.get("spec") or {}, self.context.registry)
+        checking: dict[str, Any] = {"expressionWarnings": warnings} if warnings else {}
+        self.client.apply(
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": key.name}, "status": {"observedGeneration": generation, "typeChecking": checking},
+            },
+            field_manager=self.field_manager, subresource="status",
+        )
