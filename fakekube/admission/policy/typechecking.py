@@ -78,10 +78,8 @@ def _matched_kinds(spec: Object, served: Iterable[Resource]) -> list[Resource]:
     """The kinds that the rules name, as far as they can be told, in order."""
     found: dict[tuple[str, str, str], Resource] = {}
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
-        count = 0
-        for resource in _named_resources(rule, served):
+        for count, resource in enumerate(_named_resources(rule, served), start=1):
             found[resource.group, resource.version, resource.kind] = resource
-            count += 1
             if count == _MOST_TYPES:
                 return [found[key] for key in sorted(found)]
     return [found[key] for key in sorted(found)]
