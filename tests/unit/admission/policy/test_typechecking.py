@@ -102,6 +102,8 @@ def test_a_controller_writes_the_warnings() -> None:
         assert [warning["fieldRef"] for warning in status["typeChecking"]["expressionWarnings"]] == ["spec.validations[0].expression"]
         cluster.patch("validatingadmissionpolicies", "p", {"spec": {"validations": [{"expression": "object.data.a == '1'"}]}})
         cluster.settle()
-        assert cluster.get("validatingadmissionpolicies", "p")["status"] == {"observedGeneration": 2, "typeChecking": {}}
+        status = cluster.get("validatingadmissionpolicies", "p")["status"]
+        assert status["observedGeneration"] == 2
+        assert not status.get("typeChecking")
     finally:
         cluster.stop()
