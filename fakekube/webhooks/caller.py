@@ -21,7 +21,7 @@ from fakekube.schema import decode as schema_decode
 from fakekube.schema.builtin import builtins
 from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.webhooks.services import ServiceResolver
-from fakekube.webhooks.transport import Answer, Endpoint, Transport
+from fakekube.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.webhooks.type_meta import not_an_object, not_registered
 
 __all__ = ["Caller"]
@@ -69,9 +69,11 @@ class Caller:
         try:
             answer = self._transport.post(endpoint, json.dumps(review) + b"\n", allowed)
         except CallTimeoutError as error:
-            if timeout < _CLIENT_TIMEOUT or "Client.Timeout" in str(error):
+            if timeout < _CLIENT_TIMEOUT:
                 raise
-            raise CallTimeoutError(f"{error} (Client.Timeout exceeded while awaiting headers)") from None
+            reading = str(error).startswith(UNREADABLE)
+            when = "or context cancellation while reading body" if reading else "exceeded while awaiting headers"
+            raise CallTimeoutError(f"{error} (Client.Timeout {when})") from None
         return _review_in(answer, review["apiVersion"], review["kind"])
 
     def _endpoint(self, client_config: Mapping[str, Any], timeout: float) -> Endpoint:
@@ -101,7 +103,7 @@ def _clean(path: str) -> str:
 def _review_in(answer: Answer, api_version: str, kind: str) -> Object:
     """The review in an answer. Raises CallError."""
     media_type = _media_type(answer)
-    if not 200 <= answer.status <= 206:
+    if not 200 <= answer.status <= 206 and answer.status != 101:
         raise CallError(_told_status(answer, media_type) or _message(answer, media_type))
     if not answer.body:
         content_type = answer.headers.get("content-type") or "application/json"
@@ -154,12 +156,12 @@ def _parsed(body: bytes) -> Any:
     try:
         value, _ = json.loads(body)
     except CodecError as error:
-        if body.lstrip()[:1] in (b"{", b"["):
+        if body.lstrip()[:1] == b"{":
             raise CallError(f"couldn't get version/kind; json parse error: {error}") from None
         try:
             value, _ = yaml.loads(body)
         except CodecError as problem:
-            raise CallError(f"couldn't get version/kind; json parse error: {problem}") from None
+            raise CallError(str(problem)) from None
     return value
 
 

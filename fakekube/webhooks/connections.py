@@ -11,23 +11,18 @@ Specified by: net/http (Transport: idle connections) and net (Dialer) of Go, as 
 
 from __future__ import annotations
 
-import io
 import os
 import socket
 import ssl
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fakekube.webhooks.trust import UntrustedError, connected
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
 __all__ = [
-    "LARGEST_ANSWER", "Connection", "ConnectionFailedError", "IdleConnections", "Target", "TooLargeError", "broken", "dial",
+    "LARGEST_ANSWER", "BrokenError", "Connection", "ConnectionFailedError", "IdleConnections", "Target", "TooLargeError", "dial",
 ]
 
 #: How many bytes a server may send for one request, headers and framing included.
@@ -46,6 +41,10 @@ class TooLargeError(Exception):
     """A server sends more than anybody wants to read."""
 
 
+class BrokenError(Exception):
+    """A connection broke; the text is Go's."""
+
+
 class Target(NamedTuple):
     """Whom to connect to. Connections to equal targets are the same to those who use them."""
 
@@ -61,7 +60,7 @@ class Target(NamedTuple):
 
 
 class Connection:
-    """A connection, with what `http.client.HTTPResponse` needs of a socket."""
+    """A connection to a server, for one request after the other."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -76,21 +75,28 @@ class Connection:
         """Send a request whose answer must be read by `deadline`. Raises TimeoutError, OSError."""
         self._deadline, self._left, self.answered = deadline, LARGEST_ANSWER, False
         self._socket.settimeout(_left(deadline))
-        self._socket.sendall(data)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise BrokenError(_told(self._socket, error, "write")) from None
         self._acknowledge_at_once()
 
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """What the server answers."""
-        return io.BufferedReader(_Reader(self._read_into), 65536)
-
-    def _read_into(self, buffer: WriteableBuffer) -> int:
+    def receive(self) -> bytes:
+        """Some of what the server sends, b"" at the end. Raises TimeoutError, TooLargeError, BrokenError."""
         self._socket.settimeout(_left(self._deadline))
-        count = self._socket.recv_into(buffer)
-        self._left -= count
-        self.answered = self.answered or count > 0
+        try:
+            data = self._socket.recv(65536)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise BrokenError(_told(self._socket, error, "read")) from None
+        self._left -= len(data)
+        self.answered = self.answered or bool(data)
         if self._left < 0:
             raise TooLargeError
-        return count
+        return data
 
     def _acknowledge_at_once(self) -> None:
         """Servers that write headers and body apart wait for an acknowledgement in between: 40 ms, unless it is hurried."""
@@ -114,17 +120,20 @@ class Connection:
         self._socket.close()
 
 
-class _Reader(io.RawIOBase):
-    """Reads from a connection; closing it leaves the connection open."""
+def _told(connection: socket.socket, error: OSError, what: str) -> str:
+    """What Go says of a connection that breaks while it reads or writes."""
+    if isinstance(error, ConnectionAbortedError) or not error.errno:
+        return "EOF"
+    try:
+        places = f" tcp {_place(connection.getsockname())}->{_place(connection.getpeername())}"
+    except OSError:
+        places = " tcp"
+    return f"{what}{places}: {what}: {os.strerror(error.errno).lower()}"
 
-    def __init__(self, read_into: Callable[[WriteableBuffer], int]) -> None:
-        self._read_into = read_into
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        return self._read_into(buffer)
+def _place(address: tuple[str, int]) -> str:
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class IdleConnections:
@@ -191,18 +200,12 @@ def dial(target: Target, deadline: float) -> socket.socket:
         plain.close()
         raise ConnectionFailedError(str(error)) from None
     except OSError as error:
+        problem = _told(plain, error, "read")
         plain.close()
-        raise ConnectionFailedError(broken(error)) from None
+        raise ConnectionFailedError(problem) from None
     except BaseException:
         plain.close()
         raise
-
-
-def broken(error: OSError) -> str:
-    """What Go says of a connection that breaks."""
-    if isinstance(error, ConnectionAbortedError):
-        return "EOF"
-    return f"read: {os.strerror(error.errno).lower()}" if error.errno else "EOF"
 
 
 def _dialled(host: str, port: int, deadline: float) -> socket.socket:
@@ -223,8 +226,7 @@ def _dialled(host: str, port: int, deadline: float) -> socket.socket:
             raise
         except OSError as error:
             plain.close()
-            where = f"[{ip}]:{port}" if family == socket.AF_INET6 else f"{ip}:{port}"
-            problem = problem or f"dial tcp {where}: connect: {os.strerror(error.errno or 0).lower()}"
+            problem = problem or f"dial tcp {_place((str(ip), port))}: connect: {os.strerror(error.errno or 0).lower()}"
         else:
             return plain
     raise ConnectionFailedError(problem)

@@ -7,28 +7,27 @@ Specified by: net/http (Client, Transport) of Go, as far as its errors are seen.
 
 from __future__ import annotations
 
-import http.client
 import socket
 import time
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from fakekube.golang.quoting import go_quote
+from fakekube.golang.urls import parse_url
 from fakekube.registry.webhook_calls import CallError, CallTimeoutError
 from fakekube.webhooks.connections import (
     LARGEST_ANSWER,
+    BrokenError,
     Connection,
     ConnectionFailedError,
     IdleConnections,
     Target,
     TooLargeError,
-    broken,
     dial,
 )
+from fakekube.webhooks.http1 import Answer, BodyError, ClosedError, HeadError, Source, read_answer
 
-__all__ = ["Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
+__all__ = ["UNREADABLE", "Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
 
 _MAXIMUM_REDIRECTS = 10
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -38,9 +37,8 @@ _HEADERS = (
 )
 _PORTS = {"https": 443, "http": 80}
 
-_UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
+UNREADABLE = "unexpected error when reading response body. Please retry. Original error: "
 _TOO_SLOW = "context deadline exceeded"
-_TOO_SLOW_BODY = f"{_UNREADABLE}{_TOO_SLOW} (Client.Timeout or context cancellation while reading body)"
 _BROKEN = "net/http: HTTP/1.x transport connection broken: "
 
 
@@ -58,16 +56,6 @@ class Endpoint:
     """The name that the certificate must have, if not the host of the URL."""
     verified: bool = True
     """False takes any certificate."""
-
-
-@dataclass(slots=True, frozen=True)
-class Answer:
-    """What came back."""
-
-    status: int
-    headers: Mapping[str, str]
-    """By lower-case name."""
-    body: bytes
 
 
 class Transport:
@@ -91,10 +79,8 @@ class Transport:
                 return answer
             if answer.status < 307:
                 method, body = "GET", b""
-            url = urljoin(endpoint.url, place)
-            same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
-            endpoint = replace(endpoint, url=url, address=first.address if same_host else None)
-        raise _failed(method, place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+            endpoint = _redirected(first, endpoint, place)
+        raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
 
     def _exchange(self, method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
         """One request. A connection that was kept may have been given up by the server: then there is another try."""
@@ -104,11 +90,11 @@ class Transport:
                 target = _target(endpoint)
                 connection = self._idle.take(target) or Connection(dial(target, deadline))
             except TimeoutError:
-                raise _failed(method, endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+                raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
             except ConnectionFailedError as error:
-                raise _failed(method, endpoint.url, str(error)) from None
+                raise _failed(endpoint.url, str(error)) from None
             try:
-                answer, reusable = _answered(method, endpoint, connection, message, deadline)
+                answer, reusable = _answered(endpoint, connection, message, deadline)
             except _GivenUpError:
                 connection.close()
                 continue
@@ -126,8 +112,20 @@ class _GivenUpError(Exception):
     """The server closed a connection that was kept before it answered anything."""
 
 
-def _failed(method: str, url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
-    return kind(f"{method.capitalize()} {go_quote(url)}: {problem}")
+def _redirected(first: Endpoint, endpoint: Endpoint, place: str) -> Endpoint:
+    """Where an answer sends the client on. Raises CallError."""
+    try:
+        parse_url(place)
+        url = urljoin(endpoint.url, place)
+        same_host = urlsplit(url).netloc == urlsplit(first.url).netloc
+    except ValueError as error:
+        raise _failed(endpoint.url, f"failed to parse Location header {go_quote(place)}: {error}") from None
+    return replace(endpoint, url=url, address=first.address if same_host else None)
+
+
+def _failed(url: str, problem: str, kind: type[CallError] = CallError) -> CallError:
+    """Whatever the method of a redirected request, the error tells that of the first one."""
+    return kind(f"Post {go_quote(url)}: {problem}")
 
 
 # ---------------------------------------------------------------- the connection
@@ -170,55 +168,24 @@ def _message(method: str, parts: SplitResult, body: bytes) -> bytes:
 
 
 def _answered(
-    method: str, endpoint: Endpoint, connection: Connection, message: bytes, deadline: float
+    endpoint: Endpoint, connection: Connection, message: bytes, deadline: float
 ) -> tuple[Answer, bool]:
     """The answer, and whether the connection can be used again. Raises CallError, _GivenUpError."""
-    answer = http.client.HTTPResponse(connection, method=method)  # type: ignore[arg-type]
+    source = Source(connection.receive)
     try:
         connection.send(message, deadline)
-        answer.begin()
-    except TimeoutError:
-        raise _failed(method, endpoint.url, _TOO_SLOW, CallTimeoutError) from None
-    except TooLargeError:
-        said = f"net/http: server response headers exceeded {LARGEST_ANSWER} bytes; aborted"
-        raise _failed(method, endpoint.url, said) from None
-    except (http.client.RemoteDisconnected, ConnectionError) as error:
+        return read_answer(source, LARGEST_ANSWER)
+    except (TimeoutError, TooLargeError, OverflowError):  # who sends without end is too slow for any reader
+        if connection.answered and source.headed:
+            raise CallTimeoutError(f"{UNREADABLE}{_TOO_SLOW}") from None
+        raise _failed(endpoint.url, _TOO_SLOW, CallTimeoutError) from None
+    except (ClosedError, BrokenError) as error:
         if connection.used and not connection.answered:
             raise _GivenUpError from None
-        ended = isinstance(error, http.client.RemoteDisconnected)
-        raise _failed(method, endpoint.url, "EOF" if ended else broken(error)) from None
-    except http.client.HTTPException as error:
-        raise _failed(method, endpoint.url, f"{_BROKEN}malformed HTTP response {go_quote(str(error))}") from None
-    except OSError as error:
-        raise _failed(method, endpoint.url, broken(error)) from None
-    except ValueError:  # a length that is no number
-        raise _failed(method, endpoint.url, f"{_BROKEN}bad Content-Length") from None
-    headers = {name.lower(): value for name, value in answer.getheaders()}
-    body = _body(answer, headers)
-    return Answer(answer.status, headers, body), not answer.will_close and answer.isclosed()
-
-
-def _body(answer: http.client.HTTPResponse, headers: Mapping[str, str]) -> bytes:
-    """Raises CallError."""
-    try:
-        found = answer.read()
-        return _decompressed(found) if headers.get("content-encoding") == "gzip" and found else found
-    except (TimeoutError, TooLargeError):  # who sends without end is too slow for any reader
-        raise CallTimeoutError(_TOO_SLOW_BODY) from None
-    except http.client.IncompleteRead:
-        raise CallError(f"{_UNREADABLE}unexpected EOF") from None
-    except zlib.error:
-        raise CallError(f"{_UNREADABLE}gzip: invalid header") from None
-    except OSError as error:
-        raise CallError(_UNREADABLE + broken(error)) from None
-
-
-def _decompressed(data: bytes) -> bytes:
-    """Raises zlib.error, TooLargeError."""
-    decompressor = zlib.decompressobj(wbits=31)
-    found = decompressor.decompress(data, LARGEST_ANSWER)
-    if decompressor.unconsumed_tail:
-        raise TooLargeError
-    if not decompressor.eof:
-        raise zlib.error
-    return found
+        if source.headed:
+            raise CallError(f"{UNREADABLE}{error}") from None
+        raise _failed(endpoint.url, str(error) or "EOF") from None
+    except HeadError as error:
+        raise _failed(endpoint.url, f"{_BROKEN}{error}") from None
+    except BodyError as error:
+        raise CallError(f"{UNREADABLE}{error}") from None

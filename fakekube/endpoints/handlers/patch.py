@@ -43,7 +43,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
             raise scope.not_found()
         scope.request.warnings[:] = warnings_before
-        live = None if stored is None else versions.shown(scope.resource, stored).object
+        live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))
         admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
         system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)

@@ -40,7 +40,7 @@ def handle(scope: Scope) -> Response:
 
     def build(stored: Document | None) -> Object:
         old = None if stored is None else stored.object
-        live = None if stored is None else versions.shown(scope.resource, stored).object
+        live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         # The write path owns and changes what it gets: a second attempt starts from what the client sent.
         fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
         system_fields.match_namespace(fresh["metadata"], scope.namespace)

@@ -38,5 +38,5 @@ def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
 
 
 def fresh(resource: Resource, document: Document) -> Document:
-    """The stored document, to be shown as if it never had been: who reads one object asks the webhook anew."""
+    """The stored document, to be shown as if it never had been: who reads or changes one object asks the webhook anew."""
     return Document(document.object) if resource.converts_by_call else document
