@@ -1,0 +1,135 @@
+"""The writes by which volumes and claims are bound to each other, and let go.
+
+A binding is four writes, of which each is left out where it changes nothing: the volume's claimRef, its phase, the claim's
+volumeName, its status. After a failure the next look at either object goes on from there.
+
+Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (bind, unbindVolume, update…).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fakekube.controllers.recorder import reference
+from fakekube.controllers.volumes.matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, has_annotation, is_bound_to
+from fakekube.validation.resource_lists import quantity
+
+if TYPE_CHECKING:
+    from fakekube.client import Client
+    from fakekube.controllers.recorder import Recorder
+
+__all__ = ["Binding", "annotated", "phase_of"]
+
+Object = dict[str, Any]
+
+PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
+
+
+def phase_of(obj: Object) -> str:
+    """The phase of a claim or a volume."""
+    phase: str = (obj.get("status") or {}).get("phase", "")
+    return phase
+
+
+def annotated(obj: Object, more: Mapping[str, str]) -> Object:
+    """The object with more annotations."""
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **more}}}
+
+
+class Binding:
+    """Writes as one controller.
+
+    Args:
+        client: of the controller.
+        recorder: of the controller.
+    """
+
+    def __init__(self, client: Client, recorder: Recorder) -> None:
+        self._client = client
+        self._recorder = recorder
+
+    def bind(self, volume: Object, claim: Object) -> None:
+        """Bind both to each other. Raises ApiError."""
+        volume = self.set_volume_phase(self._bind_volume(volume, claim), "Bound")
+        claim = self._bind_claim(claim, volume)
+        self.set_claim_status(claim, "Bound", volume)
+
+    def unbind(self, volume: Object) -> None:
+        """Take back the binding of a volume; one that somebody reserved stays reserved. Raises ApiError."""
+        if has_annotation(volume, BOUND_BY_CONTROLLER):
+            metadata = volume["metadata"]
+            annotations = {name: value for name, value in metadata["annotations"].items() if name != BOUND_BY_CONTROLLER}
+            spec = {name: value for name, value in volume["spec"].items() if name != "claimRef"}
+            volume = {**volume, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
+        else:
+            claim = {name: value for name, value in volume["spec"]["claimRef"].items() if name != "uid"}
+            volume = {**volume, "spec": {**volume["spec"], "claimRef": claim}}
+        self.set_volume_phase(self._client.update(volume), "Available")
+
+    def set_volume_phase(self, volume: Object, phase: str, message: str = "") -> Object:
+        """Returns the volume as it is then. Raises ApiError."""
+        if phase_of(volume) == phase:
+            return volume
+        status = {name: value for name, value in (volume.get("status") or {}).items() if name != "message"}
+        status |= {"phase": phase, **({"message": message} if message else {})}
+        return self._client.update({**volume, "status": status}, subresource="status")
+
+    def fail_volume(self, volume: Object, reason: str, message: str) -> Object:
+        """Failed, with an event the first time. Raises ApiError."""
+        if phase_of(volume) == "Failed":
+            return volume
+        failed = self.set_volume_phase(volume, "Failed", message)
+        self._recorder.event(failed, "Warning", reason, message)
+        return failed
+
+    def set_claim_status(self, claim: Object, phase: str, volume: Object | None = None) -> Object:
+        """The phase, and what the claim has of its volume. Returns the claim as it is then. Raises ApiError."""
+        old = claim.get("status") or {}
+        status = {**old, "phase": phase}
+        if volume is None:
+            for name in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
+                status.pop(name, None)
+        else:
+            status["accessModes"] = volume["spec"].get("accessModes")
+            if old.get("phase") != phase:
+                status["capacity"] = _capacity(old.get("capacity") or {}, volume)
+            attributes = volume["spec"].get("volumeAttributesClassName")
+            if old.get("phase") == "Pending" and phase == "Bound" and attributes:
+                status["currentVolumeAttributesClassName"] = attributes
+        return claim if status == old else self._client.update({**claim, "status": status}, subresource="status")
+
+    def lose_claim(self, claim: Object, reason: str, message: str) -> None:
+        """Lost, with an event the first time. Raises ApiError."""
+        if phase_of(claim) != "Lost":
+            self._recorder.event(self.set_claim_status(claim, "Lost"), "Warning", reason, message)
+
+    def _bind_volume(self, volume: Object, claim: Object) -> Object:
+        fields, known = ("namespace", "name", "uid"), volume["spec"].get("claimRef") or {}
+        changed = volume
+        if [known.get(field) for field in fields] != [claim["metadata"][field] for field in fields]:
+            changed = {**changed, "spec": {**changed["spec"], "claimRef": reference(claim)}}
+        if not is_bound_to(volume, claim) and not has_annotation(volume, BOUND_BY_CONTROLLER):
+            changed = annotated(changed, {BOUND_BY_CONTROLLER: "yes"})
+        return volume if changed is volume else self._client.update(changed)
+
+    def _bind_claim(self, claim: Object, volume: Object) -> Object:
+        name, changed = volume["metadata"]["name"], claim
+        if claim["spec"].get("volumeName") != name:
+            changed = {**changed, "spec": {**changed["spec"], "volumeName": name}}
+            if not has_annotation(claim, BOUND_BY_CONTROLLER):
+                changed = annotated(changed, {BOUND_BY_CONTROLLER: "yes"})
+        if not has_annotation(claim, BIND_COMPLETED):
+            changed = annotated(changed, {BIND_COMPLETED: "yes"})
+        return claim if changed is claim else self._client.update(changed)
+
+
+def _capacity(known: Object, volume: Object) -> Object:
+    """What a claim that becomes bound is told of its volume's size."""
+    before = (volume["metadata"].get("annotations") or {}).get(PRE_RESIZE_CAPACITY)
+    capacity: Object = volume["spec"].get("capacity") or {}
+    if before is not None:
+        return {**known, "storage": before}
+    same = "storage" in known and quantity(known["storage"]) == quantity(capacity.get("storage", "0"))
+    return known if same else capacity

@@ -1,0 +1,186 @@
+"""What becomes of a claim: it gets a volume, waits for one, or has lost it.
+
+Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (syncUnboundClaim, syncBoundClaim, provisionClaim).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from fakekube.controllers.volumes.binding import Binding, annotated
+from fakekube.controllers.volumes.matching import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    DELAYED,
+    SELECTED_NODE,
+    best_match,
+    has_annotation,
+    is_bound_to,
+    problem_with,
+    storage_class,
+)
+from fakekube.controllers.volumes.plugins import MIGRATED, PluginError, check_provisioner
+
+if TYPE_CHECKING:
+    from fakekube.controllers.reconciler import Object, Reconciler
+
+__all__ = ["ClaimSync", "default_class"]
+
+CLASSES, VOLUMES = "storageclasses.storage.k8s.io", "persistentvolumes"
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+_LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+_LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+_MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
+_WAITS = "waiting for first consumer to be created before binding"
+_NOTHING = "no persistent volumes available for this claim and no storage class is set"
+
+
+class ClaimSync:
+    """Looks at claims, for the controller that owns it."""
+
+    def __init__(self, controller: Reconciler, binding: Binding) -> None:
+        self._controller = controller
+        self._binding = binding
+
+    def sync(self, claim: Object) -> None:
+        """Bring one claim to its goal. Raises ApiError."""
+        if has_annotation(claim, BIND_COMPLETED):
+            self._sync_bound(claim)
+        elif claim["spec"].get("volumeName"):
+            self._sync_named(claim)
+        else:
+            self._sync_unbound(claim)
+
+    # ------------------------------------------------------------ without a volume
+
+    def _sync_unbound(self, claim: Object) -> None:
+        cache = self._controller.cache
+        name = storage_class(claim)
+        found = cache.get(CLASSES, "", name) if name else None
+        delayed = found is not None and found.get("volumeBindingMode") == DELAYED
+        volumes = sorted(cache.list(VOLUMES), key=lambda volume: str(volume["metadata"]["name"]))
+        volume = best_match(claim, volumes, delayed=delayed)
+        if volume is not None:
+            self._binding.bind(volume, claim)
+        elif not self._assign_default_class(claim):
+            self._wait(claim, name, delayed)
+
+    def _wait(self, claim: Object, name: str, delayed: bool) -> None:
+        """Ask for a volume, or say what the claim waits for."""
+        if delayed and not has_annotation(claim, SELECTED_NODE):
+            self._report_delay(claim)
+        elif name:
+            self._provision(claim, name)
+            return
+        else:
+            self._controller.recorder.event(claim, "Normal", "FailedBinding", _NOTHING)
+        self._binding.set_claim_status(claim, "Pending")
+
+    def _report_delay(self, claim: Object) -> None:
+        pods = sorted(self._waiting_pods(claim))
+        reason, message = "WaitForFirstConsumer", _WAITS
+        if pods:
+            reason = "WaitForPodScheduled"
+            message = f"waiting for pod{'s' if len(pods) > 1 else ''} {','.join(pods)} to be scheduled"
+        self._controller.recorder.event(claim, "Normal", reason, message)
+
+    def _waiting_pods(self, claim: Object) -> list[str]:
+        """The names of the pods without a node that use the claim."""
+        metadata = claim["metadata"]
+        return [
+            pod["metadata"]["name"] for pod in self._controller.cache.list("pods", metadata["namespace"])
+            if not pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            and any(
+                (volume.get("persistentVolumeClaim") or {}).get("claimName") == metadata["name"]
+                or ("ephemeral" in volume and f"{pod['metadata']['name']}-{volume['name']}" == metadata["name"])
+                for volume in pod["spec"].get("volumes") or ()
+            )
+        ]
+
+    def _assign_default_class(self, claim: Object) -> bool:
+        """A claim that says nothing of its class gets the default one, as soon as there is one."""
+        if storage_class(claim) or "storageClassName" in claim["spec"]:
+            return False
+        found = default_class(self._controller)
+        if found is None:
+            return False
+        spec = {**claim["spec"], "storageClassName": found["metadata"]["name"]}
+        self._controller.client.update({**claim, "spec": spec})
+        return True
+
+    def _provision(self, claim: Object, name: str) -> None:
+        """Have the provisioner of a class make a volume."""
+        record = self._controller.recorder.event
+        found = self._controller.cache.get(CLASSES, "", name)
+        if found is None:
+            record(claim, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
+            return
+        provisioner = found["provisioner"]
+        try:
+            check_provisioner(provisioner)
+        except PluginError as problem:
+            record(claim, "Warning", "ProvisioningFailed", str(problem))
+            return
+        driver = MIGRATED.get(provisioner, provisioner)
+        if (claim["metadata"].get("annotations") or {}).get(PROVISIONER) != driver:
+            names = {BETA_PROVISIONER: driver, PROVISIONER: driver}
+            claim = self._controller.client.update(annotated(claim, names))
+        record(
+            claim, "Normal", "ExternalProvisioning",
+            f"Waiting for a volume to be created either by the external provisioner '{driver}' or manually by the system "
+            "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
+            "registered.",
+        )
+
+    # ------------------------------------------------------------ with a volume
+
+    def _sync_named(self, claim: Object) -> None:
+        """The claim names a volume, but is not bound to it yet."""
+        record, name = self._controller.recorder.event, claim["spec"]["volumeName"]
+        volume = self._controller.cache.get(VOLUMES, "", name)
+        if volume is None:
+            self._binding.set_claim_status(claim, "Pending")
+        elif volume["spec"].get("claimRef") is None:
+            problem = problem_with(volume, claim)
+            if problem:
+                record(claim, "Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}')
+                self._binding.set_claim_status(claim, "Pending")
+            else:
+                self._binding.bind(volume, claim)
+        elif is_bound_to(volume, claim):
+            self._binding.bind(volume, claim)
+        else:
+            record(claim, "Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
+            if not has_annotation(claim, BOUND_BY_CONTROLLER):
+                self._binding.set_claim_status(claim, "Pending")
+
+    def _sync_bound(self, claim: Object) -> None:
+        name = claim["spec"].get("volumeName")
+        volume = self._controller.cache.get(VOLUMES, "", name) if name else None
+        if volume is None:
+            self._binding.lose_claim(claim, "ClaimLost", _LOST if name else _LOST_REFERENCE)
+            return
+        reference = volume["spec"].get("claimRef")
+        if reference is None or reference.get("uid") == claim["metadata"]["uid"]:
+            self._binding.bind(volume, claim)
+        else:
+            self._binding.lose_claim(claim, "ClaimMisbound", _MISBOUND)
+
+
+def default_class(controller: Reconciler) -> Object | None:
+    """The newest of the classes that are marked as the default one, of several the first by name."""
+    marked = [
+        one for one in controller.cache.list(CLASSES)
+        if any((one["metadata"].get("annotations") or {}).get(name) == "true" for name in IS_DEFAULT)
+    ]
+    return min(marked, key=_newest_first, default=None)
+
+
+def _newest_first(obj: Object) -> tuple[float, str]:
+    metadata = obj["metadata"]
+    return -datetime.fromisoformat(metadata["creationTimestamp"]).timestamp(), metadata["name"]

@@ -1,0 +1,121 @@
+"""What becomes of a volume: it is free, bound, or released and reclaimed.
+
+Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (syncVolume, reclaimVolume).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fakekube.client import ApiError
+from fakekube.controllers.volumes.binding import Binding, phase_of
+from fakekube.controllers.volumes.matching import PROVISIONED_BY, has_annotation, mode_of
+from fakekube.controllers.volumes.plugins import PluginError, deleter_of, is_recyclable
+
+if TYPE_CHECKING:
+    from fakekube.controllers.reconciler import Object, Reconciler
+
+__all__ = ["VolumeSync"]
+
+CLAIMS = "persistentvolumeclaims"
+IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+
+
+class VolumeSync:
+    """Looks at volumes, for the controller that owns it."""
+
+    def __init__(self, controller: Reconciler, binding: Binding) -> None:
+        self._controller = controller
+        self._binding = binding
+
+    def sync(self, volume: Object) -> None:
+        """Bring one volume to its goal. Raises ApiError."""
+        reference = volume["spec"].get("claimRef")
+        if reference is None or not reference.get("uid"):  # free, or reserved for a claim that has not come yet
+            self._binding.set_volume_phase(volume, "Available")
+            return
+        claim = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"])
+        if claim is None or claim["metadata"]["uid"] != reference["uid"]:
+            self._release(volume)
+            return
+        bound_to = claim["spec"].get("volumeName")
+        if not bound_to:
+            self._await_claim(volume, claim)
+        elif bound_to == volume["metadata"]["name"]:
+            self._binding.set_volume_phase(volume, "Bound")
+        elif has_annotation(volume, PROVISIONED_BY) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._release(volume)
+        else:
+            self._binding.unbind(volume)
+
+    def _await_claim(self, volume: Object, claim: Object) -> None:
+        """The volume is bound to a claim that does not name it yet: looking at the claim binds it."""
+        if mode_of(volume) == mode_of(claim):
+            return
+        record, claim_name, name = self._controller.recorder.event, claim["metadata"]["name"], volume["metadata"]["name"]
+        why = "due to incompatible volumeMode."
+        record(volume, "Warning", "VolumeMismatch",
+               f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}')
+        record(claim, "Warning", "VolumeMismatch",
+               f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}')
+
+    # ------------------------------------------------------------ the claim has gone
+
+    def _release(self, volume: Object) -> None:
+        if phase_of(volume) not in ("Released", "Failed"):
+            volume = self._binding.set_volume_phase(volume, "Released")
+        if has_annotation(volume, MIGRATED_TO):
+            return
+        policy = volume["spec"].get("persistentVolumeReclaimPolicy")
+        if policy == "Delete":
+            self._delete(volume)
+        elif policy == "Recycle":
+            self._recycle(volume)
+        elif policy != "Retain":
+            message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
+            self._binding.fail_volume(volume, "VolumeUnknownReclaimPolicy", message)
+
+    def _delete(self, volume: Object) -> None:
+        try:
+            if not deleter_of(volume):
+                return
+        except PluginError as problem:
+            self._binding.fail_volume(volume, "VolumeFailedDelete", str(problem))
+            return
+        metadata = volume["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if IN_TREE_FINALIZER in finalizers:
+            kept = [name for name in finalizers if name != IN_TREE_FINALIZER]
+            self._controller.client.update({**volume, "metadata": {**metadata, "finalizers": kept}})
+        if "deletionTimestamp" not in metadata:
+            self._controller.client.delete("persistentvolumes", metadata["name"])
+
+    def _recycle(self, volume: Object) -> None:
+        """Scrubbing takes no time: there is nothing in the volume."""
+        reference = volume["spec"]["claimRef"]
+        again = self._controller.cache.get(CLAIMS, reference["namespace"], reference["name"]) is not None
+        users = [] if again else self._users(reference["namespace"], reference["name"])
+        if users:
+            message = f"Volume is used by pods: {','.join(users)}"
+            self._controller.recorder.event(volume, "Normal", "VolumeFailedRecycle", message)
+        elif not is_recyclable(volume):
+            self._binding.fail_volume(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+        else:
+            self._controller.recorder.event(volume, "Normal", "VolumeRecycled", "Volume recycled")
+            try:
+                self._binding.unbind(volume)
+            except ApiError as error:
+                if error.reason != "Conflict":
+                    raise
+
+    def _users(self, namespace: str, claim: str) -> list[str]:
+        """The pods that use a claim and have not ended, each as namespace/name."""
+        return sorted(
+            f"{namespace}/{pod['metadata']['name']}" for pod in self._controller.cache.list("pods", namespace)
+            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            and any(
+                (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
+                for volume in pod["spec"].get("volumes") or ()
+            )
+        )
