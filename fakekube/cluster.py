@@ -146,6 +146,10 @@ class Cluster(ObjectClient):
             fleet = Nodes(self._client_for(machinery, user_agent("kubelet", self._settings.version)))
             for number in range(1, self._nodes + 1):
                 fleet.add(f"node-{number}")
+        if any(row.name == "storage-provisioner" for row in self._controllers):
+            from fakekube.controllers.volumes.provisioner import DEFAULT_CLASS
+
+            self._client_for(machinery, USER_AGENT).create(DEFAULT_CLASS)
         manager = self._manager_for(machinery, settled=False)
         manager.settle(timeout=60.0)
         manager.stop()

@@ -32,6 +32,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON = "application/json"
 
 
@@ -208,6 +209,13 @@ class Client:
         """Merge-patch an object."""
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=MERGE_PATCH)
+
+    def strategic_patch(
+        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
+    ) -> Object:
+        """Patch an object of a built-in kind by a strategic merge patch."""
+        path = self._of(resource, namespace, name, subresource)
+        return self.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
         """Delete an object; `options` are fields of DeleteOptions."""

@@ -100,6 +100,26 @@ def _is_unchecked(policy: Mapping[str, Any]) -> bool:
     return bool(policy["metadata"].get("generation", 0) > (policy.get("status") or {}).get("observedGeneration", 0))
 
 
+def _is_bound(claim: Mapping[str, Any]) -> bool:
+    """Has the claim a volume that may be made larger?"""
+    return bool((claim.get("status") or {}).get("phase") == "Bound")
+
+
+def _has_ephemeral_volumes(pod: Mapping[str, Any]) -> bool:
+    """Is there a volume whose claim is made with the pod?"""
+    return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
+
+
+def _is_placed_or_ends(pod: Mapping[str, Any]) -> bool:
+    """May somebody have to take the pod away, now or later?"""
+    return "deletionTimestamp" in pod["metadata"] or bool(pod["spec"].get("nodeName"))
+
+
+def _is_about_bootstrap(obj: Mapping[str, Any]) -> bool:
+    """Is it a bootstrap token, or what is signed by some?"""
+    return obj.get("type") == "bootstrap.kubernetes.io/token" or obj["metadata"]["name"] == "cluster-info"
+
+
 _HERE = "fakekube.controllers."
 _REQUESTS = ("certificatesigningrequests.certificates.k8s.io",)
 
@@ -120,6 +140,15 @@ ROWS: tuple[Row, ...] = (
     Row("certificatesigningrequest-cleaner-controller", _HERE + "certificates.cleaner:CSRCleanerController", _REQUESTS),
     Row("persistentvolume-binder-controller", _HERE + "volumes.controller:PersistentVolumeController",
         ("persistentvolumeclaims", "persistentvolumes")),
+    Row("persistentvolume-expander-controller", _HERE + "volumes.expander:ExpandController", ("persistentvolumeclaims",),
+        _is_bound),
+    Row("ephemeral-volume-controller", _HERE + "volumes.ephemeral:EphemeralVolumeController", ("pods",), _has_ephemeral_volumes),
+    Row("storage-provisioner", _HERE + "volumes.provisioner:StorageProvisioner", ("persistentvolumeclaims",)),
+    Row("pod-garbage-collector-controller", _HERE + "pod_garbage:PodGarbageCollector", ("pods",), _is_placed_or_ends),
+    Row("ttl-after-finished-controller", _HERE + "ttl_after_finished:TTLAfterFinishedController", ("jobs.batch",)),
+    Row("bootstrap-signer-controller", _HERE + "bootstrap_tokens:BootstrapSigner", ("secrets", "configmaps"),
+        _is_about_bootstrap, by_default=False),
+    Row("token-cleaner-controller", _HERE + "bootstrap_tokens:TokenCleaner", ("secrets",), _is_about_bootstrap, by_default=False),
     Row("persistentvolumeclaim-protection-controller", _HERE + "volumes.protection:ClaimProtection",
         ("persistentvolumeclaims",)),
     Row("persistentvolume-protection-controller", _HERE + "volumes.protection:VolumeProtection", ("persistentvolumes",)),

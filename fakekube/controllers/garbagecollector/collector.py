@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
-from fakekube.client import ApiError
+from fakekube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError
 from fakekube.controllers.garbagecollector.graph import (
     FOREGROUND,
     ORPHAN,
@@ -38,9 +38,6 @@ __all__ = ["GarbageCollector"]
 #: Not monitored: they come and go in numbers and own nothing.
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
 
 
 class State(Enum):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fakekube.controllers.volumes.matching import PROVISIONED_BY
 
-__all__ = ["MIGRATED", "PluginError", "check_provisioner", "deleter_of", "is_recyclable"]
+__all__ = ["MIGRATED", "PluginError", "check_provisioner", "deleter_of", "has_plugin", "is_recyclable"]
 
 MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
@@ -78,3 +78,8 @@ def deleter_of(volume: Mapping[str, Any]) -> bool:
 def is_recyclable(volume: Mapping[str, Any]) -> bool:
     """Is there a plugin that scrubs such a volume for its next claim?"""
     return "hostPath" in volume["spec"] or "nfs" in volume["spec"]
+
+
+def has_plugin(volume: Mapping[str, Any]) -> bool:
+    """Does the control plane know this kind of volume?"""
+    return not _SOURCES.isdisjoint(volume["spec"])

@@ -20,14 +20,21 @@ VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 
 
 class ClaimProtection(Reconciler):
-    """Lets go of the claims that no pod uses."""
+    """Lets go of the claims that no pod uses. Keys are claims."""
 
     name = "persistentvolumeclaim-protection-controller"
+    client_name = "pvc-protection-controller"
     watches = ("persistentvolumeclaims",)
 
     def __init__(self) -> None:
         self._in_use: set[Key] = set()
         """The claims that are to go, and wait for pods."""
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        if resource == "pods":
+            return obj is old or "deletionTimestamp" in obj["metadata"]
+        return obj is not old and (_waits(obj, CLAIM_FINALIZER) or _is_bare(obj, CLAIM_FINALIZER))
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if resource == "pods":
@@ -36,31 +43,43 @@ class ClaimProtection(Reconciler):
         if event_type == "DELETED":
             self._in_use.discard(key)
             return ()
-        return (key,) if _waits(obj, CLAIM_FINALIZER) else ()
+        return (key,) if _waits(obj, CLAIM_FINALIZER) or _is_bare(obj, CLAIM_FINALIZER) else ()
 
     def reconcile(self, key: Key) -> None:
-        claim = self.client.get("persistentvolumeclaims", key.name, namespace=key.namespace)
-        if not _waits(claim, CLAIM_FINALIZER):
+        claim = self.cache.get("persistentvolumeclaims", key.namespace, key.name)
+        if claim is None:
             return
-        self.also_watch("pods")  # only now: most clusters have more pods than dying claims
-        if any(_uses(pod, claim) for pod in self.client.list("pods", namespace=key.namespace)):
-            self._in_use.add(key)
-        else:
-            self.client.update(_without(claim, CLAIM_FINALIZER))
+        if _is_bare(claim, CLAIM_FINALIZER):
+            self.client.update(_with(claim, CLAIM_FINALIZER))
+        elif _waits(claim, CLAIM_FINALIZER):
+            self.also_watch("pods")  # only now: most clusters have more pods than dying claims
+            if any(_uses(pod, claim) for pod in self.cache.list("pods", key.namespace)):
+                self._in_use.add(key)
+            else:
+                self.client.update(_without(claim, CLAIM_FINALIZER))
 
 
 class VolumeProtection(Reconciler):
-    """Lets go of the volumes that are not bound."""
+    """Lets go of the volumes that are not bound. Keys are volumes."""
 
     name = "persistentvolume-protection-controller"
+    client_name = "pv-protection-controller"
     watches = ("persistentvolumes",)
 
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return obj is not old and (_waits(obj, VOLUME_FINALIZER) or _is_bare(obj, VOLUME_FINALIZER))
+
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        return (_key(obj),) if event_type != "DELETED" and _waits(obj, VOLUME_FINALIZER) else ()
+        return (_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
 
     def reconcile(self, key: Key) -> None:
-        volume = self.client.get("persistentvolumes", key.name)
-        if _waits(volume, VOLUME_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
+        volume = self.cache.get("persistentvolumes", "", key.name)
+        if volume is None:
+            return
+        if _is_bare(volume, VOLUME_FINALIZER):
+            self.client.update(_with(volume, VOLUME_FINALIZER))
+        elif _waits(volume, VOLUME_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
             self.client.update(_without(volume, VOLUME_FINALIZER))
 
 
@@ -72,6 +91,17 @@ def _waits(obj: Object, finalizer: str) -> bool:
     """Is it to go, and held by a finalizer?"""
     metadata = obj["metadata"]
     return "deletionTimestamp" in metadata and finalizer in metadata.get("finalizers", ())
+
+
+def _is_bare(obj: Object, finalizer: str) -> bool:
+    """Has it, while it is not to go, no finalizer of this name?"""
+    metadata = obj["metadata"]
+    return "deletionTimestamp" not in metadata and finalizer not in metadata.get("finalizers", ())
+
+
+def _with(obj: Object, finalizer: str) -> Object:
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "finalizers": [*metadata.get("finalizers", ()), finalizer]}}
 
 
 def _without(obj: Object, finalizer: str) -> Object:

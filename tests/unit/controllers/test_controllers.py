@@ -208,13 +208,15 @@ def test_a_claim_that_was_made_for_a_pod_waits_for_it(cluster: Cluster, owned: b
 
 
 @pytest.mark.parametrize("phase", ["Available", "Bound"])
-def test_a_volume_goes_unless_it_is_bound(cluster: Cluster, phase: str) -> None:
+def test_a_volume_goes_unless_it_is_bound(phase: str) -> None:
+    cluster = Cluster(controllers="persistentvolume-protection-controller")
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
     cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": spec})
     cluster.patch("pv", "disk", {"status": {"phase": phase}}, subresource="status")
     cluster.delete("pv", "disk")
     cluster.settle()
     assert is_there(cluster, "pv", "disk") is (phase == "Bound")
+    cluster.stop()
 
 
 def test_a_namespace_with_claims_ends(cluster: Cluster) -> None:

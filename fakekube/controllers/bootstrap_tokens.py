@@ -1,0 +1,128 @@
+"""Bootstrap tokens: the ConfigMap cluster-info is signed by those that may, and those that have expired are deleted.
+
+Specified by: pkg/controller/bootstrap/{bootstrapsigner,tokencleaner,util}.go, k8s.io/cluster-bootstrap/token/{jws,util}.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from fakekube.client import ApiError
+from fakekube.codecs import json
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["BootstrapSigner", "TokenCleaner", "signature"]
+
+TYPE = "bootstrap.kubernetes.io/token"
+PLACE, INFO = "kube-system", Key("kube-public", "cluster-info")
+KUBECONFIG, SIGNATURE = "kubeconfig", "jws-kubeconfig-"
+
+_NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
+
+
+def _is_token(obj: Object) -> bool:
+    return obj.get("type") == TYPE and obj["metadata"].get("namespace") == PLACE
+
+
+def _data(secret: Object) -> Mapping[str, str]:
+    """The texts in a Secret."""
+    return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in (secret.get("data") or {}).items()}
+
+
+def _expires(secret: Object) -> datetime | None:
+    """When a token expires: None if never, the beginning of time if that cannot be read."""
+    text = _data(secret).get("expiration", "")
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    return found if found is not None and found.tzinfo is not None else datetime.fromisoformat("0001-01-01T00:00:00+00:00")
+
+
+class TokenCleaner(Reconciler):
+    """Keys are token Secrets."""
+
+    name = "token-cleaner-controller"
+    client_name = "token-cleaner"
+    watches = ("secrets",)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return _is_token(obj)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        return (Key(PLACE, obj["metadata"]["name"]),) if event_type != "DELETED" and _is_token(obj) else ()
+
+    def reconcile(self, key: Key) -> None:
+        secret = self.cache.get("secrets", key.namespace, key.name)
+        expires = _expires(secret) if secret is not None else None
+        if secret is None or expires is None:
+            return
+        left = (expires - self.clock.now()).total_seconds()
+        if left > 0:
+            self.requeue_after(key, left)
+            return
+        try:
+            self.client.delete("secrets", key.name, namespace=key.namespace, preconditions={"uid": secret["metadata"]["uid"]})
+        except ApiError as error:
+            if error.reason != "Conflict":
+                raise
+
+
+class BootstrapSigner(Reconciler):
+    """One key: the ConfigMap."""
+
+    name = "bootstrap-signer-controller"
+    client_name = "bootstrap-signer"
+    watches = ("secrets", "configmaps")
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return _is_token(obj) if resource == "secrets" else obj["metadata"]["name"] == INFO.name
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if resource == "secrets":
+            return (INFO,) if _is_token(obj) else ()
+        is_info = Key(obj["metadata"]["namespace"], obj["metadata"]["name"]) == INFO
+        return (INFO,) if is_info and event_type != "DELETED" else ()
+
+    def reconcile(self, key: Key) -> None:
+        info = self.cache.get("configmaps", *INFO)
+        data: Mapping[str, str] = (info or {}).get("data") or {}
+        if info is None or KUBECONFIG not in data:
+            return
+        kept = {name: value for name, value in data.items() if not name.startswith(SIGNATURE)}
+        signed = {f"{SIGNATURE}{token}": signature(data[KUBECONFIG], token, secret) for token, secret in self._tokens().items()}
+        if {**kept, **signed} != data:
+            self.client.update({**info, "data": {**kept, **signed}})
+
+    def _tokens(self) -> dict[str, str]:
+        """The ids and secrets of the tokens that may sign."""
+        found = {}
+        now = self.clock.now()
+        for secret in self.cache.list("secrets", PLACE):
+            name, data = _NAME.fullmatch(secret["metadata"]["name"]), _data(secret)
+            if not _is_token(secret) or name is None or data.get("token-id") != name[1] or not data.get("token-secret"):
+                continue
+            expires = _expires(secret)
+            if data.get("usage-bootstrap-signing") == "true" and (expires is None or expires > now):
+                found[name[1]] = data["token-secret"]
+        return found
+
+
+def signature(content: str, token: str, secret: str) -> str:
+    """The detached JWS of a text by a bootstrap token (HS256)."""
+    header = _encoded(json.dumps({"alg": "HS256", "kid": token}))
+    digest = hmac.new(secret.encode(), f"{header}.{_encoded(content.encode())}".encode(), hashlib.sha256).digest()
+    return f"{header}..{_encoded(digest)}"
+
+
+def _encoded(text: bytes) -> str:
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()

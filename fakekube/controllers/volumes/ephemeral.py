@@ -1,0 +1,83 @@
+"""Makes the claims of a pod's ephemeral volumes, and makes them again while the pod is there.
+
+Specified by: pkg/controller/volume/ephemeral/controller.go, k8s.io/component-helpers/storage/ephemeral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fakekube.client import ApiError
+from fakekube.controllers.informers import controller_uid
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["EphemeralVolumeController"]
+
+CLAIMS = "persistentvolumeclaims"
+
+
+class EphemeralVolumeController(Reconciler):
+    """Keys are pods."""
+
+    name = "ephemeral-volume-controller"
+    component = "ephemeral_volume"
+    watches = ("pods", CLAIMS)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return obj is old if resource == CLAIMS else old is None and _has_ephemeral_volumes(obj)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        metadata = obj["metadata"]
+        if resource == "pods":
+            wanted = event_type == "ADDED" and "deletionTimestamp" not in metadata and _has_ephemeral_volumes(obj)
+            return (Key(metadata["namespace"], metadata["name"]),) if wanted else ()
+        if event_type != "DELETED":
+            return ()
+        owners = [one["name"] for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"]
+        return [Key(metadata["namespace"], name) for name in owners]
+
+    def reconcile(self, key: Key) -> None:
+        pod = self.cache.get("pods", key.namespace, key.name)
+        if pod is None or "deletionTimestamp" in pod["metadata"]:
+            return
+        for volume in pod["spec"].get("volumes") or ():
+            if "ephemeral" in volume:
+                self._ensure(pod, volume)
+
+    def _ensure(self, pod: Object, volume: Object) -> None:
+        metadata = pod["metadata"]
+        name = f"{metadata['name']}-{volume['name']}"
+        claim = self.cache.get(CLAIMS, metadata["namespace"], name)
+        if claim is None:
+            try:
+                self.client.create(_claim(pod, volume, name))
+                return
+            except ApiError as error:
+                self._report(pod, volume, f"create PVC {name}: {error}")
+                raise
+        if controller_uid(claim) != metadata["uid"]:
+            where = metadata["namespace"]
+            self._report(pod, volume, f"PVC {where}/{name} was not created for pod {where}/{metadata['name']} (pod is not owner)")
+            self.requeue_rate_limited(Key(where, metadata["name"]))
+
+    def _report(self, pod: Object, volume: Object, problem: str) -> None:
+        self.recorder.event(pod, "Warning", "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
+
+
+def _has_ephemeral_volumes(pod: Object) -> bool:
+    return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
+
+
+def _claim(pod: Object, volume: Object, name: str) -> Object:
+    template = volume["ephemeral"]["volumeClaimTemplate"]
+    metadata, told = pod["metadata"], template.get("metadata") or {}
+    owner = {
+        "apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    kept = {field: told[field] for field in ("labels", "annotations") if field in told}
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": template["spec"],
+        "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [owner], **kept},
+    }
