@@ -198,13 +198,17 @@ def test_a_claim_goes_with_the_last_pod_that_uses_it(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("owned", [True, False])
-def test_a_claim_that_was_made_for_a_pod_waits_for_it(cluster: Cluster, owned: bool) -> None:
+def test_a_claim_that_was_made_for_a_pod_waits_for_it(owned: bool) -> None:
+    cluster = Cluster(controllers="*,-ephemeral-volume-controller")
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    cluster.settle()
     uid = cluster.create(pod(TEMPLATE, nodeName="one"))["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": uid, "controller": True}
     cluster.create(claim("web-data", ownerReferences=[owner] if owned else []))
     cluster.delete("pvc", "web-data", namespace="team")
     cluster.settle()
     assert is_there(cluster, "pvc", "web-data", "team") is owned
+    cluster.stop()
 
 
 @pytest.mark.parametrize("phase", ["Available", "Bound"])
