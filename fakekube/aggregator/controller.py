@@ -43,6 +43,8 @@ _SERVICE_LABEL = "kubernetes.io/service-name"
 
 _RESYNC_SECONDS = 30.0
 _FIRST_RETRY_SECONDS, _FIRST_REFRESH_RETRY_SECONDS = 0.005, 0.5
+_MOVED_SECONDS = 5.0
+"""How long whoever moves the clock waits for servers (real seconds)."""
 _REFRESH_SECONDS = 60.0
 """How old what a server says of itself may become."""
 
@@ -164,6 +166,8 @@ class AvailableConditionController(ControlLoop):
             return
         if known is None:
             known = Remote(name, spec)
+            if not self.remotes:
+                self._clock.subscribe(self._moved)
             for inquiry in self._inquiries:
                 inquiry.begin(known)
             self.remotes = {**self.remotes, name: known}
@@ -180,6 +184,12 @@ class AvailableConditionController(ControlLoop):
         remote.again = False
         if remote.timer is not None:
             remote.timer.cancel()
+        if not self.remotes:
+            self._clock.unsubscribe(self._moved)
+
+    def _moved(self) -> None:
+        """The clock was held, moved or released: who did that finds what servers were asked then to have answered."""
+        self.wait(_MOVED_SECONDS)
 
     def _learn_of_backing(self) -> None:
         """Services and slices have come, changed or gone."""

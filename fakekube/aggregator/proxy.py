@@ -203,6 +203,8 @@ def _passed(answer: BackendAnswer, request: Request, location: Location, *, long
     if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
         _rewrite_links(answer, location.host)
         found = [entry for entry in found if entry[0] != "Content-Length"]
+    if answer.status == 304:  # as net/http has it
+        found = [entry for entry in found if entry[0] != "Content-Type"]
     body = _transferred(answer, request, long_running=long_running)
     if answer.length and not header(found, "content-type"):
         found.append(("Content-Type", _sniffed(body[0]) if isinstance(body, tuple) and body else _TEXT))

@@ -168,7 +168,7 @@ class InProcessTransport:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.pace: Pace = ClusterTime(cluster.clock)
-        self._base = base_environ(HOST, PORT, "http")
+        self._base = base_environ(HOST, PORT, "http") | {"REMOTE_ADDR": HOST}
 
     def _call(
         self, method: str, target: str, data: bytes | None, headers: dict[str, str]
