@@ -193,7 +193,7 @@ class Cluster(ObjectClient):
                 raise RuntimeError("the cluster is stopped; a fork of it can be started")
             if self._state is _State.STARTED:
                 return self
-            if self._port:
+            if self._port or self._options.serving.tls_cert_file:  # what can be wrong with these is said now
                 self._serve()
             self._state = _State.STARTED
         self._manager.start()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fakekube.admission.plugin import Attributes, Operation
 from fakekube.patch.apply import entries
 from fakekube.registry.scope import Scope
-from fakekube.registry.strategy import Object
+from fakekube.registry.strategy import Object, WriteContext
 
 _INVALID_MANAGED_FIELDS = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
@@ -18,10 +19,12 @@ _INVALID_MANAGED_FIELDS = (
 __all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"]
 
 
-def _attributes(scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str) -> Attributes:
+def _attributes(
+    scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None,
+) -> Attributes:
     return Attributes(
         resource=scope.resource, subresource=scope.subresource.name if scope.subresource else "", namespace=scope.namespace,
-        name=name, operation=operation, object=obj, old=old, context=scope.context,
+        name=name, operation=operation, object=obj, old=old, context=context or scope.context,
     )
 
 
@@ -79,10 +82,11 @@ def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
     """Both kinds of admission of a deletion."""
 
     def check(old: Object) -> None:
+        context = scope.context
         if scope.resource.strategy.terminates:  # their registries delete only the object that they have seen
             preconditions = {"uid": old["metadata"]["uid"], **(scope.options.get("preconditions") or {})}
-            scope.context.options = {**scope.options, "preconditions": preconditions}
-        attributes = _attributes(scope, Operation.DELETE, None, old, name)
+            context = replace(context, options={**scope.options, "preconditions": preconditions})
+        attributes = _attributes(scope, Operation.DELETE, None, old, name, context=context)
         scope.backend.admission.admit(attributes)
         scope.backend.admission.validate(attributes)
 

@@ -105,7 +105,7 @@ def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Obj
     """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
     if scope.is_custom:
         _check_version(value)
-        _, obj, strict = _custom(scope, Parsed(value), json.dumps(value), wants_strict=True)
+        _, obj, strict = _custom(scope, Parsed(value), None, wants_strict=True)
         return obj, strict if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # nothing is known of its fields
@@ -279,21 +279,21 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     return obj, findings
 
 
-def _custom(scope: Scope, parsed: Parsed, body: bytes, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
-    """A custom resource: read by its schema; it must say what it is. Raises Problem."""
+def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
+    """A custom resource: read by its schema; it must say what it is. `body` None: none was sent. Raises Problem."""
     value = parsed.value
     is_cbor = parsed.cbor is not None
     said = _said_in_cbor(value) if is_cbor else value
     if not is_cbor:
-        _claimed(parsed, GVK("", "", ""), body)
-    kind = _kind_of(said, GVK("", "", ""), body, any_case=False, is_cbor=is_cbor)
+        _claimed(parsed, GVK("", "", ""), body or b"")
+    kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor)
     if not kind.kind:
-        if is_cbor or wants_strict:
+        if body is not None and (is_cbor or wants_strict):
             raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
-        read = body if parsed.source is not None else json.dumps(value)
-        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", scope.kind)
+        read = body if body is not None and parsed.source is not None else json.dumps(value)
+        raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", None if wants_strict else scope.kind)
     if is_cbor and not kind.version:
-        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body, is_cbor=True)}'", kind)
+        raise Problem(f"Object 'apiVersion' is missing in '{_shown(body or b'', is_cbor=True)}'", kind)
     try:
         if parsed.duplicates:
             json.untyped(parsed.first)

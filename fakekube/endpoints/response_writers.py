@@ -117,12 +117,15 @@ class UnencodableError(Exception):
 class EventEncoder:
     """Makes the frames of a watch in one representation; those of one event are made once for all watchers."""
 
-    def __init__(self, scope: Scope, chosen: MediaType) -> None:
+    def __init__(self, scope: Scope, chosen: MediaType, transform: response_transforms.EventTransform | None = None) -> None:
+        """`transform`: of objects into the target of `chosen`, if there is one already."""
         self._scope = scope
         self._resource = scope.resource
         self._chosen = chosen
         self._form = formats.format_of(chosen)
-        self._transform = response_transforms.event_transform(scope, chosen) if chosen.target is not None else None
+        if transform is None and chosen.target is not None:
+            transform = response_transforms.event_transform(scope, chosen)
+        self._transform = transform
         self._kind = self._transform.kind if self._transform else kind_of(scope.resource)
         self._encodes = chosen.target is None or self._transform is not None
         shares = self._transform is None or self._transform.shares

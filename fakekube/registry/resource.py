@@ -95,6 +95,8 @@ class Resource:
     """A webhook converts to and from the other versions: it takes time and may fail, and its answer may change."""
     hidden_verbs: frozenset[str] = frozenset()
     """Of `verbs`, those that discovery does not tell."""
+    field_managers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """The field managers of its writes (`generic.field_manager`), by subresource and the versions that are served."""
     unservable: str = ""
     """Why every request is answered with an internal error; such a resource is not in discovery either."""
 
@@ -214,6 +216,6 @@ class Registry:
         found = [other for group in sorted(groups) for other in self._by_resource.get((group, resource.plural), ())]
         return [other for other in found if other.bucket == resource.bucket]
 
-    def versions(self, group: str, plural: str) -> list[Resource]:
+    def versions(self, group: str, plural: str) -> tuple[Resource, ...]:
         """All served versions of a resource."""
-        return list(self._by_resource.get((group, plural), ()))
+        return self._by_resource.get((group, plural), ())

@@ -1,7 +1,7 @@
-"""One request's view of the cluster: which resource, which part of it, under which names.
+"""One request's view of the cluster: which resource, which subresource, under which names, with which options.
 
-Made once per request by `verbs.handle`; the verbs read it. `endpoint` says through what the object is seen: the main
-resource, or one of its subresources.
+`endpoints.handle` makes it from the path; a handler that writes gets another one from it once it has read the options
+(`for_write`). A scope never changes.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
 """
@@ -28,7 +28,7 @@ from fakekube.validation import names
 __all__ = ["Scope"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, frozen=True)
 class Scope:
     """See the module."""
 
@@ -43,17 +43,24 @@ class Scope:
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     """Of the write, as an object: what the client sent."""
+    requested_subresource: str = ""
+    """The subresource in the path, where the scope is that of the main resource behind it (`main`)."""
 
     @property
     def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
 
+    def for_write(self, *, dry_run: bool, options: dict[str, Any], name: str | None = None) -> Scope:
+        """The same request with the options of a write; `name`: of the object, where the path has none."""
+        return Scope(
+            self.request, self.backend, self.resource, self.subresource, self.namespace, self.name if name is None else name,
+            dry_run, options,
+        )
+
     @cached_property
     def main(self) -> Scope:
-        """The same request, as one to the main resource."""
-        main = replace(self, subresource=None)
-        main.context.subresource = self.subresource.name if self.subresource else ""
-        return main
+        """The same request, as one to the main resource; strategies and admission still hear of the subresource."""
+        return replace(self, subresource=None, requested_subresource=self.subresource.name if self.subresource else "")
 
     def for_namespace(self, namespace: str) -> Scope:
         """The same request, as one for the objects of one namespace."""
@@ -116,7 +123,7 @@ class Scope:
         return WriteContext(
             resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
             user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
-            subresource=self.subresource.name if self.subresource else "",
+            subresource=self.subresource.name if self.subresource else self.requested_subresource,
             name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
             annotations=self.request.annotations,
         )

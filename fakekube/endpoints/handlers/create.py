@@ -40,15 +40,14 @@ def handle(scope: Scope) -> Response:
 def _create(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     chosen = options.create_options(scope.request.query)
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
     meta = body.setdefault("metadata", {})
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=meta.get("name", ""))
     system_fields.wipe(meta)
     system_fields.match_namespace(meta, scope.namespace)
     system_fields.deduplicate_owners(meta, scope.request.warnings, after_admission=False)
     tracked = field_manager.updated(scope, None, body, chosen.field_manager)
     obj = versions.to_storage(scope.resource, tracked)
-    scope.name = meta.get("name", "")
     admission.admit(scope, Operation.CREATE, obj, None)
     system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
     written = writes.create(scope, obj, admission.checker(scope, Operation.CREATE))
@@ -58,7 +57,6 @@ def _create(scope: Scope) -> Response:
 def _act(scope: Scope, action: Action) -> Response:
     representation = response_writers.negotiate(scope)
     chosen = options.create_options(scope.request.query)
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
     body = bodies.decode(scope, scope.request.read_body(), chosen.field_validation)
     meta = body.get("metadata")
     if meta is not None:
@@ -66,12 +64,11 @@ def _act(scope: Scope, action: Action) -> Response:
             system_fields.wipe(meta)
         system_fields.match_namespace(meta, scope.namespace)
     body = field_manager.updated(scope, None, {"metadata": {}, **body}, chosen.field_manager)
-    scope.name = scope.name or body["metadata"].get("name", "")
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw, name=scope.name or body["metadata"].get("name", ""))
     admission.admit(scope, Operation.CREATE, body, None)
     check = admission.checker(scope, Operation.CREATE)
-    scope.context.check = lambda obj: check(obj, None)
-    scope.context.remove = partial(_remove, scope)
-    answer = action(scope.context, scope.name, body)
+    context = replace(scope.context, check=lambda obj: check(obj, None), remove=partial(_remove, scope))
+    answer = action(context, scope.name, body)
     if answer.get("kind") == "Status":
         return response_writers.plain_response(scope, representation, 201, answer)
     kind = Kind(scope.kind.api_version, scope.kind.kind, scope.type)

@@ -32,7 +32,7 @@ def handle(scope: Scope) -> Response:
     """Answer a DELETE of one object. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     chosen = _options(scope)
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     refusal = scope.strategy.refused_deletion(scope.context, scope.name)
     if refusal is not None:
@@ -49,7 +49,7 @@ def handle_collection(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     selection = options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     listing = _delete_all(scope, selection, chosen)
     return response_writers.list_response(scope, representation, listing)

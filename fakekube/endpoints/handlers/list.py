@@ -26,10 +26,11 @@ def handle(scope: Scope) -> Response:
         return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
     if "watch" not in scope.resource.verbs:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
-    if representation.target is not None:
-        response_transforms.event_transform(scope, representation)  # what it is asked for comes first
+    # What the objects should become is judged before the form of the stream.
+    transform = response_transforms.event_transform(scope, representation) if representation.target is not None else None
     stream_form = response_writers.negotiate_stream(scope)
-    stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form))
+    reused = transform if stream_form.target == representation.target else None
+    stream = open_watch(scope, chosen, response_writers.EventEncoder(scope, stream_form, reused))
     if is_web_socket(scope.request):
         return Response(101, [], Messages(stream, stream_form))
     return Response(200, [("Content-Type", stream_form.media_type)], stream)

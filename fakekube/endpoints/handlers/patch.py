@@ -30,7 +30,7 @@ def handle(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     body = scope.request.read_body()
     chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     patch = patch_for(scope, content_type, body, chosen)
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(scope, representation, patch)
@@ -42,14 +42,12 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         old = None if stored is None else stored.object
         if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
             raise scope.not_found()
-        scope.request.warnings[:] = warnings_before
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))
         admission.admit(scope, Operation.CREATE if old is None else Operation.UPDATE, obj, live if scope.resource.custom else old)
         system_fields.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
         return obj
 
-    warnings_before = list(scope.request.warnings)
     written = writes.update(
         scope, build, admission.checker(scope, Operation.UPDATE), create_absent=patch.creates,
         check_created=admission.creation_checker(scope),

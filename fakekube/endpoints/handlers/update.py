@@ -24,7 +24,7 @@ def handle(scope: Scope) -> Response:
     representation = response_writers.negotiate(scope)
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
-    scope.dry_run, scope.options = chosen.dry_run, chosen.raw
+    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
     body = bodies.decode(scope, data, chosen.field_validation)
     meta = body.setdefault("metadata", {})
     system_fields.match_namespace(meta, scope.namespace)

@@ -74,8 +74,9 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
 
     Raises StatusError: 404, 409 for failed preconditions, and what `admit` raises.
     """
-    key = scope.resource.key(scope.namespace, name)
+    key, warnings = scope.resource.key(scope.namespace, name), len(scope.request.warnings)
     while True:
+        del scope.request.warnings[warnings:]  # of the attempt that lost
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)

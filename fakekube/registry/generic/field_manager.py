@@ -9,7 +9,7 @@ and create.go (prefixFromUserAgent).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 
 from fakekube.golang.strings import readable
@@ -117,15 +117,22 @@ def _manager_of(scope: Scope) -> FieldManager:
     return _manager(scope.backend.registry, scope.resource, scope.subresource)
 
 
-@lru_cache(maxsize=512)
 def _manager(registry: Registry, resource: Resource, subresource: Subresource | None) -> FieldManager:
+    served = registry.versions(resource.group, resource.plural)
+    key = (subresource.name if subresource else "", served)
+    manager = resource.field_managers.get(key)
+    if manager is None:
+        manager = resource.field_managers[key] = _new_manager(resource, subresource, served)
+    return manager
+
+
+def _new_manager(resource: Resource, subresource: Subresource | None, served: Sequence[Resource]) -> FieldManager:
     if subresource is not None and subresource.strategy is None:
         gvk = subresource.gvk
         return FieldManager(
             subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom,
         )
     strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
-    served = registry.versions(resource.group, resource.plural)
     filtered = [resource] if resource.custom else served
     return FieldManager(
         resource.type, resource.group, resource.version, resource.kind,

@@ -83,8 +83,9 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
     meta = obj["metadata"]
     if not system_fields.needs_generated_name(meta):
         return _create_named(scope, obj, check)
-    prefix = meta["generateName"]
+    prefix, warnings = meta["generateName"], len(scope.request.warnings)
     for attempt in range(NAME_ATTEMPTS):
+        del scope.request.warnings[warnings:]
         name = system_fields.generate_name(prefix) if scope.resource.strategy.suffixes_names else prefix
         candidate = {**obj, "metadata": {**meta, "name": name}}
         try:
@@ -189,7 +190,9 @@ def update(
     `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
     """
     create_allowed = create_absent or scope.strategy.create_on_update
+    warnings = len(scope.request.warnings)
     while True:
+        del scope.request.warnings[warnings:]  # of the attempt that lost
         record = scope.bucket.get(scope.key)
         if record is None and not create_allowed:
             raise scope.not_found()

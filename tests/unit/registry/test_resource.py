@@ -34,9 +34,9 @@ def test_versions_are_replaced_one_by_one() -> None:
 def test_a_version_that_is_there_gives_way() -> None:
     registry, new = Registry([resource("v1")]), resource("v1")
     registry.replace([path("v1")], [new])
-    assert registry.versions("example.com", "widgets") == [registry.get(*path("v1"))] == [new]
+    assert list(registry.versions("example.com", "widgets")) == [registry.get(*path("v1"))] == [new]
     registry.replace([], [again := resource("v1")])
-    assert registry.versions("example.com", "widgets") == [registry.get(*path("v1"))] == [again]
+    assert list(registry.versions("example.com", "widgets")) == [registry.get(*path("v1"))] == [again]
 
 
 def test_nothing_is_left_of_what_has_gone() -> None:
