@@ -9,8 +9,8 @@ the shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Context:
     """The emulated minor."""
     controllers: frozenset[str] = frozenset()
     """The names of those that are switched on."""
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    """What a test hands to controllers, by name: `pods` are the rules of `cluster.pods`."""
     settled_at: int | None = None
     """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
     authority: Callable[[], Authority] | None = None

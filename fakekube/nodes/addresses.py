@@ -87,6 +87,10 @@ class Addresses:
         for cidr, address in self._held.pop(holder, ()):
             self._ranges[cidr].used.discard(address)
 
+    def of(self, holder: str) -> list[str]:
+        """What a pod holds."""
+        return [address for _, address in self._held.get(holder, ())]
+
     def __iter__(self) -> Iterator[str]:
         """All addresses in use."""
         return (address for held in self._held.values() for _, address in held)

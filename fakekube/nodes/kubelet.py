@@ -22,7 +22,10 @@ from fakekube.controllers.kubelets import has_kubelet
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.node_status import condition, initial_status, is_ready, renewed_conditions
+from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
+from fakekube.nodes.pod_workers import PodWorkers
+from fakekube.nodes.rules import Pods
 
 __all__ = ["Kubelet"]
 
@@ -37,6 +40,9 @@ SELDOM: Final = 3600.0
 #: Real seconds between two renewals that are of one stride.
 IN_ONE_GO: Final = 0.2
 
+#: Rules of pods have changed.
+RULES: Final = Key("", "")
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: Who manages the fields of what is ready at once: kwok, whose results these are.
 AT_ONCE: Final = "kwok"
 
@@ -57,6 +63,8 @@ class Kubelet(Reconciler):
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
+        self._rules: Pods | None = self.context.shared.get("pods")
+        self._workers = PodWorkers(self.clock, self.recorder, self._write)
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
             self.enqueue(Key("", node["metadata"]["name"]))
@@ -93,6 +101,7 @@ class Kubelet(Reconciler):
             if not pods:
                 del self._on_node[node]
             self._addresses.release(metadata["uid"])
+            self._workers.forget(metadata["uid"])
             return ()
         pods.add(key)
         status = obj.get("status") or {}
@@ -109,7 +118,11 @@ class Kubelet(Reconciler):
     # ------------------------------------------------------------ nodes
 
     def reconcile(self, key: Key) -> None:
-        if key.namespace:
+        if key == RULES:
+            for keys in self._on_node.values():
+                for one in keys:
+                    self.enqueue(one)
+        elif key.namespace:
             self._reconcile_pod(key)
         elif (node := self.cache.get("nodes", "", key.name)) is not None and has_kubelet(node):
             self._reconcile_node(node)
@@ -180,28 +193,67 @@ class Kubelet(Reconciler):
         if pod is None or node is None or not has_kubelet(node):
             return
         status = pod.get("status") or {}
-        if "deletionTimestamp" in pod["metadata"]:
+        plan = self._plan_of(pod)
+        if plan is not None or pod["metadata"]["uid"] in self._workers:
+            self._run_as_told(key, pod, node, plan)
+        elif "deletionTimestamp" in pod["metadata"]:
             self._remove(pod)
         elif status.get("phase", "Pending") == "Pending" and (condition(pod, "Ready") or {}).get("status") != "True":
             self._run(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             self._patch_status("pods", pod, completed_status(pod, self.client.now()))
 
+    def _plan_of(self, pod: Object) -> PodPlan | None:
+        """What the pod is told: by its annotations, else by rules. Annotations that say nothing are told of, and left out."""
+        try:
+            told = told_by_annotations(pod)
+        except PlanError as error:
+            self.recorder.event(pod, "Warning", "InvalidAnnotation", str(error), host=pod["spec"].get("nodeName", ""))
+            told = None
+        return told if told is not None or self._rules is None else self._rules.plan_for(pod)
+
     def _run(self, pod: Object, node: Object) -> None:
+        found = self._addresses_for(pod, node)
+        if found is not None:
+            self._patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
+
+    def _run_as_told(self, key: Key, pod: Object, node: Object, plan: PodPlan | None) -> None:
+        uid = pod["metadata"]["uid"]
+        deleted = "deletionTimestamp" in pod["metadata"]
+        if (pod.get("status") or {}).get("phase") in _TERMINAL and (uid not in self._workers or not deleted):
+            if deleted:
+                self._remove(pod)
+            return
+        found = self._addresses_for(pod, node)
+        if found is None:
+            return
+        wait = self._workers.sync(pod, plan, found)
+        if deleted and self._workers.is_done(uid):
+            self._remove(pod)
+        elif wait is not None:
+            self.requeue_after(key, wait)
+
+    def _write(self, pod: Object, status: dict[str, Any]) -> Object:
+        return self._patch_status("pods", pod, status, manager="kubelet")
+
+    def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
+        """The addresses of node and pod; None if there is none left, which is told of, and tried again."""
         host = self._address_of(node) or self._addresses.node(node["metadata"]["name"])
         try:
-            addresses = [host] if pod["spec"].get("hostNetwork") else self._pod_addresses(pod, node)
+            return host, [host] if pod["spec"].get("hostNetwork") else self._pod_addresses(pod, node)
         except AddressesExhausted as error:
             message = f"Failed to create pod sandbox: no IP addresses available in range {error}"
             self.recorder.event(pod, "Warning", "FailedCreatePodSandBox", message, host=node["metadata"]["name"])
             self.requeue_rate_limited(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
-            return
-        self._patch_status("pods", pod, ready_status(pod, host, addresses, self.client.now()))
+            return None
 
     def _pod_addresses(self, pod: Object, node: Object) -> list[str]:
         known = [one["ip"] for one in (pod.get("status") or {}).get("podIPs") or ()]
         if known:
             return known
+        held = self._addresses.of(pod["metadata"]["uid"])
+        if held:
+            return held
         spec = node.get("spec") or {}
         cidrs = tuple(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
         return self._addresses.pod(pod["metadata"]["uid"], cidrs)
@@ -215,8 +267,8 @@ class Kubelet(Reconciler):
             preconditions={"uid": metadata["uid"]},
         )
 
-    def _patch_status(self, resource: str, obj: Object, status: dict[str, Any]) -> None:
+    def _patch_status(self, resource: str, obj: Object, status: dict[str, Any], *, manager: str = AT_ONCE) -> Object:
         metadata = obj["metadata"]
         path = self.client.path(self.client.resource(resource), metadata.get("namespace"), metadata["name"], "status")
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-        self.client.call("PATCH", path, body, {"fieldManager": AT_ONCE}, content_type=STRATEGIC_MERGE_PATCH)
+        return self.client.call("PATCH", path, body, {"fieldManager": manager}, content_type=STRATEGIC_MERGE_PATCH)

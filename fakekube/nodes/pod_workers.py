@@ -1,0 +1,114 @@
+"""Runs the pods that have been told something: each has a state machine, whose states are written as time passes.
+
+Invariant: a status is written before the next state is entered, so that watchers see every state.
+
+Specified by: pkg/kubelet/pod_workers.go, pkg/kubelet/status/status_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from fakekube.clock import Clock
+from fakekube.controllers.recorder import Recorder
+from fakekube.golang.timestamps import print_time
+from fakekube.nodes.containers import Pod
+from fakekube.nodes.plans import PodPlan
+from fakekube.nodes.pod_status import is_of_job
+from fakekube.nodes.told_status import told_status
+
+__all__ = ["PodWorkers"]
+
+Object = dict[str, Any]
+Addresses = tuple[str, list[str]]
+Write = Callable[[Object, dict[str, Any]], Object]
+"""Writes a status; returns the pod as it is then."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    state: Pod
+    plan: PodPlan
+
+
+class PodWorkers:
+    """The state machines of the pods that have been told something.
+
+    Args:
+        clock: of the cluster.
+        recorder: of the kubelet.
+        write: writes the status of a pod.
+    """
+
+    def __init__(self, clock: Clock, recorder: Recorder, write: Write) -> None:
+        self._clock, self._recorder, self._write = clock, recorder, write
+        self._workers: dict[str, _Worker] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._workers
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._workers.pop(uid, None)
+
+    def sync(self, pod: Object, plan: PodPlan | None, addresses: Addresses) -> float | None:
+        """Do what is due. Returns the seconds until something is due again, None if nothing is. Raises ApiError."""
+        uid = pod["metadata"]["uid"]
+        now = self._clock.monotonic()
+        worker = self._workers.get(uid)
+        if worker is None:
+            worker = self._workers[uid] = self._begin(pod, plan or PodPlan(), now)
+            pod = self._show(pod, worker.state, addresses, now)
+        elif plan is not None and plan != worker.plan:
+            worker.plan = plan
+            worker.state.replan(plan)
+            pod = self._show(pod, worker.state, addresses, now)
+        state = worker.state
+        if "deletionTimestamp" in pod["metadata"] and not state.terminating:
+            state.terminate(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+            self._tell(pod, state)
+        while state.advance(now):
+            pod = self._show(pod, state, addresses, now)
+        due = state.next_due
+        return None if due is None else max(due - now, 0.0)
+
+    def is_done(self, uid: str) -> bool:
+        """Has a pod that is being deleted ended?"""
+        worker = self._workers.get(uid)
+        return worker is None or (worker.state.terminating and worker.state.is_done)
+
+    def _begin(self, pod: Object, plan: PodPlan, now: float) -> _Worker:
+        state = Pod(pod["spec"], plan, now, is_of_job(pod))
+        status = pod.get("status") or {}
+        for field in ("initContainerStatuses", "containerStatuses"):
+            for one in status.get(field) or ():
+                state.adopt(one["name"], one, now)
+        return _Worker(state, plan)
+
+    def _show(self, pod: Object, state: Pod, addresses: Addresses, now: float) -> Object:
+        """Tell what has happened, and write what the pod is like."""
+        self._tell(pod, state)
+        status = told_status(pod, state, addresses, self._time_of_day(now), now)
+        return self._write(pod, status)
+
+    def _tell(self, pod: Object, state: Pod) -> None:
+        metadata = pod["metadata"]
+        inits = {one["name"] for one in pod["spec"].get("initContainers") or ()}
+        for one in state.happenings:
+            field = "initContainers" if one.container in inits else "containers"
+            full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+            about = {
+                "kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"],
+                "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+                "fieldPath": f"spec.{field}{{{one.container}}}",
+            }
+            message = one.message.replace("$POD", full)
+            self._recorder.event(about, one.type, one.reason, message, host=pod["spec"].get("nodeName", ""))
+        state.happenings.clear()
+
+    def _time_of_day(self, now: float) -> Callable[[float], str]:
+        moment: datetime = self._clock.now()
+        return lambda time: print_time(moment - timedelta(seconds=now - time))

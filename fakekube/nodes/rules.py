@@ -1,0 +1,196 @@
+"""What pods do, as a test tells it: `cluster.pods.on(labels={"app": "web"}).run(seconds=3).exits(1)`.
+
+Rules hold for pods that they match, those that run already included; of several that match, the one that was made last
+counts. What annotations of a pod say counts before any rule.
+
+Invariant: a rule is changed under the lock of its set, and kubelets are told of each change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
+from fakekube.selectors import parse_labels
+
+__all__ = ["PodRule", "Pods"]
+
+Object = Mapping[str, Any]
+
+
+class PodRule:
+    """Which pods do what; every word returns the rule, so that words can follow each other. Times are seconds of the clock."""
+
+    def __init__(self, pods: Pods, matches: Callable[[Object], bool], container: str | None) -> None:
+        self._pods = pods
+        self._container = container
+        self.matches = matches
+        """Does it hold for this pod?"""
+        self.plan = PodPlan()
+        """What it says."""
+
+    def _change(self, change: Callable[[ContainerPlan], ContainerPlan]) -> PodRule:
+        self.plan = self.plan.changed(self._container, change)
+        self._pods.changed()
+        return self
+
+    def _change_pod(self, **fields: Any) -> PodRule:
+        self.plan = replace(self.plan, **fields)
+        self._pods.changed()
+        return self
+
+    # ---- how containers run
+
+    def run(self, seconds: float) -> PodRule:
+        """Containers run so long, and exit with 0 unless `exits`, `oom` or `forever` says otherwise."""
+        return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run(seconds))))
+
+    def exits(self, code: int = 0, *, reason: str = "", message: str = "", times: int | None = None) -> PodRule:
+        """They exit with this code: after the `run` before, or else at once; `times` runs in a row, by default all that follow.
+
+        Raises ValueError for what is no exit code.
+        """
+        if not 0 <= code <= 255:
+            raise ValueError(f"{code} is no exit code")
+
+        def end(plan: ContainerPlan) -> ContainerPlan:
+            last = plan.runs[-1] if plan.runs else None
+            open_ = last is not None and last == Run(last.seconds)
+            seconds = last.seconds if last is not None and open_ else 0.0
+            before = plan.runs[:-1] if open_ else plan.runs
+            return replace(plan, runs=(*before, Run(seconds, code, reason, message, times)))
+
+        return self._change(end)
+
+    def oom(self, *, times: int | None = None) -> PodRule:
+        """They use too much memory and are killed."""
+        return self.exits(OOM_CODE, reason=OOM_KILLED, times=times)
+
+    def unhealthy(self, after: float = 0.0, *, probe: str = "liveness", times: int | None = None) -> PodRule:
+        """A probe (liveness or startup) fails so long after their start: they are killed and restarted."""
+        return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run(after, OOM_CODE, "Error", "", times, probe))))
+
+    def forever(self) -> PodRule:
+        """They run, and do not end."""
+        return self._change(lambda plan: replace(plan, runs=(*plan.runs, Run())))
+
+    def starts(self, after: float | None) -> PodRule:
+        """The pod's containers start after so long; None: never (they are being created)."""
+        return self._change_pod(start_seconds=after)
+
+    def ready(self, after: float) -> PodRule:
+        """They are ready so long after their start."""
+        return self._change(lambda plan: replace(plan, ready_after=after))
+
+    def never_ready(self) -> PodRule:
+        """They run, but are not ready."""
+        return self._change(lambda plan: replace(plan, ready_after=None))
+
+    def terminates(self, after: float) -> PodRule:
+        """They take so long to end when their pod is deleted, but no longer than its grace period."""
+        return self._change(lambda plan: replace(plan, stop_seconds=after))
+
+    # ---- images
+
+    def pulls(self, seconds: float) -> PodRule:
+        """The image takes so long."""
+        return self._change(lambda plan: replace(plan, pull_seconds=seconds))
+
+    def image_pull_back_off(self, message: str = PULL_ERROR, *, times: int | None = None) -> PodRule:
+        """The image cannot be pulled; `times`: it can after so many failures."""
+        return self._change(lambda plan: replace(plan, pull_error=message, pull_failures=times))
+
+    # ---- the pod as a whole
+
+    def fails(self, reason: str = "", message: str = "", *, after: float = 0.0) -> PodRule:
+        """The pod fails as a whole."""
+        return self._change_pod(failure=(after, reason, message))
+
+    def evicted(self, message: str = "The node was low on resource: memory.", *, after: float = 0.0) -> PodRule:
+        """Its node evicts the pod."""
+        return self.fails("Evicted", message, after=after)
+
+    def remove(self) -> None:
+        """The rule holds no more; pods that run go on as they are."""
+        self._pods.remove(self)
+
+
+class Pods:
+    """The rules of a cluster: `cluster.pods`.
+
+    Args:
+        changed: called after each change.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._lock = threading.Lock()
+        self._rules: list[PodRule] = []
+        self.changed = changed
+
+    def on(
+        self, labels: Mapping[str, str] | str | None = None, *, namespace: str | None = None, name: str | None = None,
+        node: str | None = None, container: str | None = None,
+    ) -> PodRule:
+        """Begin a rule for pods.
+
+        Args:
+            labels: that the pods have: a mapping, or a selector as kubectl reads it.
+            namespace, name, node: where they are, and what they are called; patterns with `*` and `?`.
+            container: the one that the words that follow are about; by default all but init containers and sidecars.
+
+        Raises SelectorError.
+        """
+        selector = parse_labels(labels) if isinstance(labels, str) else None
+        wanted = {} if labels is None or isinstance(labels, str) else dict(labels)
+
+        def matches(pod: Object) -> bool:
+            metadata = pod["metadata"]
+            found = metadata.get("labels") or {}
+            return (
+                wanted.items() <= found.items() and (selector is None or selector.matches(found))
+                and _is_like(metadata["namespace"], namespace) and _is_like(metadata["name"], name)
+                and _is_like(pod["spec"].get("nodeName") or "", node)
+            )
+
+        rule = PodRule(self, matches, container)
+        with self._lock:
+            self._rules.append(rule)
+        return rule
+
+    def plan_for(self, pod: Object) -> PodPlan | None:
+        """What the rules tell a pod: of those that match, each says what it says of its containers, the last one first."""
+        with self._lock:
+            found = [rule for rule in self._rules if rule.plan != PodPlan() and rule.matches(pod)]
+        if not found:
+            return None
+        plan = found[-1].plan
+        for rule in reversed(found[:-1]):
+            if rule.plan.containers:
+                plan = replace(plan, containers={**rule.plan.containers, **plan.containers})
+        return plan
+
+    def remove(self, rule: PodRule) -> None:
+        """See `PodRule.remove`."""
+        with self._lock:
+            if rule in self._rules:
+                self._rules.remove(rule)
+
+    def clear(self) -> None:
+        """Remove all rules."""
+        with self._lock:
+            self._rules.clear()
+
+    def __iter__(self) -> Iterator[PodRule]:
+        with self._lock:
+            return iter(list(self._rules))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
+def _is_like(text: str, pattern: str | None) -> bool:
+    return pattern is None or fnmatchcase(text, pattern)
