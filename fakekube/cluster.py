@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from fakekube.codecs.document import Document
     from fakekube.nodes.fleet import Nodes
+    from fakekube.nodes.rules import Pods
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
@@ -99,6 +100,8 @@ class Cluster(ObjectClient):
         self._retention = Retention() if compaction_interval is None else replace(
             Retention(), compaction_interval=compaction_interval
         )
+        self._shared: dict[str, Any] = {}
+        """What controllers are told of by tests."""
         self.clock = clock or Clock()
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
         self._machinery: Machinery = build(
@@ -134,7 +137,8 @@ class Cluster(ObjectClient):
         authority = self._credentials().ca_certificate if self._tls else ""
         switched_on = frozenset(row.name for row in self._controllers)
         context = Context(
-            backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at, _authority
+            backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at, _authority,
+            self._shared,
         )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
@@ -303,6 +307,16 @@ class Cluster(ObjectClient):
         from fakekube.nodes.fleet import Nodes
 
         return Nodes(self._client)
+
+    @property
+    def pods(self) -> Pods:
+        """What pods do: `on(labels={"app": "web"}).run(seconds=3).exits(1)`, `.never_ready()`, `.image_pull_back_off()`."""
+        if "pods" not in self._shared:
+            from fakekube.nodes.rules import RULES, Pods
+
+            self._shared.setdefault("pods", Pods(lambda: self._manager.ask("kubelet", RULES)))
+        rules: Pods = self._shared["pods"]
+        return rules
 
     # ---------------------------------------------------------------- users
 

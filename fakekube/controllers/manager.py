@@ -116,6 +116,14 @@ class Manager:
         with self._working:
             self._set_timer(None)
 
+    def ask(self, name: str, key: Key) -> None:
+        """Let a controller look at a key, if it is awake; from any thread."""
+        with self._working:
+            for controller in self._active.values():
+                if controller.name == name:
+                    self._queue.add((controller, key))
+        self._notice()
+
     # ------------------------------------------------------------ quiet
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:

@@ -174,16 +174,15 @@ class NodeLifecycleController(Reconciler):
         observed = (_ready(node) or {}).get("status", "Unknown")
         node = self._probe(node)
         ready = _ready(node)
-        self._reconcile_labels(node)
-        self._taint_by_conditions(node)
-        self._see_zones()
+        if ready is not None and ready["status"] != "True" and observed == "True":
+            self._say_node(node, "NodeNotReady", f"Node {key.name} status is now: NodeNotReady")
+            for pod in self.cache.list("pods"):
+                if pod["spec"].get("nodeName") == key.name:
+                    self._mark_not_ready(pod)
+        node = self._taint_by_conditions(self._reconcile_labels(node))
+        self._see_zones(node)
         if ready is not None:
-            self._taint_no_execute(self.cache.get("nodes", "", key.name) or node, ready["status"])
-            if ready["status"] != "True" and observed == "True":
-                self._say_node(node, "NodeNotReady", f"Node {key.name} status is now: NodeNotReady")
-                for pod in self.cache.list("pods"):
-                    if pod["spec"].get("nodeName") == key.name:
-                        self._mark_not_ready(pod)
+            self._taint_no_execute(node, ready["status"])
 
     def _was_registered(self, node: Object) -> bool:
         """Was the node there when the cluster was made?"""
@@ -275,14 +274,13 @@ class NodeLifecycleController(Reconciler):
 
     # ------------------------------------------------------------ taints and labels
 
-    def _taint_by_conditions(self, node: Object) -> None:
-        node = self.cache.get("nodes", "", node["metadata"]["name"]) or node
+    def _taint_by_conditions(self, node: Object) -> Object:
         wanted = condition_taints(node)
         there = [
             (key, effect) for key, effect in taint_keys(node)
             if effect == NO_SCHEDULE and (key == UNSCHEDULABLE or key in _CONDITION_KEYS)
         ]
-        swap_taints(self.client, node, wanted, [one for one in there if one not in wanted])
+        return swap_taints(self.client, node, wanted, [one for one in there if one not in wanted])
 
     def _taint_no_execute(self, node: Object, ready: str) -> None:
         name = node["metadata"]["name"]
@@ -296,7 +294,7 @@ class NodeLifecycleController(Reconciler):
         if wanted in there or (self._disrupted and other not in there):
             return
         if other not in there:
-            wait = self._wait_for_turn(zone_key(node))
+            wait = self._wait_for_turn(node)
             if wait is None:
                 return
             if wait > 0:
@@ -304,9 +302,10 @@ class NodeLifecycleController(Reconciler):
                 return
         swap_taints(self.client, node, (wanted,), (other,))
 
-    def _wait_for_turn(self, zone: str) -> float | None:
-        """Seconds until a node of the zone may be tainted: 0 takes the turn; None while the zone is half disrupted."""
-        ready, not_ready = self._count()[zone]
+    def _wait_for_turn(self, node: Object) -> float | None:
+        """Seconds until the node may be tainted: 0 takes the turn of its zone; None while that is half disrupted."""
+        zone = zone_key(node)
+        ready, not_ready = self._count(node)[zone]
         every = TAINT_EVERY
         if zone_state(ready, not_ready) is ZoneState.PARTIAL:
             if ready + not_ready <= LARGE_ZONE:
@@ -318,36 +317,40 @@ class NodeLifecycleController(Reconciler):
             self._next_taint[zone] = now + every
         return max(wait, 0.0)
 
-    def _reconcile_labels(self, node: Object) -> None:
+    def _reconcile_labels(self, node: Object) -> Object:
         labels = node["metadata"].get("labels") or {}
         changed = {
             follower: labels[label]
             for label, follower in _LABELS.items()
             if label in labels and labels.get(follower) != labels[label]
         }
-        if changed:
-            self.client.patch("nodes", node["metadata"]["name"], {"metadata": {"labels": changed}})
+        return self.client.patch("nodes", node["metadata"]["name"], {"metadata": {"labels": changed}}) if changed else node
 
     # ------------------------------------------------------------ zones
 
-    def _count(self) -> dict[str, tuple[int, int]]:
+    def _nodes(self, *newer: Object) -> list[Object]:
+        """All nodes; of some a newer version is known than the cache has."""
+        by_name = {node["metadata"]["name"]: node for node in self.cache.list("nodes")}
+        return list((by_name | {node["metadata"]["name"]: node for node in newer}).values())
+
+    def _count(self, *newer: Object) -> dict[str, tuple[int, int]]:
         """How many nodes of each zone are ready, and how many are not."""
         ready: Counter[str] = Counter()
         not_ready: Counter[str] = Counter()
-        for node in self.cache.list("nodes"):
+        for node in self._nodes(*newer):
             is_ready = (_ready(node) or {}).get("status") == "True"
             (ready if is_ready else not_ready)[zone_key(node)] += 1
         return {zone: (ready[zone], not_ready[zone]) for zone in {*ready, *not_ready}}
 
-    def _see_zones(self) -> None:
+    def _see_zones(self, *newer: Object) -> None:
         """While every zone is fully disrupted, nobody is driven out: it is more likely that the network is broken."""
-        counts = self._count()
+        counts = self._count(*newer)
         disrupted = bool(counts) and all(zone_state(*count) is ZoneState.FULL for count in counts.values())
         if disrupted == self._disrupted:
             return
         self._disrupted = disrupted
         now = self.clock.monotonic()
-        for node in self.cache.list("nodes"):
+        for node in self._nodes(*newer):
             if disrupted:
                 swap_taints(self.client, node, (), ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)))
             else:

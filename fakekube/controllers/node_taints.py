@@ -27,17 +27,16 @@ def taint_keys(node: Object) -> list[Taint]:
     return [(taint["key"], taint.get("effect", "")) for taint in (node.get("spec") or {}).get("taints") or ()]
 
 
-def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Collection[Taint]) -> bool:
-    """Add taints to a node, and take others off. False if there is nothing to do. Raises ApiError."""
+def swap_taints(client: Client, node: Object, add: Collection[Taint], remove: Collection[Taint]) -> Object:
+    """Add taints to a node, and take others off. Returns the node as it is then. Raises ApiError."""
     known = (node.get("spec") or {}).get("taints") or ()
     there = set(taint_keys(node))
     added = [one for one in add if one not in there]
     if not added and not there & set(remove):
-        return False
+        return node
     kept = [taint for taint in known if (taint["key"], taint.get("effect", "")) not in remove]
     now = client.now()
     taints = kept + [{"key": key, "effect": effect, "timeAdded": now} for key, effect in added]
     metadata = node["metadata"]
     patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"taints": taints or None}}
-    client.patch("nodes", metadata["name"], patch)
-    return True
+    return client.patch("nodes", metadata["name"], patch)

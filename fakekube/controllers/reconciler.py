@@ -48,12 +48,12 @@ class Context:
     """The emulated minor."""
     controllers: frozenset[str] = frozenset()
     """The names of those that are switched on."""
-    shared: Mapping[str, Any] = field(default_factory=dict)
-    """What a test hands to controllers, by name: `pods` are the rules of `cluster.pods`."""
     settled_at: int | None = None
     """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
     authority: Callable[[], Authority] | None = None
     """The CA of the cluster, which signs certificates; made when it is first asked for."""
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    """What a test hands to controllers, by name: `pods` are the rules of `cluster.pods`."""
 
     @property
     def root_certificate(self) -> str:

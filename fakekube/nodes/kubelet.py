@@ -25,7 +25,7 @@ from fakekube.nodes.node_status import condition, initial_status, is_ready, rene
 from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
 from fakekube.nodes.pod_workers import PodWorkers
-from fakekube.nodes.rules import Pods
+from fakekube.nodes.rules import RULES, Pods
 
 __all__ = ["Kubelet"]
 
@@ -40,8 +40,6 @@ SELDOM: Final = 3600.0
 #: Real seconds between two renewals that are of one stride.
 IN_ONE_GO: Final = 0.2
 
-#: Rules of pods have changed.
-RULES: Final = Key("", "")
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: Who manages the fields of what is ready at once: kwok, whose results these are.
 AT_ONCE: Final = "kwok"
@@ -63,7 +61,6 @@ class Kubelet(Reconciler):
         self._addresses = Addresses()
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
-        self._rules: Pods | None = self.context.shared.get("pods")
         self._workers = PodWorkers(self.clock, self.recorder, self._write)
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
@@ -210,7 +207,8 @@ class Kubelet(Reconciler):
         except PlanError as error:
             self.recorder.event(pod, "Warning", "InvalidAnnotation", str(error), host=pod["spec"].get("nodeName", ""))
             told = None
-        return told if told is not None or self._rules is None else self._rules.plan_for(pod)
+        rules: Pods | None = self.context.shared.get("pods")
+        return told if told is not None or rules is None else rules.plan_for(pod)
 
     def _run(self, pod: Object, node: Object) -> None:
         found = self._addresses_for(pod, node)

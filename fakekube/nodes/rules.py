@@ -12,12 +12,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
+from fakekube.controllers.reconciler import Key
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
 from fakekube.selectors import parse_labels
 
-__all__ = ["PodRule", "Pods"]
+__all__ = ["RULES", "PodRule", "Pods"]
+
+#: The key under which kubelets look at all pods again.
+RULES: Final = Key("", "")
 
 Object = Mapping[str, Any]
 

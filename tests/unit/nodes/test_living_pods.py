@@ -1,0 +1,172 @@
+"""Pods on the nodes of a cluster: by default, and as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.client import ApiError
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    made = Cluster()
+    made.clock.hold()
+    yield made
+    made.stop()
+
+
+def pod(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"app": name}, "annotations": {f"fakekube.dev/{k}": v for k, v in (annotations or {}).items()}}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"containers": [{"name": "c", "image": "x"}], **spec}}
+
+
+def pass_time(cluster: Cluster, **time: float) -> None:
+    cluster.clock.advance(**time)
+    cluster.settle()
+
+
+def run(cluster: Cluster, obj: dict[str, Any]) -> dict[str, Any]:
+    cluster.create(obj)
+    cluster.settle()
+    return status(cluster, obj["metadata"]["name"])
+
+
+def status(cluster: Cluster, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = cluster.get("pods", name)["status"]
+    return found
+
+
+def condition(of: dict[str, Any], type_: str) -> tuple[str, str | None]:
+    return next((one["status"], one.get("reason")) for one in of["conditions"] if one["type"] == type_)
+
+
+def reasons(cluster: Cluster, name: str) -> list[str]:
+    return [event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == name]
+
+
+def test_a_cluster_begins_with_a_node_and_pods_run_on_it(cluster: Cluster) -> None:
+    (node,) = cluster.nodes
+    assert node["metadata"]["name"] == "node-1" and not node["spec"].get("taints")
+    found = run(cluster, pod("p"))
+    assert (found["phase"], condition(found, "Ready")) == ("Running", ("True", None))
+    assert found["containerStatuses"][0]["started"] and found["podIP"] != found["hostIP"]
+    assert reasons(cluster, "p") == ["Scheduled"]
+    cluster.delete("pods", "p")
+    cluster.settle()
+    assert not cluster.list("pods")
+
+
+def test_two_pods_have_two_addresses_and_host_networks_one(cluster: Cluster) -> None:
+    first, second = run(cluster, pod("a")), run(cluster, pod("b"))
+    assert first["podIP"] != second["podIP"]
+    assert run(cluster, pod("h", hostNetwork=True))["podIP"] == first["hostIP"]
+
+
+def test_rules_hold_for_pods_that_come_and_that_are_there(cluster: Cluster) -> None:
+    run(cluster, pod("a"))
+    rule = cluster.pods.on(labels={"app": "a"}).never_ready()
+    cluster.pods.on("app=b").run(seconds=3).exits(1, times=1).forever()
+    cluster.settle()
+    assert condition(status(cluster, "a"), "Ready") == ("False", "ContainersNotReady")
+    run(cluster, pod("b"))
+    pass_time(cluster, seconds=3)
+    (of_container,) = status(cluster, "b")["containerStatuses"]
+    assert (of_container["restartCount"], of_container["lastState"]["terminated"]["exitCode"]) == (1, 1)
+    rule.remove()
+    assert condition(run(cluster, pod("a2")), "Ready") == ("True", None)
+    assert len(cluster.pods) == 1
+
+
+def test_annotations_tell_what_rules_tell(cluster: Cluster) -> None:
+    found = run(cluster, pod("p", {"run": "5s", "exit-code": "3"}, restartPolicy="Never"))
+    assert found["phase"] == "Running"
+    pass_time(cluster, seconds=5)
+    found = status(cluster, "p")
+    assert (found["phase"], condition(found, "Ready"), condition(found, "Initialized")) == ("Failed", ("False", "PodFailed"), ("True", None))
+    assert found["containerStatuses"][0]["state"]["terminated"]["reason"] == "Error"
+
+
+def test_an_annotation_that_says_nothing_is_told_of(cluster: Cluster) -> None:
+    assert run(cluster, pod("p", {"run": "soon"}))["phase"] == "Running"
+    assert "InvalidAnnotation" in reasons(cluster, "p")
+
+
+def test_images_that_cannot_be_pulled(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").image_pull_back_off(times=1)
+    found = run(cluster, pod("p"))
+    assert (found["phase"], found["containerStatuses"][0]["state"]["waiting"]["reason"]) == ("Pending", "ImagePullBackOff")
+    assert "BackOff" in reasons(cluster, "p")
+    pass_time(cluster, seconds=10)
+    assert status(cluster, "p")["phase"] == "Running"
+
+
+def test_a_pod_that_ends_slowly_is_there_until_then(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").terminates(after=10)
+    run(cluster, pod("p"))
+    cluster.delete("pods", "p")
+    pass_time(cluster, seconds=9)
+    assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+    assert "Killing" in reasons(cluster, "p")
+    pass_time(cluster, seconds=1)
+    with pytest.raises(ApiError):
+        cluster.get("pods", "p")
+
+
+def test_a_pod_is_evicted(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").evicted("low on memory", after=2)
+    run(cluster, pod("p"))
+    pass_time(cluster, seconds=2)
+    found = status(cluster, "p")
+    assert (found["phase"], found["reason"], found["message"]) == ("Failed", "Evicted", "low on memory")
+
+
+def test_a_node_that_fails_loses_its_pods(cluster: Cluster) -> None:
+    cluster.nodes.add("other", cpu=4)
+    cluster.settle()
+    run(cluster, pod("p", nodeSelector={"kubernetes.io/hostname": "other"}))
+    cluster.nodes.fail("other")
+    pass_time(cluster, seconds=60)
+    ready = next(one for one in cluster.nodes["other"]["status"]["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("Unknown", "NodeStatusUnknown")
+    assert condition(status(cluster, "p"), "Ready")[0] == "False"
+    assert {"NodeNotReady"} <= set(reasons(cluster, "other")) & set(reasons(cluster, "p"))
+    pass_time(cluster, seconds=301)
+    assert "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+    cluster.nodes.recover("other")
+    cluster.settle()
+    assert not cluster.list("pods") and not cluster.nodes["other"]["spec"].get("taints")
+
+
+def test_time_may_pass_in_long_strides(cluster: Cluster) -> None:
+    run(cluster, pod("p"))
+    pass_time(cluster, days=3)
+    assert condition(status(cluster, "p"), "Ready") == ("True", None)
+    assert all(one["status"] == "True" for one in cluster.nodes["node-1"]["status"]["conditions"] if one["type"] == "Ready")
+
+
+def test_nodes_are_cordoned_and_tainted(cluster: Cluster) -> None:
+    cluster.nodes.cordon("node-1")
+    cluster.settle()
+    assert condition(run(cluster, pod("p")), "PodScheduled") == ("False", "Unschedulable")
+    cluster.nodes.uncordon("node-1")
+    cluster.settle()
+    assert status(cluster, "p")["phase"] == "Running"
+    cluster.nodes.taint("node-1", "fire", effect="NoExecute")
+    cluster.settle()
+    assert not cluster.list("pods")
+    cluster.nodes.untaint("node-1", "fire")
+    assert not cluster.nodes["node-1"]["spec"].get("taints")
+
+
+def test_a_cluster_without_nodes_and_one_with_many() -> None:
+    with Cluster(nodes=0) as empty, Cluster(nodes=3) as large:
+        assert (len(empty.nodes), len(large.nodes), "node-3" in large.nodes) == (0, 3, True)
+
+
+def test_somebody_elses_scheduler_is_left_alone(cluster: Cluster) -> None:
+    assert run(cluster, pod("p", schedulerName="mine"))["phase"] == "Pending"
+    assert reasons(cluster, "p") == []
