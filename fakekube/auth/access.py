@@ -78,7 +78,8 @@ class Access:
         ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self._services = services
-        self.authorizer = authorizer_of(self._authorization, {"RBAC": lambda: self.roles, "Node": self._node_authorizer})
+        factories = {"RBAC": lambda: self.roles, "Node": self._node_authorizer}
+        self.authorizer = authorizer_of(self._authorization, factories, self._clock)
         self._impersonation = Impersonation(self.authorizer)
 
     def _node_authorizer(self) -> NodeAuthorizer:

@@ -1,4 +1,5 @@
-"""What expressions may name where they stand: the variables of admission, and of the choice of devices.
+"""What expressions may name where they stand: the variables of admission, of access reviews,
+of tokens, and of the choice of devices.
 
 `Environment.compiled` is what the compiler says of an expression there. A policy's variables are types of the policy:
 `with_variable` makes the environment of those that follow.
@@ -21,7 +22,9 @@ from fakekube.cel.parser import parse
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
 __all__ = [
-    "JSON_PATCH", "NULL", "OBJECT", "Compilation", "ConstantError", "Environment", "ExpressionError", "admission", "devices",
+    "JSON_PATCH", "NULL", "OBJECT", "Compilation", "ConstantError", "Environment", "ExpressionError", "access_review",
+    "admission", "devices",
+    "token_claims", "token_user",
 ]
 
 NULL: Final = Type("null")
@@ -34,6 +37,14 @@ _OBJECTS: Final[Mapping[str, str]] = {
     "AdmissionRequest": "kind #GroupVersionKind, resource #GroupVersionResource, subResource string, "
     "requestKind #GroupVersionKind, requestResource #GroupVersionResource, requestSubResource string, name string, "
     "namespace string, operation string, userInfo #UserInfo, dryRun bool, options dyn",
+    "SubjectAccessReviewSpec": "resourceAttributes #ResourceAttributes, nonResourceAttributes #NonResourceAttributes, "
+    "user string, groups list(string), extra map(string,list(string)), uid string",
+    "ResourceAttributes": "namespace string, verb string, group string, version string, resource string, subresource string, "
+    "name string, fieldSelector #FieldSelectorAttributes, labelSelector #LabelSelectorAttributes",
+    "NonResourceAttributes": "path string, verb string",
+    "FieldSelectorAttributes": "rawSelector string, requirements list(#SelectorRequirement)",
+    "LabelSelectorAttributes": "rawSelector string, requirements list(#SelectorRequirement)",
+    "SelectorRequirement": "key string, operator string, values list(string)",
     "NamespaceSpec": "finalizers list(string)",
     "NamespaceCondition": "status string, type string, lastTransitionTime timestamp, message string, reason string",
     "NamespaceStatus": "conditions list(#NamespaceCondition), phase string",
@@ -171,6 +182,24 @@ def admission(*, params: bool = False, authorizer: bool = True, composed: bool =
     if composed:
         variables["variables"] = Type("kubernetes.variables", fields={})
     return Environment(variables, patches, frozenset({"jsonpatch.escapeKey"} if patches else ()))
+
+
+@cache
+def access_review() -> Environment:
+    """What the match conditions of an authorization webhook may name."""
+    return Environment({"request": _object("SubjectAccessReviewSpec")})
+
+
+@cache
+def token_claims() -> Environment:
+    """What expressions about the claims of a token may name."""
+    return Environment({"claims": read("map(string,any)")})
+
+
+@cache
+def token_user() -> Environment:
+    """What rules about the user of a token may name."""
+    return Environment({"user": _object("UserInfo")})
 
 
 @cache

@@ -24,7 +24,7 @@ from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.webhooks.type_meta import not_an_object, not_registered
 
-__all__ = ["Caller"]
+__all__ = ["Caller", "review_in"]
 
 Object = dict[str, Any]
 
@@ -74,7 +74,7 @@ class Caller:
             reading = str(error).startswith(UNREADABLE)
             when = "or context cancellation while reading body" if reading else "exceeded while awaiting headers"
             raise CallTimeoutError(f"{error} (Client.Timeout {when})") from None
-        return _review_in(answer, review["apiVersion"], review["kind"])
+        return review_in(answer, review["apiVersion"], review["kind"])
 
     def _endpoint(self, client_config: Mapping[str, Any], timeout: float) -> Endpoint:
         bundle = b64decode(client_config.get("caBundle") or "")
@@ -100,8 +100,8 @@ def _clean(path: str) -> str:
 # ---------------------------------------------------------------- the answer
 
 
-def _review_in(answer: Answer, api_version: str, kind: str) -> Object:
-    """The review in an answer. Raises CallError."""
+def review_in(answer: Answer, api_version: str, kind: str) -> Object:
+    """The review in the answer of a webhook. Raises CallError."""
     media_type = _media_type(answer)
     if not 200 <= answer.status <= 206 and answer.status != 101:
         raise CallError(_told_status(answer, media_type) or _message(answer, media_type))
@@ -174,7 +174,7 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
         raise CallError(not_an_object(value))
     _check_kind(value, api_version, kind)
     group, _, version = api_version.rpartition("/")
-    type_ = builtins().kind_type(group, version, kind)
+    type_ = builtins().kind_type(group, version, kind) or builtins().kind_type(group, "v1", kind)
     assert type_ is not None
     try:
         decoded: Object = schema_decode.decode(type_, value)

@@ -57,6 +57,8 @@ class Target(NamedTuple):
     secure: bool = True
     verified: bool = True
     """False takes any certificate."""
+    certificate: str = ""
+    """The client's own certificate and key, PEM."""
 
 
 class Connection:
@@ -192,7 +194,7 @@ def dial(target: Target, deadline: float) -> socket.socket:
         return plain
     try:
         plain.settimeout(_left(deadline))
-        return connected(plain, target.name, target.authorities, verified=target.verified)
+        return connected(plain, target.name, target.authorities, verified=target.verified, own=target.certificate)
     except TimeoutError:
         plain.close()
         raise

@@ -56,6 +56,10 @@ class Endpoint:
     """The name that the certificate must have, if not the host of the URL."""
     verified: bool = True
     """False takes any certificate."""
+    authorization: str = ""
+    """The Authorization header, if there is one."""
+    certificate: str = ""
+    """The client's own certificate and key, PEM, if it has one."""
 
 
 class Transport:
@@ -82,9 +86,13 @@ class Transport:
             endpoint = _redirected(first, endpoint, place)
         raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
 
+    def get(self, endpoint: Endpoint, timeout: float) -> Answer:
+        """The answer of a GET, within `timeout` seconds. Raises CallError."""
+        return self._exchange("GET", endpoint, b"", time.monotonic() + timeout)
+
     def _exchange(self, method: str, endpoint: Endpoint, body: bytes, deadline: float) -> Answer:
         """One request. A connection that was kept may have been given up by the server: then there is another try."""
-        message = _message(method, urlsplit(endpoint.url), body)
+        message = _message(method, urlsplit(endpoint.url), body, endpoint.authorization)
         while True:
             try:
                 target = _target(endpoint)
@@ -144,7 +152,8 @@ def _target(endpoint: Endpoint) -> Target:
     name, secure = parts.hostname or "", parts.scheme == "https"
     host, port = endpoint.address or (name, _port(parts))
     authorities = endpoint.authorities if secure else b""
-    return Target(host, port, endpoint.server_name or name, authorities, secure, endpoint.verified)
+    certificate = endpoint.certificate if secure else ""
+    return Target(host, port, endpoint.server_name or name, authorities, secure, endpoint.verified, certificate)
 
 
 def _port(parts: SplitResult) -> int:
@@ -161,9 +170,11 @@ def _port(parts: SplitResult) -> int:
 # ---------------------------------------------------------------- the exchange
 
 
-def _message(method: str, parts: SplitResult, body: bytes) -> bytes:
+def _message(method: str, parts: SplitResult, body: bytes, authorization: str = "") -> bytes:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     length = f"Content-Length: {len(body)}\r\n" if body else ""
+    if authorization:
+        length += f"Authorization: {authorization}\r\n"
     return f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{_HEADERS}{length}\r\n".encode() + body
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import socket
 import ssl
+import tempfile
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -31,13 +33,14 @@ class UntrustedError(Exception):
     """No TLS connection; says why in Go's words."""
 
 
-def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True) -> ssl.SSLSocket:
+def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True, own: str = "") -> ssl.SSLSocket:
     """A TLS connection over a socket that is connected, which it takes over. Its timeout is the socket's.
 
     Args:
         name: of the server, a DNS name or an IP address.
         authorities: PEM; empty for those of the system.
         verified: False takes any certificate (insecureSkipTLSVerify).
+        own: certificate and key, PEM, that the client shows.
 
     Raises:
         UntrustedError: the server's certificate is not to be trusted, or it does not speak TLS.
@@ -45,7 +48,7 @@ def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: 
     """
     peer = plain.getpeername()
     try:
-        secure = _context(authorities, verifies=verified).wrap_socket(plain, server_hostname=name)
+        secure = _context(authorities, verifies=verified, own=own).wrap_socket(plain, server_hostname=name)
     except ssl.SSLCertVerificationError:
         raise UntrustedError(_explained(peer, plain.gettimeout(), name, authorities)) from None
     except ssl.SSLEOFError:
@@ -60,7 +63,7 @@ def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: 
 
 
 @lru_cache(maxsize=64)
-def _context(authorities: bytes, *, verifies: bool = True) -> ssl.SSLContext:
+def _context(authorities: bytes, *, verifies: bool = True, own: str = "") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -71,7 +74,20 @@ def _context(authorities: bytes, *, verifies: bool = True) -> ssl.SSLContext:
         context.load_verify_locations(cadata=authorities.decode("ascii", errors="replace"))
     else:
         context.load_default_certs()
+    if own:
+        _show(context, own)
     return context
+
+
+def _show(context: ssl.SSLContext, own: str) -> None:
+    """Have a context show a client certificate. The ssl module reads it from a file only, which is private and gone at once."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(own)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
 
 
 def _leaf(secure: ssl.SSLSocket) -> x509.Certificate:
