@@ -12,7 +12,7 @@ from typing import Any, Final
 from fakekube.auth import node_graph, reviews
 from fakekube.auth.authentication import Authenticator, StaticTokens
 from fakekube.auth.authorization import Attributes, Decision, attributes_of, forbidden
-from fakekube.auth.authorizers import authorizer_of
+from fakekube.auth.authorizers import Factories, authorizer_of
 from fakekube.auth.identities import ADMIN, MASTERS
 from fakekube.auth.impersonation import HeadersOfRequest, Impersonation
 from fakekube.auth.node import NodeAuthorizer
@@ -78,7 +78,7 @@ class Access:
         ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self._services = services
-        factories = {"RBAC": lambda: self.roles, "Node": self._node_authorizer}
+        factories: Factories = {"RBAC": lambda: self.roles, "Node": self._node_authorizer}
         self.authorizer = authorizer_of(self._authorization, factories, self._clock)
         self._impersonation = Impersonation(self.authorizer)
 
