@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -79,7 +79,8 @@ class WebhookAuthorizer:
 
         self._configuration = configuration
         self._clock = clock
-        self._endpoint = endpoint_of(configuration.kubeconfig)
+        endpoint = endpoint_of(configuration.kubeconfig)
+        self._endpoint = replace(endpoint, url=f"{endpoint.url}?timeout={configuration.timeout:g}s")
         self._conditions = [(source, compiled_condition(source)) for source in configuration.match_conditions]
         self._transport: Transport | None = None
         self._lock = threading.Lock()

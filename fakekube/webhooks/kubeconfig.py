@@ -39,9 +39,12 @@ def endpoint_of(path: str) -> Endpoint:
     server = cluster.get("server") or ""
     if not server:
         raise KubeconfigError("invalid configuration: no server found for cluster " + repr(context.get("cluster", "")))
+    url = server if "://" in server else f"http://{server}"
+    if not url.startswith("https:"):  # who one is, is told over TLS only
+        return Endpoint(url, None, b"")
     return Endpoint(
-        server if "://" in server else f"http://{server}", None, _material(cluster, "certificate-authority", file).encode(),
-        cluster.get("tls-server-name") or "", not cluster.get("insecure-skip-tls-verify"), _authorization(user, file),
+        url, None, _material(cluster, "certificate-authority", file).encode(), cluster.get("tls-server-name") or "",
+        not cluster.get("insecure-skip-tls-verify"), _authorization(user, file),
         "\n".join(filter(None, (_material(user, "client-key", file), _material(user, "client-certificate", file)))),
     )
 
