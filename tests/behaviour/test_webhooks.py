@@ -1,0 +1,555 @@
+"""Admission webhooks: what they are asked, what their answers do, and what happens if there is none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.behaviour.conftest import Api, Reply
+from tests.behaviour.webhook_server import JSON, LOCAL, TEXT, Authority, Webhook
+from tests.behaviour.webhook_server import Reply as Answer
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+DRY = {"dryRun": "All"}
+EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+CONFIG_MAPS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+HOOK = "hook.example.com"
+CALLING = f'Internal error occurred: failed calling webhook "{HOOK}": '
+
+
+def allow(review: dict[str, Any], **response: Any) -> Answer:
+    """The answer that lets a request pass, with more in its response."""
+    found = {"uid": review["request"]["uid"], "allowed": True, **response}
+    return 200, JSON, json.dumps({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": found}).encode()
+
+
+def patched(review: dict[str, Any], *operations: dict[str, Any], **response: Any) -> Answer:
+    patch = base64.b64encode(json.dumps(operations).encode()).decode()
+    return allow(review, patchType="JSONPatch", patch=patch, **response)
+
+
+def deny(review: dict[str, Any], **status: Any) -> Answer:
+    return allow(review, allowed=False, **({"status": status} if status else {}))
+
+
+def config_map(name: str = "one", labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, **({"labels": labels} if labels else {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"a": "1"}}
+
+
+@dataclass
+class Hooks:
+    """Webhooks for the namespace of a test."""
+
+    api: Api
+    authority: Authority
+    folder: Path
+    webhooks: list[Webhook] = field(default_factory=list)
+    configurations: list[str] = field(default_factory=list)
+
+    def start(self, behave: Callable[[dict[str, Any]], Answer] = allow) -> Webhook:
+        folder = self.folder / str(len(self.webhooks))
+        folder.mkdir()
+        self.webhooks.append(Webhook(folder, self.authority, LOCAL, behave))
+        return self.webhooks[-1]
+
+    def configure(
+        self, kind: str, webhook: Webhook | None, *entries: dict[str, Any], name: str = "hooks", wait: bool = True
+    ) -> None:
+        """Make a configuration, and wait until the server knows it."""
+        hooks = [self._entry(webhook, entry) for entry in entries or ({},)]
+        probe = self._entry(webhook, {
+            "name": "probe.example.com", "rules": [CONFIG_MAPS], "objectSelector": {"matchLabels": {"probe": "probe"}}, "failurePolicy": "Fail",
+        })
+        path = f"{CONFIGURATIONS}/{kind.lower()}webhookconfigurations"
+        body = {"kind": f"{kind}WebhookConfiguration", "metadata": {"name": self.api.name(name)}, "webhooks": [*hooks, probe]}
+        made = self.api.post(path, body)
+        assert made.status == 201, made.body
+        self.configurations.append(f"{path}/{self.api.name(name)}")
+        if self.api.is_ours or not wait:
+            return
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            probed = self.api.post(self.api.path("configmaps"), config_map("probe", {"probe": "probe"}), DRY)
+            if probed.status != 201 or (webhook and webhook.seen):
+                break
+            time.sleep(0.05)
+        time.sleep(0.2)
+        if webhook:
+            webhook.seen.clear()
+            webhook.requests.clear()
+
+    def _entry(self, webhook: Webhook | None, entry: dict[str, Any]) -> dict[str, Any]:
+        client_config = webhook.client_config if webhook else {"url": "https://127.0.0.1:9/none"}
+        return {
+            "name": HOOK, "clientConfig": client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 5, "rules": [CONFIG_MAPS],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.api.namespace}}, **entry,
+        }
+
+    def mutating(self, behave: Callable[[dict[str, Any]], Answer], *entries: dict[str, Any]) -> Webhook:
+        webhook = self.start(behave)
+        self.configure("Mutating", webhook, *entries)
+        return webhook
+
+    def validating(self, behave: Callable[[dict[str, Any]], Answer] = allow, *entries: dict[str, Any]) -> Webhook:
+        webhook = self.start(behave)
+        self.configure("Validating", webhook, *entries)
+        return webhook
+
+    def close(self) -> None:
+        for path in self.configurations:
+            self.api.delete(path)
+        for webhook in self.webhooks:
+            webhook.close()
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def hooks(api: Api, authority: Authority, tmp_path: Path) -> Iterator[Hooks]:
+    made = Hooks(api, authority, tmp_path)
+    yield made
+    made.close()
+
+
+def created(api: Api, *arguments: Any, **data: str) -> Reply:
+    return api.post(api.path("configmaps"), config_map(*arguments, **data))
+
+
+def request_of(webhook: Webhook) -> dict[str, Any]:
+    """What the webhook was asked last, and only."""
+    (review,) = webhook.seen
+    webhook.seen.clear()
+    found: dict[str, Any] = review["request"]
+    return found
+
+
+# ---------------------------------------------------------------- what a webhook is asked
+
+
+def test_a_review_of_a_create(api: Api, hooks: Hooks) -> None:
+    webhook = hooks.validating()
+    made = api.post(api.path("configmaps"), config_map(), {"fieldManager": "me"})
+    (review,), (sent,) = webhook.seen, webhook.requests
+    assert sent[0] == "/convert?timeout=5s" and sent[1]["Accept"] == "application/json, */*"
+    assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    request = review["request"]
+    kind, resource = {"group": "", "version": "v1", "kind": "ConfigMap"}, {"group": "", "version": "v1", "resource": "configmaps"}
+    assert request["kind"] == request["requestKind"] == kind
+    assert request["resource"] == request["requestResource"] == resource
+    assert (request["operation"], request["name"], request["namespace"]) == ("CREATE", "one", api.namespace)
+    assert request["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"}
+    assert request["dryRun"] is False and request["oldObject"] is None
+    assert "system:masters" in request["userInfo"]["groups"]
+    assert "subResource" not in request
+    expected = made.json
+    del expected["metadata"]["resourceVersion"]
+    assert request["object"] == expected
+
+
+def test_reviews_of_other_verbs(api: Api, hooks: Hooks) -> None:
+    made = created(api).json
+    path = api.path("configmaps", "one")
+    webhook = hooks.validating()
+    api.patch(path, {"data": {"b": "2"}}, MERGE, DRY)
+    request = request_of(webhook)
+    assert (request["operation"], request["dryRun"], request["oldObject"]) == ("UPDATE", True, made)
+    assert request["object"]["data"] == {"a": "1", "b": "2"}
+    assert request["options"] == {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
+    api.put(path, config_map())
+    assert request_of(webhook)["operation"] == "UPDATE", "an update that changes nothing is admitted, too"
+    api.get(path)
+    assert webhook.seen == []
+    api.patch(api.path("configmaps", "new"), json.dumps(config_map("new")), APPLY, {"fieldManager": "m"})
+    assert request_of(webhook)["operation"] == "CREATE"
+    api.delete(path, {"propagationPolicy": "Background"})
+    request = request_of(webhook)
+    assert (request["operation"], request["object"], request["oldObject"]["metadata"]["name"]) == ("DELETE", None, "one")
+    assert request["options"] == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "propagationPolicy": "Background"}
+    api.delete(api.path("configmaps"), None, {"labelSelector": "!none"})
+    assert "name" not in webhook.seen[-1]["request"]
+
+
+def test_what_is_not_found_or_invalid_is_not_reviewed(api: Api, hooks: Hooks) -> None:
+    webhook = hooks.validating()
+    assert api.put(api.path("configmaps", "none"), config_map("none")).status == 404
+    assert api.delete(api.path("configmaps", "none")).status == 404
+    assert created(api, "Bad Name").status == 422
+    assert webhook.seen == []
+
+
+def test_subresources(api: Api, hooks: Hooks) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    path = api.path("deployments", group="apps/v1")
+    assert api.post(path, deployment).status == 201
+    webhook = hooks.validating(allow, {"rules": [{**EVERYTHING, "resources": ["deployments/*"]}]})
+    api.patch(f"{path}/d/scale", {"spec": {"replicas": 3}}, MERGE)
+    request = request_of(webhook)
+    assert (request["subResource"], request["requestSubResource"], request["kind"]["kind"]) == ("scale", "scale", "Scale")
+    assert (request["object"]["spec"], request["oldObject"]["spec"]) == ({"replicas": 3}, {"replicas": 1})
+    api.patch(f"{path}/d/status", {"status": {"replicas": 3}}, MERGE, DRY)
+    assert request_of(webhook)["kind"]["kind"] == "Deployment"
+
+
+def test_actions_and_connections(api: Api, hooks: Hooks) -> None:
+    api.post(api.path("pods"), {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    rules = [{**EVERYTHING, "resources": ["pods/*", "localsubjectaccessreviews"]}]
+    webhook = hooks.validating(deny, {"rules": rules})
+    refusal = f'admission webhook "{HOOK}" denied the request without explanation'
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    assert api.post(api.path("pods", "p", "eviction"), eviction).json["message"] == refusal
+    assert request_of(webhook)["kind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"name": "n"}}
+    assert api.post(api.path("pods", "p", "binding"), binding).json["message"] == refusal
+    assert request_of(webhook)["subResource"] == "binding"
+    assert api.get(api.path("pods", "p", "exec"), {"command": ["a", "b"], "stdin": "true"}).json["message"] == refusal
+    request = request_of(webhook)
+    assert (request["operation"], request["options"]) == ("CONNECT", None)
+    assert request["object"] == {"kind": "PodExecOptions", "apiVersion": "v1", "stdin": True, "command": ["a", "b"]}
+    api.get(api.path("pods", "p", "proxy", "x", "y"))
+    assert request_of(webhook)["object"] == {"kind": "PodProxyOptions", "apiVersion": "v1", "path": "/x/y"}
+    review = {"metadata": {"namespace": api.namespace}, "spec": {"user": "u", "resourceAttributes": {"namespace": api.namespace}}}
+    found = api.post(api.path("localsubjectaccessreviews", group="authorization.k8s.io/v1"), review)
+    assert found.json["message"] == refusal
+
+
+def test_another_version_of_the_object(api: Api, hooks: Hooks) -> None:
+    rule = {"apiGroups": ["autoscaling"], "apiVersions": ["v2"], "operations": ["*"], "resources": ["horizontalpodautoscalers"]}
+
+    def answer(review: dict[str, Any]) -> Answer:
+        return patched(review, {"op": "replace", "path": "/spec/maxReplicas", "value": 7})
+
+    webhook = hooks.mutating(answer, {"rules": [rule]}, {"name": "exact.example.com", "rules": [rule], "matchPolicy": "Exact"})
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    scaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": target}}
+    made = api.post(api.path("horizontalpodautoscalers", group="autoscaling/v1"), scaler)
+    assert made.status == 201, made.body
+    assert made.json["spec"]["maxReplicas"] == 7
+    request = request_of(webhook)
+    assert (request["kind"]["version"], request["requestKind"]["version"]) == ("v2", "v1")
+    assert (request["object"]["apiVersion"], "metrics" in request["object"]["spec"]) == ("autoscaling/v2", True)
+
+
+def test_the_first_version_of_the_review_that_is_known(api: Api, hooks: Hooks) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        found = json.loads(patched(review, {"op": "add", "path": "/data/b", "value": "2"})[2])
+        found["response"] |= {"uid": "another"}
+        del found["response"]["patchType"]
+        return 200, JSON, json.dumps(found).encode()
+
+    webhook = hooks.mutating(answer, {"admissionReviewVersions": ["v9", "v1beta1", "v1"]})
+    assert created(api).json["data"] == {"a": "1", "b": "2"}, "v1beta1 verifies nothing"
+    assert webhook.seen[-1]["apiVersion"] == "admission.k8s.io/v1beta1"
+
+
+def test_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None:
+    webhook = hooks.start(deny)
+    rule = {**EVERYTHING, "apiGroups": ["admissionregistration.k8s.io"]}
+    hooks.configure("Validating", webhook, {"rules": [rule], "namespaceSelector": {}})
+    path = f"{CONFIGURATIONS}/validatingwebhookconfigurations"
+    made = api.post(path, {"metadata": {"name": api.name("other")}}, DRY)
+    assert made.status == 201, made.body
+
+
+# ---------------------------------------------------------------- what mutating webhooks change
+
+
+def test_a_patch(api: Api, hooks: Hooks) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        return patched(review, {"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}, {"op": "remove", "path": "/data/a"})
+
+    hooks.mutating(answer)
+    made = created(api, a="1", b="2")
+    assert (made.json["metadata"]["labels"], made.json["data"]) == ({"by": "hook"}, {"b": "2"})
+    assert [entry["manager"] for entry in made.json["metadata"]["managedFields"]] == ["tests"]
+    changed = api.patch(api.path("configmaps", "one"), {"data": {"a": "3"}}, MERGE)
+    assert changed.json["data"] == {"b": "2"}
+
+
+def test_what_a_patch_adds_gets_defaults(api: Api, hooks: Hooks) -> None:
+    side = {"op": "add", "path": "/spec/containers/-", "value": {"name": "side", "image": "i"}}
+    rule = {**CONFIG_MAPS, "resources": ["configmaps", "pods"]}
+
+    def answer(review: dict[str, Any]) -> Answer:
+        return patched(review, side) if review["request"]["kind"]["kind"] == "Pod" else allow(review)
+
+    hooks.mutating(answer, {"rules": [rule]})
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    made = api.post(api.path("pods"), pod, DRY)
+    first, second = made.json["spec"]["containers"]
+    assert {**first, "name": ""} == {**second, "name": ""}
+
+
+PATCHES = [
+    ([{"op": "remove", "path": "/data/nope"}], 500,
+     "Internal error occurred: error in remove for path: '/data/nope': Unable to remove nonexistent key: nope: missing value"),
+    ([{"op": "odd"}], 500, "Internal error occurred: Unexpected kind: odd"),
+    ([{"op": "test", "path": "/data/a", "value": "2"}], 500, "Internal error occurred: testing value /data/a failed: test failed"),
+    ([{"op": "add", "path": "/data/n", "value": 5}], 500,
+     "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
+    ([{"op": "replace", "path": "/apiVersion", "value": "apps/v1"}], 500,
+     'Internal error occurred: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'),
+    ([{"op": "replace", "path": "/kind", "value": "Secret"}, {"op": "remove", "path": "/data"}], 500,
+     "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+    ([{"op": "add", "path": "/data/big", "value": "x" * 1_100_000}], 422,
+     'ConfigMap "one" is invalid: []: Too long: may not be more than 1048576 bytes'),
+]
+
+
+@pytest.mark.parametrize(("operations", "code", "message"), PATCHES, ids=range(len(PATCHES)))
+def test_patches_that_do_not_fit(api: Api, hooks: Hooks, operations: list[dict[str, Any]], code: int, message: str) -> None:
+    hooks.mutating(lambda review: patched(review, *operations))
+    made = created(api)
+    assert (made.status, made.json["message"]) == (code, message)
+    assert api.get(api.path("configmaps", "one")).status == 404
+
+
+def test_managed_fields_that_a_patch_breaks_are_restored(api: Api, hooks: Hooks) -> None:
+    broken = {"op": "add", "path": "/metadata/managedFields", "value": [{"manager": "x", "operation": "Bad"}]}
+    hooks.mutating(lambda review: patched(review, broken))
+    made = created(api)
+    assert [entry["manager"] for entry in made.json["metadata"]["managedFields"]] == ["tests"]
+    assert "operation must be `Apply` or `Update`" in made.headers["warning"]
+
+
+def test_custom_resources_are_pruned_after_a_patch(api: Api, hooks: Hooks) -> None:
+    group = f"w{api.suffix}.example.com"
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    definitions, path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", api.path("widgets", group=f"{group}/v1")
+    assert api.post(definitions, definition).status == 201
+    try:
+        end = time.monotonic() + 10
+        while api.get(path).status != 200 and time.monotonic() < end:
+            time.sleep(0.05)
+        rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+        replaced = {"op": "replace", "path": "/spec", "value": {"odd": 1}}
+        hooks.mutating(
+            lambda review: patched(review, replaced) if review["request"]["kind"]["kind"] == "Widget" else allow(review),
+            {"rules": [rule]},
+        )
+        made = api.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 5}})
+        assert made.json["spec"] == {"size": 3}
+    finally:
+        api.delete(f"{definitions}/widgets.{group}")
+
+
+def test_a_deletion_cannot_be_patched(api: Api, hooks: Hooks) -> None:
+    created(api)
+    hooks.mutating(lambda review: patched(review, {"op": "add", "path": "/x", "value": 1}))
+    refused = api.delete(api.path("configmaps", "one"))
+    expected = f'admission webhook "{HOOK}" attempted to modify the object, which is not supported for this operation'
+    assert (refused.status, refused.json["message"]) == (500, f"Internal error occurred: {expected}")
+
+
+def test_webhooks_are_asked_in_the_order_of_their_configurations(api: Api, hooks: Hooks) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        data = review["request"]["object"]["data"]
+        return patched(review, {"op": "add", "path": f"/data/{len(data)}", "value": str(len(data))})
+
+    webhook = hooks.start(answer)
+    for name in ("zz", "aa"):
+        hooks.configure("Mutating", webhook, {"name": f"{name}1.example.com"}, {"name": f"{name}2.example.com"}, name=name)
+    made = created(api)
+    assert made.json["data"] == {"a": "1", "1": "1", "2": "2", "3": "3", "4": "4"}
+    assert [len(review["request"]["object"]["data"]) for review in webhook.seen] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("policy", "calls"), [("Never", ["a", "b"]), ("IfNeeded", ["a", "b", "a"])])
+def test_reinvocation(api: Api, hooks: Hooks, policy: str, calls: list[str]) -> None:
+    def behave_as(name: str) -> Callable[[dict[str, Any]], Answer]:
+        def answer(review: dict[str, Any]) -> Answer:
+            seen.append(name)
+            if name in review["request"]["object"].get("data", {}):
+                return allow(review)
+            return patched(review, {"op": "add", "path": f"/data/{name}", "value": "x"})
+
+        return answer
+
+    seen: list[str] = []
+    first, second = hooks.start(behave_as("a")), hooks.start(behave_as("b"))
+    entries = [
+        {"name": "a.example.com", "clientConfig": first.client_config, "reinvocationPolicy": policy},
+        {"name": "b.example.com", "clientConfig": second.client_config},
+    ]
+    hooks.configure("Mutating", first, *entries)
+    seen.clear()
+    assert created(api, "one", None, z="1").json["data"] == {"a": "x", "b": "x", "z": "1"}
+    assert seen == calls
+
+
+# ---------------------------------------------------------------- refusals, warnings, failures
+
+
+REFUSALS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"message": "denied the request without explanation", "code": 400}),
+    ({"message": "because"}, {"message": "denied the request: because", "code": 400}),
+    ({"reason": "Because"}, {"message": "denied the request: Because", "reason": "Because", "code": 400}),
+    ({"code": 418, "message": "teapot"}, {"message": "denied the request: teapot", "code": 418}),
+    ({"code": 200, "status": "Success", "message": "fine?"}, {"message": "denied the request: fine?", "code": 400}),
+    ({"status": "Custom"}, {"message": "denied the request without explanation", "status": "Custom", "code": 400}),
+    ({"code": 429, "details": {"retryAfterSeconds": 5}},
+     {"message": "denied the request without explanation", "details": {"retryAfterSeconds": 5}, "code": 429}),
+]
+
+
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+@pytest.mark.parametrize(("status", "expected"), REFUSALS, ids=range(len(REFUSALS)))
+def test_refusals(api: Api, hooks: Hooks, kind: str, status: dict[str, Any], expected: dict[str, Any]) -> None:
+    webhook = hooks.start(lambda review: deny(review, **status))
+    hooks.configure(kind, webhook)
+    refused = created(api)
+    expected = {"status": "Failure", **expected, "message": f'admission webhook "{HOOK}" {expected["message"]}'}
+    body = {name: value for name, value in refused.json.items() if name not in ("kind", "apiVersion", "metadata")}
+    assert (refused.status, body) == (expected["code"], expected)
+    assert refused.headers.get("retry-after") == ("5" if "details" in expected else None)
+
+
+def test_warnings(api: Api, hooks: Hooks) -> None:
+    hooks.validating(lambda review: allow(review, warnings=["careful", "line\nbreak", "careful"]))
+    assert created(api).headers["warning"] == '299 - "careful"'
+
+
+def test_validating_webhooks_are_asked_at_the_same_time(api: Api, hooks: Hooks) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        time.sleep(0.25)
+        return allow(review)
+
+    webhook = hooks.validating(answer, *({"name": f"{index}.example.com"} for index in range(6)))
+    begin = time.monotonic()
+    assert created(api).status == 201
+    assert time.monotonic() - begin < 1.2
+    assert len(webhook.seen) == 6
+
+
+BROKEN: list[tuple[Callable[[dict[str, Any]], Answer], str]] = [
+    (lambda review: (200, JSON, b""), "failed to call webhook: 0-length response with status code: 200 and content type: application/json"),
+    (lambda review: (500, TEXT, b"oops"), 'failed to call webhook: an error on the server ("oops") has prevented the request from succeeding'),
+    (lambda review: (404, TEXT, b""), "failed to call webhook: the server could not find the requested resource"),
+    (lambda review: (200, JSON, b'{"kind":"Review","apiVersion":"admission.k8s.io/v1"}'),
+     'failed to call webhook: no kind "Review" is registered for version "admission.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"'),
+    (lambda review: (200, JSON, b"{}"), "received invalid webhook response: webhook response was absent"),
+    (lambda review: patched(review, {"op": "add", "path": "/x", "value": 1}),
+     "received invalid webhook response: validating webhook may not return response.patch"),
+    (lambda review: allow(review, allowed="yes"),
+     "failed to call webhook: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
+]
+
+
+@pytest.mark.parametrize(("behave", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_answers_that_are_none(api: Api, hooks: Hooks, behave: Callable[[dict[str, Any]], Answer], message: str) -> None:
+    hooks.validating(behave)
+    made = created(api)
+    assert (made.status, made.json["reason"], made.json["message"]) == (500, "InternalError", CALLING + message)
+    assert made.json["details"] == {"causes": [{"message": made.json["message"].removeprefix("Internal error occurred: ")}]}
+
+
+def test_another_uid(api: Api, hooks: Hooks) -> None:
+    hooks.validating(lambda review: allow(review, uid="x"))
+    message = created(api).json["message"]
+    assert message.startswith(f"{CALLING}received invalid webhook response: expected response.uid=")
+    assert message.endswith(', got "x"')
+
+
+@pytest.mark.parametrize(("response", "message"), [
+    ({"patch": "W10="}, "received invalid webhook response: webhook returned response.patch but not response.patchType"),
+    ({"patchType": "JSONPatch"}, "received invalid webhook response: webhook returned response.patchType but not response.patch"),
+    ({"patchType": "JSONPatch", "patch": "bm90IGpzb24="},
+     "received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')"),
+    ({"patchType": "JSONPatch", "patch": "e30="},
+     "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+])
+def test_patches_that_are_none(api: Api, hooks: Hooks, response: dict[str, Any], message: str) -> None:
+    hooks.mutating(lambda review: allow(review, **response))
+    assert created(api).json["message"] == CALLING + message
+
+
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+def test_nobody_listens(api: Api, hooks: Hooks, kind: str) -> None:
+    hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "closed"}}})
+    hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "open"}}, "failurePolicy": "Ignore"}, name="open")
+    refused = created(api, "one", {"fail": "closed"})
+    problem = 'failed to call webhook: Post "https://127.0.0.1:9/none?timeout=5s": dial tcp 127.0.0.1:9: connect: connection refused'
+    assert (refused.status, refused.json["message"]) == (500, CALLING + problem)
+    assert created(api, "two", {"fail": "open"}).status == 201
+
+
+@pytest.mark.parametrize(("policy", "code"), [("Fail", 500), ("Ignore", 201)])
+def test_a_webhook_that_takes_too_long(api: Api, hooks: Hooks, policy: str, code: int) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        if review["request"]["name"] == "slow":
+            time.sleep(1.3)
+        return allow(review)
+
+    webhook = hooks.validating(answer, {"timeoutSeconds": 1, "failurePolicy": policy})
+    made = created(api, "slow")
+    assert made.status == code
+    if code == 500:
+        url = f"{webhook.client_config['url']}?timeout=1s"
+        assert made.json["message"] == f'{CALLING}failed to call webhook: Post "{url}": context deadline exceeded'
+    assert created(api, "quick").status == 201
+
+
+def test_a_service_that_is_not_there(api: Api, hooks: Hooks) -> None:
+    service = {"name": "none", "namespace": api.namespace, "path": "/check"}
+    hooks.configure("Validating", None, {"clientConfig": {"service": service}})
+    problem = f'failed to call webhook: Post "https://none.{api.namespace}.svc:443/check?timeout=5s": service "none" not found'
+    assert created(api).json["message"] == CALLING + problem
+
+
+# ---------------------------------------------------------------- who is asked
+
+
+def test_match_conditions(api: Api, hooks: Hooks) -> None:
+    expressions = {
+        "name": "object.metadata.name == 'one'", "operation": "request.operation == 'UPDATE'", "user": "'system:masters' in request.userInfo.groups",
+        "rights": "authorizer.group('').resource('pods').namespace(request.namespace).check('get').allowed()", "old": "oldObject != null",
+    }
+    entries = [
+        {"name": f"{name}.example.com", "matchConditions": [{"name": name, "expression": expression}]}
+        for name, expression in expressions.items()
+    ]
+    webhook = hooks.validating(allow, *entries)
+    created(api, "one")
+    assert len(webhook.seen) == 3
+    webhook.seen.clear()
+    created(api, "two")
+    assert len(webhook.seen) == 2
+
+
+@pytest.mark.parametrize(("policy", "code"), [("Fail", 403), ("Ignore", 201)])
+def test_match_conditions_that_err(api: Api, hooks: Hooks, policy: str, code: int) -> None:
+    conditions = [{"name": "broken", "expression": "object.data.none == 'x'"}, {"name": "all", "expression": "true"}]
+    webhook = hooks.validating(allow, {"failurePolicy": policy, "matchConditions": conditions})
+    made = created(api)
+    assert (made.status, webhook.seen) == (code, [])
+    if code == 403:
+        assert made.json["message"] == (
+            "configmaps \"one\" is forbidden: expression 'object.data.none == 'x'' resulted in error: no such key: none"
+        )
+
+
+def test_namespaces_are_selected_by_the_labels_that_they_get(api: Api, hooks: Hooks) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"], "scope": "Cluster"}
+    hooks.validating(deny, {"rules": [rule], "namespaceSelector": {"matchLabels": {"mine": api.suffix}}})
+    refused = api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new"), "labels": {"mine": api.suffix}}}, DRY)
+    assert refused.status == 400
+    assert api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new")}}, DRY).status == 201
