@@ -157,6 +157,7 @@ ROWS: tuple[Row, ...] = (
     Row("replicationcontroller-controller", _HERE + "replicasets:ReplicationController", ("replicationcontrollers",)),
     Row("statefulset-controller", _HERE + "statefulset.controller:StatefulSetController", ("statefulsets.apps",)),
     Row("daemonset-controller", _HERE + "daemon.controller:DaemonSetController", ("daemonsets.apps",)),
+    Row("cronjob-controller", _HERE + "cronjobs:CronJobController", ("cronjobs.batch",)),
     Row("job-controller", _HERE + "job.controller:JobController", ("jobs.batch", "pods"), _has_tracking_finalizer),
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),

@@ -1,18 +1,23 @@
-"""Schedules of cron jobs: is this one, and if not, why not?
+"""Schedules of cron jobs: parsed, with the words of what is wrong, and the times that they name.
 
-Specified by: github.com/robfig/cron (parser.go), Go's time.LoadLocation.
+A schedule is five sets of numbers, or an interval (`@every 90s`). The next time is searched field by field in the wall time
+of a zone, where hours may be missing or come twice: the search moves as the real one does, so that it finds the same times.
+
+Specified by: github.com/robfig/cron (parser.go, spec.go, constantdelay.go), Go's time.LoadLocation and time.Date.
 """
 
 from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from fakekube.golang.durations import parse_duration
 from fakekube.golang.integers import parse_int
 
-__all__ = ["schedule_problem", "time_zone_problem"]
+__all__ = ["Schedule", "ScheduleError", "parse_schedule", "schedule_problem", "time_zone", "time_zone_problem"]
 
 
 class _Bounds(NamedTuple):
@@ -34,75 +39,117 @@ _FIELDS = (
     _Bounds(0, 6, _named("sun mon tue wed thu fri sat", 0)),
 )
 
-_DESCRIPTORS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}
+
+#: Years after which the search for the next time gives up.
+_YEARS = 5
 
 
-class _WrongError(ValueError):
-    """What is wrong, in words."""
+class ScheduleError(ValueError):
+    """What is wrong with a schedule, in the parser's words."""
+
+
+@dataclass(slots=True, frozen=True)
+class Schedule:
+    """When something happens."""
+
+    fields: tuple[frozenset[int], ...] = ()
+    """Minutes, hours, days of the month, months, days of the week (Sunday is 0); empty for an interval."""
+    any_day: bool = False
+    """A star stands for the days of the month or of the week: then both must fit, else one is enough."""
+    zone: tzinfo = UTC
+    interval: timedelta = timedelta()
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first time after a moment (with a zone), in UTC; None if there is none within five years."""
+        moment = after.astimezone(UTC)
+        if self.interval:
+            return moment + self.interval - timedelta(microseconds=moment.microsecond)
+        return _Search(self, moment + timedelta(seconds=1) - timedelta(microseconds=moment.microsecond)).run()
 
 
 def schedule_problem(text: str) -> str:
     """What the parser says against a schedule; "" if nothing."""
     try:
-        _parse(text)
-    except _WrongError as wrong:
+        parse_schedule(text)
+    except ScheduleError as wrong:
         return str(wrong)
     return ""
 
 
-def _parse(text: str) -> None:
+def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
+    """Read a schedule.
+
+    Args:
+        text: five fields, or a descriptor such as `@daily`, after `TZ=…` if need be.
+        zone: whose time it means if the text does not say.
+
+    Raises:
+        ScheduleError: in the parser's words.
+    """
     if not text:
-        raise _WrongError("empty spec string")
+        raise ScheduleError("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
-        text = _without_zone(text)
+        text, zone = _without_zone(text)
+    if text.startswith("@every "):
+        return Schedule(interval=_interval(text))
     if text.startswith("@"):
-        return _check_descriptor(text)
-    fields = text.split()
-    if len(fields) != len(_FIELDS):
-        raise _WrongError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-    for field, bounds in zip(fields, _FIELDS, strict=True):
-        for expression in filter(None, field.split(",")):
-            _check_range(expression, bounds)
-    return None
+        if text not in _DESCRIPTORS:
+            raise ScheduleError(f"unrecognized descriptor: {text}")
+        text = _DESCRIPTORS[text]
+    parts = text.split()
+    if len(parts) != len(_FIELDS):
+        raise ScheduleError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
+    fields, stars = [], []
+    for part, bounds in zip(parts, _FIELDS, strict=True):
+        ranges = [_range(expression, bounds) for expression in filter(None, part.split(","))]
+        fields.append(frozenset(number for numbers, _ in ranges for number in numbers))
+        stars.append(any(star for _, star in ranges))
+    return Schedule(tuple(fields), stars[2] or stars[4], zone)
 
 
-def _without_zone(text: str) -> str:
+def _without_zone(text: str) -> tuple[str, tzinfo]:
     head, space, rest = text.partition(" ")
     if not space:
-        raise _WrongError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+        raise ScheduleError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
     zone = head.partition("=")[2]
     problem = time_zone_problem(zone)
     if problem:
-        raise _WrongError(f"provided bad location {zone}: {problem}")
-    return rest.strip()
+        raise ScheduleError(f"provided bad location {zone}: {problem}")
+    return rest.strip(), time_zone(zone)
 
 
-def _check_range(expression: str, bounds: _Bounds) -> None:
-    """One of the ranges between commas: `*`, `5`, `1-5`, `mon-fri/2`."""
+def _range(expression: str, bounds: _Bounds) -> tuple[range, bool]:
+    """One of the ranges between commas: `*`, `5`, `1-5`, `mon-fri/2`; and whether it is a star."""
     extent, *steps = expression.split("/")
     low, *high = extent.split("-")
-    if low in ("*", "?"):
+    star = low in ("*", "?")
+    if star:
         start, end = bounds.minimum, bounds.maximum
     else:
         start = end = _number_or_name(low, bounds)
         if len(high) > 1:
-            raise _WrongError(f"too many hyphens: {expression}")
+            raise ScheduleError(f"too many hyphens: {expression}")
         if high:
             end = _number_or_name(high[0], bounds)
     if len(steps) > 1:
-        raise _WrongError(f"too many slashes: {expression}")
+        raise ScheduleError(f"too many slashes: {expression}")
     step = 1
     if steps:
         step = _number(steps[0])
         end = end if high else bounds.maximum
     if start < bounds.minimum:
-        raise _WrongError(f"beginning of range ({start}) below minimum ({bounds.minimum}): {expression}")
+        raise ScheduleError(f"beginning of range ({start}) below minimum ({bounds.minimum}): {expression}")
     if end > bounds.maximum:
-        raise _WrongError(f"end of range ({end}) above maximum ({bounds.maximum}): {expression}")
+        raise ScheduleError(f"end of range ({end}) above maximum ({bounds.maximum}): {expression}")
     if start > end:
-        raise _WrongError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
+        raise ScheduleError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
     if not step:
-        raise _WrongError(f"step of range should be a positive number: {expression}")
+        raise ScheduleError(f"step of range should be a positive number: {expression}")
+    return range(start, end + 1, step), star and step == 1
 
 
 def _number_or_name(text: str, bounds: _Bounds) -> int:
@@ -114,21 +161,24 @@ def _number(text: str) -> int:
     try:
         number = parse_int(text, "Atoi")
     except ValueError as problem:
-        raise _WrongError(f"failed to parse int from {text}: {problem}") from None
+        raise ScheduleError(f"failed to parse int from {text}: {problem}") from None
     if number < 0:
-        raise _WrongError(f"negative number ({number}) not allowed: {text}")
+        raise ScheduleError(f"negative number ({number}) not allowed: {text}")
     return number
 
 
-def _check_descriptor(text: str) -> None:
-    if text in _DESCRIPTORS:
-        return
-    if not text.startswith("@every "):
-        raise _WrongError(f"unrecognized descriptor: {text}")
+def _interval(text: str) -> timedelta:
+    """Whole seconds, at least one."""
     try:
-        parse_duration(text.removeprefix("@every "))
+        nanoseconds = parse_duration(text.removeprefix("@every "))
     except ValueError as problem:
-        raise _WrongError(f"failed to parse duration {text}: {problem}") from None
+        raise ScheduleError(f"failed to parse duration {text}: {problem}") from None
+    return timedelta(seconds=max(nanoseconds // 1_000_000_000, 1))
+
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of a name that has no problem."""
+    return UTC if name in ("", "UTC", "Local") else zoneinfo.ZoneInfo(name)
 
 
 def time_zone_problem(name: str) -> str:
@@ -142,3 +192,105 @@ def time_zone_problem(name: str) -> str:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         return f"unknown time zone {name}"
     return ""
+
+
+# ---------------------------------------------------------------- the search for the next time
+
+_Fields = tuple[int, ...]
+
+
+def _instant(zone: tzinfo, wall: datetime) -> datetime:
+    """The moment at which clocks of a zone show this; where they never do, or twice, the one that Go's time.Date means."""
+    guess = wall.replace(tzinfo=UTC)
+    first = guess - _offset(zone, guess)
+    return guess - _offset(zone, first)
+
+
+def _offset(zone: tzinfo, moment: datetime) -> timedelta:
+    return moment.astimezone(zone).utcoffset() or timedelta()
+
+
+class _Search:
+    """Moves a moment forward, field by field, until all fit; a field that wraps around begins anew.
+
+    Args:
+        schedule: with fields.
+        moment: the first one that may be found.
+    """
+
+    def __init__(self, schedule: Schedule, moment: datetime) -> None:
+        self._minutes, self._hours, self._days, self._months, self._weekdays = schedule.fields
+        self._any_day = schedule.any_day
+        self._zone = schedule.zone
+        self._moment = moment
+        self._moved = False
+
+    def run(self) -> datetime | None:
+        last_year = self._wall().year + _YEARS
+        while self._wall().year <= last_year:
+            if self._to_month() and self._to_day() and self._to_hour() and self._to_minute() and self._to_second():
+                return self._moment
+        return None
+
+    def _wall(self) -> datetime:
+        return self._moment.astimezone(self._zone).replace(tzinfo=None)
+
+    def _start_at(self, **parts: int) -> None:
+        """Before the first move go to the beginning of the month, day …; later it is one already."""
+        if not self._moved:
+            self._moved = True
+            self._moment = _instant(self._zone, self._wall().replace(microsecond=0, **parts))  # type: ignore[arg-type]
+
+    def _to_month(self) -> bool:
+        while self._wall().month not in self._months:
+            self._start_at(day=1, hour=0, minute=0, second=0)
+            wall = self._wall()
+            year, month = divmod(wall.year * 12 + wall.month, 12)
+            self._moment = _instant(self._zone, wall.replace(year=year, month=month + 1))
+            if self._wall().month == 1:
+                return False
+        return True
+
+    def _day_fits(self) -> bool:
+        wall = self._wall()
+        of_month, of_week = wall.day in self._days, wall.isoweekday() % 7 in self._weekdays
+        return (of_month and of_week) if self._any_day else (of_month or of_week)
+
+    def _to_day(self) -> bool:
+        while not self._day_fits():
+            self._start_at(hour=0, minute=0, second=0)
+            before = self._moment
+            self._moment = _instant(self._zone, self._wall() + timedelta(days=1))
+            hour = self._wall().hour
+            if hour:  # there is no midnight
+                self._moment += timedelta(hours=24 - hour if hour > 12 else -hour)
+            if self._moment <= before:  # there is no such day: the real one never comes back from here
+                self._moment = before + timedelta(days=1)
+            if self._wall().day == 1:
+                return False
+        return True
+
+    def _to_hour(self) -> bool:
+        while self._wall().hour not in self._hours:
+            self._start_at(minute=0, second=0)
+            self._moment += timedelta(hours=1)
+            if self._wall().hour == 0:
+                return False
+        return True
+
+    def _to_minute(self) -> bool:
+        while self._wall().minute not in self._minutes:
+            if not self._moved:
+                self._moved = True
+                self._moment = self._moment.replace(second=0)
+            self._moment += timedelta(minutes=1)
+            if self._wall().minute == 0:
+                return False
+        return True
+
+    def _to_second(self) -> bool:
+        if self._wall().second:
+            self._moved = True
+            self._moment += timedelta(seconds=60 - self._wall().second)
+            return False
+        return True
