@@ -240,13 +240,9 @@ class _Sync:
             self._event("Warning", "UnparseableSchedule", f"unparseable schedule: {quoted(text)} : {error}")
             return None
 
-    def _due(self, schedule: Schedule) -> datetime | bool | None:
-        """The start that is due; None if none is, False if the schedule makes no sense."""
-        try:
-            recent = most_recent(self._cron_job, self._now, schedule, deadline=True)
-        except TooFrequent as error:
-            self._event("Warning", "InvalidSchedule", f"invalid schedule: {self._cron_job['spec']['schedule']} : {error}")
-            return False
+    def _due(self, schedule: Schedule) -> datetime | None:
+        """The start that is due; None if none is. Raises TooFrequent."""
+        recent = most_recent(self._cron_job, self._now, schedule, deadline=True)
         if recent.time is not None and recent.missed > MANY:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._event("Warning", "TooManyMissedTimes", text)

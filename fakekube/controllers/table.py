@@ -120,6 +120,14 @@ def _is_about_bootstrap(obj: Mapping[str, Any]) -> bool:
     return obj.get("type") == "bootstrap.kubernetes.io/token" or obj["metadata"]["name"] == "cluster-info"
 
 
+def _is_budget_or_target(obj: Mapping[str, Any]) -> bool:
+    """Is this a budget, or a pod that is marked to be disrupted?"""
+    if "containers" not in obj["spec"]:
+        return True
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(condition["type"] == "DisruptionTarget" for condition in conditions)
+
+
 _HERE = "fakekube.controllers."
 _REQUESTS = ("certificatesigningrequests.certificates.k8s.io",)
 
@@ -158,6 +166,8 @@ ROWS: tuple[Row, ...] = (
     Row("statefulset-controller", _HERE + "statefulset.controller:StatefulSetController", ("statefulsets.apps",)),
     Row("daemonset-controller", _HERE + "daemon.controller:DaemonSetController", ("daemonsets.apps",)),
     Row("cronjob-controller", _HERE + "cronjobs:CronJobController", ("cronjobs.batch",)),
+    Row("disruption-controller", _HERE + "disruption:DisruptionController", ("poddisruptionbudgets.policy", "pods"),
+        _is_budget_or_target),
     Row("job-controller", _HERE + "job.controller:JobController", ("jobs.batch", "pods"), _has_tracking_finalizer),
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
