@@ -95,7 +95,10 @@ def build(
     resolver = ServiceResolver(services)
     webhooks = _Webhooks(resolver)
     CustomResourceDefinitionController(store, registry, services, clock, webhooks)
-    aggregator = Aggregator(store, services, clock, resolver)
+    try:
+        aggregator = Aggregator(store, services, clock, resolver, options.aggregation)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
     for upkeep in (AutoRegisterController, DanglingConditionController):
         upkeep(store, services, clock)
     _publish_authorities(store, services, clock, options.authentication, authority)

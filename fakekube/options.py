@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fakekube.admission.options import AdmissionOptions
+from fakekube.aggregator.options import AggregatorOptions
 from fakekube.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
@@ -37,6 +38,7 @@ class ServerOptions:
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
+    aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
 
     @property
     def needs_tls(self) -> bool:
@@ -61,7 +63,7 @@ class ServerOptions:
 
 _PARTS: Mapping[str, type[Any]] = {
     "serving": ServingOptions, "authentication": AuthenticationOptions, "authorization": AuthorizationOptions,
-    "admission": AdmissionOptions,
+    "admission": AdmissionOptions, "aggregation": AggregatorOptions,
 }
 
 

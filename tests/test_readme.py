@@ -1,4 +1,4 @@
-"""Every Python snippet of the README runs, and every command of it is one that there is."""
+"""Every Python snippet of the README and of the pages in docs runs, and every command of the README is one that there is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from fakekube.cli.arguments import parse
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+SNIPPETS = [
+    pytest.param(snippet, id=f"{page.name}: {snippet.splitlines()[0]}")
+    for page in PAGES
+    if page.name != "architecture.md"  # sketches
+    for snippet in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+]
 COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
+@pytest.mark.parametrize("snippet", SNIPPETS)
 def test_a_snippet_runs(snippet: str, pytester: pytest.Pytester) -> None:
     if "from kubernetes" in snippet:
         pytest.importorskip("kubernetes")

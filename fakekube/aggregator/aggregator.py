@@ -6,6 +6,7 @@ Specified by: k8s.io/kube-aggregator/pkg/apiserver/apiserver.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from fakekube.aggregator.controller import AvailableConditionController, Remote
@@ -13,6 +14,7 @@ from fakekube.aggregator.discovery import DiscoveryInquiry, version_discovery
 from fakekube.aggregator.locations import Locations
 from fakekube.aggregator.mounted import MountedBackend
 from fakekube.aggregator.openapi import OpenAPIInquiry, published
+from fakekube.aggregator.options import AggregatorOptions
 from fakekube.aggregator.proxy import Origin, Proxy
 from fakekube.clock import Clock
 from fakekube.codecs.document import Document
@@ -23,6 +25,8 @@ from fakekube.webhooks.services import ServiceResolver
 
 __all__ = ["Aggregator"]
 
+DEFAULT_OPTIONS = AggregatorOptions()
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -30,11 +34,13 @@ class Aggregator:
     """APIServices with a Service behind."""
 
     def __init__(
-        self, store: Store[Document], services: ClusterAccess, clock: Clock, resolver: ServiceResolver
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, resolver: ServiceResolver,
+        options: AggregatorOptions = DEFAULT_OPTIONS,
     ) -> None:
+        """Raises ValueError for files that cannot be used."""
         self._services = services
         self._bucket = store.bucket("apiservices.apiregistration.k8s.io")
-        self._locations = Locations(services, resolver)
+        self._locations = Locations(services, resolver, _client_certificate(options))
         inquiries = (DiscoveryInquiry(self._locations), OpenAPIInquiry(self._locations))
         self._controller = AvailableConditionController(store, services, clock, self._locations, inquiries)
         self._proxy = Proxy(self._locations)
@@ -89,7 +95,7 @@ class Aggregator:
     def adopt(self, other: Aggregator) -> None:
         """Answer as another cluster's does, whose state this one shares."""
         self._locations.mounted.update(other._locations.mounted)
-        self._controller.refresh()
+        self._controller.adopt(other._controller)
 
     def working(self) -> list[str]:
         """The names of the APIServices whose servers are being asked whether they are there."""
@@ -102,3 +108,19 @@ class Aggregator:
     def stop(self) -> None:
         """Ask no more servers."""
         self._controller.stop()
+
+
+def _client_certificate(options: AggregatorOptions) -> str:
+    """The certificate and its key, PEM; "" for none. Raises ValueError."""
+    files = options.proxy_client_cert_file, options.proxy_client_key_file
+    if not any(files):
+        return ""
+    if not all(files):
+        raise ValueError("--proxy-client-cert-file and --proxy-client-key-file must be given together")
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(*files)
+        return "\n".join(Path(file).read_text(encoding="ascii") for file in files)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--proxy-client-cert-file={files[0]}: {error}") from None

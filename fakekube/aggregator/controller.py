@@ -123,6 +123,16 @@ class AvailableConditionController(ControlLoop):
                 self._touch(remote)
         self.refresh()
 
+    def adopt(self, other: AvailableConditionController) -> None:
+        """Know what another cluster knows of the servers, whose state this one shares."""
+        with self._working:
+            self.refresh()
+            for name, remote in self.remotes.items():
+                known = other.remotes.get(name)
+                if known is not None and known.spec == remote.spec:
+                    remote.facts |= known.facts
+            self.state = object()
+
     def working(self) -> list[str]:
         """The names of the APIServices whose servers are being asked."""
         return [remote.name for remote in self.remotes.values() if remote.asking or remote.again]

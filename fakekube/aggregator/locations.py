@@ -55,9 +55,13 @@ class Unreachable:
 class Locations:
     """Finds the servers of one cluster's APIServices."""
 
-    def __init__(self, services: ClusterAccess, resolver: ServiceResolver) -> None:
+    def __init__(
+        self, services: ClusterAccess, resolver: ServiceResolver, certificate: str = ""
+    ) -> None:
+        """`certificate` and its key, PEM, are what servers are shown."""
         self._services = services
         self._resolver = resolver
+        self._certificate = certificate
         self.mounted: dict[str, MountedBackend] = {}
         """Applications of this process, by the name of the APIService."""
 
@@ -82,7 +86,7 @@ class Locations:
 
         endpoint = Endpoint(
             f"https://{host}", address, b64decode(spec.get("caBundle", "")), server_name=service_name,
-            verified=not spec.get("insecureSkipTLSVerify", False),
+            verified=not spec.get("insecureSkipTLSVerify", False), certificate=self._certificate,
         )
         return Location(host, RemoteBackend(endpoint), problem.detail if problem else "")
 

@@ -90,12 +90,13 @@ class Connection:
 
     def write(self, request: BackendRequest) -> None:
         """Send the request. A server that has answered before it has read all is heard nevertheless."""
+        head = serialised(request)
         try:
-            self._send(serialised(request))
             for piece in request.body:
-                self._send(b"%x\r\n%b\r\n" % (len(piece), piece) if request.length is None else piece)
-            if request.length is None:
-                self._send(b"0\r\n\r\n")
+                self._send(head + (b"%x\r\n%b\r\n" % (len(piece), piece) if request.length is None else piece))
+                head = b""
+            if head or request.length is None:
+                self._send(head + (b"0\r\n\r\n" if request.length is None else b""))
         except TimeoutError:
             raise BackendTimeoutError(_EXCEEDED) from None
         except OSError:
@@ -104,6 +105,8 @@ class Connection:
     def _send(self, data: bytes) -> None:
         self._limit()
         self.socket.sendall(data)
+        if hasattr(socket, "TCP_QUICKACK"):  # who writes head and body apart waits for an acknowledgement in between
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def _limit(self) -> None:
         """The socket waits until the deadline, and no longer. Raises TimeoutError if it has passed."""
