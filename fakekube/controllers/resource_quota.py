@@ -30,6 +30,10 @@ class ResourceQuotaController(Reconciler):
     name = "resourcequota-controller"
     watches = (QUOTAS,)
 
+    def resources_changed(self) -> None:
+        for quota in self.cache.list(QUOTAS):
+            self.enqueue(_key(quota))
+
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         found: list[Key] = []
         if resource == QUOTAS and event_type != DELETED and (old is None or _hard(old, "spec") != _hard(obj, "spec")):

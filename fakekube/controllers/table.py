@@ -100,11 +100,6 @@ def _is_unchecked(policy: Mapping[str, Any]) -> bool:
     return bool(policy["metadata"].get("generation", 0) > (policy.get("status") or {}).get("observedGeneration", 0))
 
 
-def _is_bound(claim: Mapping[str, Any]) -> bool:
-    """Has the claim a volume that may be made larger?"""
-    return bool((claim.get("status") or {}).get("phase") == "Bound")
-
-
 def _has_ephemeral_volumes(pod: Mapping[str, Any]) -> bool:
     """Is there a volume whose claim is made with the pod?"""
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
@@ -148,8 +143,7 @@ ROWS: tuple[Row, ...] = (
     Row("certificatesigningrequest-cleaner-controller", _HERE + "certificates.cleaner:CSRCleanerController", _REQUESTS),
     Row("persistentvolume-binder-controller", _HERE + "volumes.controller:PersistentVolumeController",
         ("persistentvolumeclaims", "persistentvolumes")),
-    Row("persistentvolume-expander-controller", _HERE + "volumes.expander:ExpandController", ("persistentvolumeclaims",),
-        _is_bound),
+    Row("persistentvolume-expander-controller", _HERE + "volumes.expander:ExpandController", ("persistentvolumeclaims",)),
     Row("ephemeral-volume-controller", _HERE + "volumes.ephemeral:EphemeralVolumeController", ("pods",), _has_ephemeral_volumes),
     Row("storage-provisioner", _HERE + "volumes.provisioner:StorageProvisioner", ("persistentvolumeclaims",)),
     Row("pod-garbage-collector-controller", _HERE + "pod_garbage:PodGarbageCollector", ("pods",), _is_placed_or_ends),

@@ -1,0 +1,241 @@
+"""Claims and volumes: who is bound to whom, who makes volumes, what happens when one goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.controllers.volumes.matching import best_match, problem_with
+from fakekube.controllers.volumes.plugins import PluginError, check_provisioner, deleter_of
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster(controllers="*,-kubelet,-kube-scheduler", nodes=0)
+    yield cluster
+    cluster.stop()
+
+
+def volume(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), policy: str = "Retain", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    source = {} if {"hostPath", "nfs"} & spec.keys() else {"csi": {"driver": "example.com", "volumeHandle": name}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": {
+        "capacity": {"storage": size}, "accessModes": list(modes), "persistentVolumeReclaimPolicy": policy,
+        "storageClassName": "c", **source, **spec}}
+
+
+def claim(name: str = "c", size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"}, "spec": {
+        "accessModes": list(modes), "resources": {"requests": {"storage": size}}, "storageClassName": "c", **spec}}
+
+
+def phases(cluster: Cluster) -> dict[str, str]:
+    cluster.settle()
+    return {obj["metadata"]["name"]: obj["status"]["phase"] for kind in ("pvc", "pv") for obj in cluster.list(kind)}
+
+
+def told(cluster: Cluster) -> set[tuple[str, str]]:
+    return {(event["reason"], event["message"]) for event in cluster.list("events")}
+
+
+def bound(cluster: Cluster, name: str = "c") -> str:
+    return str(cluster.get("pvc", name)["spec"].get("volumeName", ""))
+
+
+def test_the_smallest_volume_that_is_large_enough_is_taken(cluster: Cluster) -> None:
+    for name, size in (("large", "10Gi"), ("middle", "5Gi"), ("small", "1Gi")):
+        cluster.create(volume(name, size))
+    cluster.create(volume("more-modes", "3Gi", ("ReadWriteOnce", "ReadOnlyMany")))
+    cluster.create(claim(size="2Gi"))
+    assert phases(cluster) == {"c": "Bound", "large": "Available", "middle": "Bound", "small": "Available", "more-modes": "Available"}
+    assert cluster.get("pvc", "c")["status"]["capacity"] == {"storage": "5Gi"}
+    reference = cluster.get("pv", "middle")["spec"]["claimRef"]
+    assert (reference["namespace"], reference["name"]) == ("default", "c")
+
+
+def test_a_claim_that_waits_is_bound_when_a_volume_comes(cluster: Cluster) -> None:
+    cluster.create(claim(storageClassName=""))
+    assert phases(cluster) == {"c": "Pending"}
+    assert ("FailedBinding", "no persistent volumes available for this claim and no storage class is set") in told(cluster)
+    cluster.create(volume("v", storageClassName=""))
+    assert phases(cluster) == {"c": "Bound", "v": "Bound"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"size": "2Gi"}, "requested PV is too small"),
+        ({"storageClassName": "other"}, "storageClassName does not match"),
+        ({"volumeMode": "Block"}, "incompatible volumeMode"),
+        ({"modes": ("ReadWriteMany",)}, "incompatible accessMode"),
+        ({"volumeAttributesClassName": "fast"}, "volumeAttributesClassName does not match"),
+    ],
+)
+def test_a_named_volume_that_does_not_suit(cluster: Cluster, spec: dict[str, Any], problem: str) -> None:
+    cluster.create(volume("v"))
+    wanted = claim(volumeName="v", **spec)
+    assert problem_with(volume("v"), wanted) == problem
+    assert best_match(wanted, [volume("v")], delayed=False) is None
+    cluster.create(wanted)
+    assert phases(cluster) == {"c": "Pending", "v": "Available"}
+    assert ("VolumeMismatch", f'Cannot bind to requested volume "v": {problem}') in told(cluster)
+
+
+def test_a_volume_that_is_somebody_elses(cluster: Cluster) -> None:
+    cluster.create(volume("v"))
+    cluster.create(claim("first", volumeName="v"))
+    cluster.settle()
+    cluster.create(claim("second", volumeName="v"))
+    assert phases(cluster) == {"first": "Bound", "second": "Pending", "v": "Bound"}
+    assert ("FailedBinding", 'volume "v" already bound to a different claim.') in told(cluster)
+
+
+def test_a_reserved_volume_waits_for_its_claim(cluster: Cluster) -> None:
+    cluster.create(volume("v", "5Gi", claimRef={"namespace": "default", "name": "c"}))
+    cluster.create(claim("other"))
+    assert phases(cluster) == {"other": "Pending", "v": "Available"}
+    cluster.create(claim())
+    assert phases(cluster) == {"c": "Bound", "other": "Pending", "v": "Bound"}
+
+
+def test_a_lost_claim(cluster: Cluster) -> None:
+    cluster.create(volume("v"))
+    cluster.create(claim())
+    assert phases(cluster)["c"] == "Bound"
+    cluster.delete("pv", "v")
+    cluster.patch("pv", "v", {"metadata": {"finalizers": None}})
+    assert phases(cluster) == {"c": "Lost"}
+    assert cluster.get("pvc", "c")["status"] == {"phase": "Lost"}
+
+
+@pytest.mark.parametrize(
+    ("more", "left", "reason"),
+    [
+        ({"policy": "Retain"}, "Released", None),
+        ({"policy": "Delete"}, "Released", None),
+        ({"policy": "Delete", "hostPath": {"path": "/tmp/x"}}, None, None),
+        ({"policy": "Delete", "hostPath": {"path": "/data"}}, "Failed", "host_path deleter only supports /tmp/.+ but received provided /data"),
+        ({"policy": "Delete", "nfs": {"server": "s", "path": "/"}}, "Failed",
+         'error getting deleter volume plugin for volume "v": no deletable volume plugin matched'),
+        ({"policy": "Recycle", "nfs": {"server": "s", "path": "/"}}, "Available", None),
+        ({"policy": "Recycle"}, "Failed", "No recycler plugin found for the volume!"),
+    ],
+)
+def test_what_becomes_of_a_volume_whose_claim_goes(cluster: Cluster, more: dict[str, Any], left: str | None, reason: str | None) -> None:
+    cluster.create(volume("v", **more))
+    cluster.create(claim())
+    assert phases(cluster)["c"] == "Bound"
+    cluster.delete("pvc", "c")
+    assert phases(cluster).get("v") == left
+    if left is not None:
+        assert cluster.get("pv", "v")["status"].get("message") == reason
+
+
+def test_the_default_class_makes_and_takes_volumes(cluster: Cluster) -> None:
+    wanted = claim()
+    del wanted["spec"]["storageClassName"]
+    cluster.create(wanted)
+    cluster.settle()
+    (made,) = cluster.list("pv")
+    found = cluster.get("pvc", "c")
+    assert (found["spec"]["storageClassName"], found["status"]["phase"]) == ("standard", "Bound")
+    assert made["metadata"]["name"] == f"pvc-{found['metadata']['uid']}"
+    assert made["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == "fakekube.dev/host-path"
+    assert ("ProvisioningSucceeded", f"Successfully provisioned volume {made['metadata']['name']}") in told(cluster)
+    cluster.patch("pvc", "c", {"spec": {"resources": {"requests": {"storage": "3Gi"}}}})
+    cluster.settle()
+    assert cluster.get("pvc", "c")["status"]["capacity"] == {"storage": "3Gi"}
+    assert cluster.list("pv")[0]["spec"]["capacity"] == {"storage": "3Gi"}
+    assert ("ExternalExpanding", "waiting for an external controller to expand this PVC") in told(cluster)
+    cluster.delete("pvc", "c")
+    cluster.settle()
+    assert cluster.list("pv") == []
+
+
+def test_a_claim_gets_the_default_class_when_there_is_one(cluster: Cluster) -> None:
+    cluster.delete("storageclasses", "standard")
+    wanted = claim()
+    del wanted["spec"]["storageClassName"]
+    cluster.create(wanted)
+    assert phases(cluster) == {"c": "Pending"}
+    for name in ("b", "a"):
+        cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "example.com/none", "metadata": {
+            "name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}})
+    cluster.settle()
+    assert cluster.get("pvc", "c")["spec"]["storageClassName"] in ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "reason", "text"),
+    [
+        ("kubernetes.io/no-provisioner", "ProvisioningFailed", "no volume plugin matched name: kubernetes.io/no-provisioner"),
+        ("kubernetes.io/nfs", "ProvisioningFailed", "no provisionable volume plugin matched"),
+        ("example.com/disks", "ExternalProvisioning", "external provisioner 'example.com/disks'"),
+        ("kubernetes.io/aws-ebs", "ExternalProvisioning", "external provisioner 'ebs.csi.aws.com'"),
+    ],
+)
+def test_who_is_to_make_a_volume(cluster: Cluster, provisioner: str, reason: str, text: str) -> None:
+    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"}, "provisioner": provisioner})
+    cluster.create(claim())
+    assert phases(cluster) == {"c": "Pending"}
+    assert [message for told_reason, message in told(cluster) if told_reason == reason and text in message]
+
+
+def test_a_late_class_waits_for_a_pod(cluster: Cluster) -> None:
+    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"},
+                    "provisioner": "fakekube.dev/host-path", "volumeBindingMode": "WaitForFirstConsumer"})
+    cluster.create(claim())
+    assert phases(cluster) == {"c": "Pending"}
+    assert ("WaitForFirstConsumer", "waiting for first consumer to be created before binding") in told(cluster)
+    cluster.patch("pvc", "c", {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}})
+    cluster.settle()
+    (made,) = cluster.list("pv")
+    (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["n"]
+    assert cluster.get("pvc", "c")["status"]["phase"] == "Bound"
+
+
+def test_claims_of_ephemeral_volumes_come_and_go_with_their_pod(cluster: Cluster) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {key: value for key, value in claim()["spec"].items() if key != "storageClassName"}}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}]}})
+    cluster.settle()
+    made = cluster.get("pvc", "p-v")
+    assert (made["metadata"]["labels"], made["status"]["phase"]) == ({"a": "b"}, "Bound")
+    cluster.delete("pvc", "p-v")
+    cluster.settle()
+    assert cluster.get("pvc", "p-v")["metadata"]["uid"] != made["metadata"]["uid"]
+    cluster.delete("pods", "p", gracePeriodSeconds=0)
+    cluster.settle()
+    assert cluster.list("pvc") == cluster.list("pv") == []
+
+
+def test_a_claim_of_another_stands_in_the_way_of_an_ephemeral_volume(cluster: Cluster) -> None:
+    cluster.create(claim("p-v"))
+    cluster.clock.hold()
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}],
+                    "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}]}})
+    cluster.settle()
+    assert ("FailedBinding", "ephemeral volume v: PVC default/p-v was not created for pod default/p (pod is not owner)") in told(cluster)
+
+
+@pytest.mark.parametrize(("resource", "name"), [("pv", "v"), ("pvc", "c")])
+def test_a_finalizer_that_is_taken_off_comes_back(cluster: Cluster, resource: str, name: str) -> None:
+    cluster.create(volume("v"))
+    cluster.create(claim())
+    before = cluster.get(resource, name)["metadata"]["finalizers"]
+    cluster.patch(resource, name, {"metadata": {"finalizers": None}})
+    cluster.settle()
+    assert cluster.get(resource, name)["metadata"]["finalizers"] == before
+
+
+def test_plugins_that_are_gone_have_drivers() -> None:
+    check_provisioner("kubernetes.io/gce-pd")
+    migrated = volume("v")
+    migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/gce-pd"}
+    assert not deleter_of(migrated)
+    migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/glusterfs"}
+    with pytest.raises(PluginError, match="no volume plugin matched name: kubernetes"):
+        deleter_of(migrated)
