@@ -15,14 +15,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fakekube.client import ApiError, UnknownResource
+    from fakekube.client import ApiError, Client, UnknownResource
+    from fakekube.clock import Clock
     from fakekube.cluster import Cluster
+    from fakekube.options import OptionError
+    from fakekube.store import Snapshot
     from fakekube.testing.manifests import ManifestError
 
-__all__ = ["ApiError", "Cluster", "ManifestError", "UnknownResource"]
+    __version__: str
+
+__all__ = [
+    "ApiError", "Client", "Clock", "Cluster", "ManifestError", "OptionError", "Snapshot", "UnknownResource", "__version__",
+]
 
 _HOMES = {
-    "ApiError": "fakekube.client", "Cluster": "fakekube.cluster", "ManifestError": "fakekube.testing.manifests",
+    "ApiError": "fakekube.client", "Client": "fakekube.client", "Clock": "fakekube.clock", "Cluster": "fakekube.cluster",
+    "ManifestError": "fakekube.testing.manifests", "OptionError": "fakekube.options", "Snapshot": "fakekube.store",
     "UnknownResource": "fakekube.client",
 }
 
@@ -30,4 +38,13 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fakekube")
     raise AttributeError(f"module 'fakekube' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is public, and nothing else."""
+    return sorted(__all__)

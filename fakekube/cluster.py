@@ -97,6 +97,7 @@ class Cluster(ObjectClient):
         tls = tls or self._options.needs_tls
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
         self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
+        self._compaction_interval = compaction_interval
         self._retention = Retention() if compaction_interval is None else replace(
             Retention(), compaction_interval=compaction_interval
         )
@@ -405,7 +406,7 @@ class Cluster(ObjectClient):
         twin = Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
             feature_gates=self._settings.feature_gates, controllers=[row.name for row in self._controllers],
-            control=self._control, clock=clock, **self._flags,
+            control=self._control, compaction_interval=self._compaction_interval, clock=clock, **self._flags,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)

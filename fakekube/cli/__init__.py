@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fakekube.cli.arguments import Options, UsageError, parse
+from fakekube.cli.arguments import Options, UsageError, help_text, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,4 +142,9 @@ def _run(options: Options) -> int:
     return 128 - code if code < 0 else code
 
 
-_COMMANDS = {"serve": _serve, "run": _run}
+def _help(_options: Options) -> int:
+    print(help_text(), end="")
+    return 0
+
+
+_COMMANDS = {"help": _help, "serve": _serve, "run": _run}

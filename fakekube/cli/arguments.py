@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from fakekube.options import flags
 
-__all__ = ["Options", "UsageError", "parse"]
+__all__ = ["Options", "UsageError", "help_text", "parse"]
 
 PROFILES = ("apiserver", "cluster")
 
@@ -27,7 +27,7 @@ class UsageError(Exception):
 class Options:
     """A parsed command line."""
 
-    command: str
+    command: str = "help"
     host: str = "127.0.0.1"
     port: int = 0
     profile: str = "cluster"
@@ -71,6 +71,11 @@ def parse(arguments: Sequence[str]) -> Options:
     return Options(**options, flags=given, rest=list(rest))
 
 
+def help_text() -> str:
+    """What `fakekube` alone prints."""
+    return _parser().format_help()
+
+
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """What stands before and after the first `--`."""
     if "--" not in arguments:
@@ -81,7 +86,8 @@ def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="fakekube", description="An in-memory Kubernetes API server for tests.")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", parser_class=_Parser)
     serve = commands.add_parser("serve", help="serve a cluster until Ctrl-C")
     run = commands.add_parser(
         "run", help="run a command against a fresh cluster", usage="fakekube run [options] -- COMMAND [ARGUMENT ...]"
@@ -129,6 +135,19 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
             group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)
         else:
             group.add_argument(name, type=_duration if kind == "float" else str, metavar="VALUE", help=argparse.SUPPRESS)
+
+
+class _Version(argparse.Action):
+    """Prints the version and ends the process."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        import fakekube
+
+        print(f"fakekube {fakekube.__version__} (Kubernetes 1.36)")
+        parser.exit()
 
 
 class _Values(argparse.Action):

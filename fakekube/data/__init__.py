@@ -213,8 +213,8 @@ def _resource(row: Row) -> ResourceRow:
 
 @cache
 def minor(version: str = "1.36") -> Facts:
-    """The facts of a minor ("1.36"). Raises LookupError for one that there is no data of."""
-    folder = Path(__file__).parent / f"v{version.replace('.', '_')}"
-    if not folder.is_dir():
-        raise LookupError(f"no data for Kubernetes {version}")
-    return Facts(folder)
+    """The facts of a minor ("1.36"). Raises LookupError, which names the minors that are known."""
+    known = sorted(folder.name[1:].replace("_", ".") for folder in Path(__file__).parent.glob("v[0-9]*_[0-9]*"))
+    if version not in known:
+        raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(known)}")
+    return Facts(Path(__file__).parent / f"v{version.replace('.', '_')}")

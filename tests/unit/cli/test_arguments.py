@@ -29,7 +29,6 @@ def test_a_command_stands_after_two_dashes() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("", "the following arguments are required: command"),
         ("serve --port x", "argument --port: 'x' is not a port"),
         ("serve --port 70000", "'70000' is not a port"),
         ("serve --profile bare", "invalid choice: 'bare'"),

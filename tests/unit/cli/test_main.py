@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+import fakekube
+from fakekube.cli import main
+
 COMMAND = [sys.executable, "-m", "fakekube"]
 
 
@@ -103,3 +106,15 @@ def test_the_environment_of_the_caller_is_passed_on() -> None:
         env={**os.environ, "MARK": "here"}, capture_output=True, text=True, timeout=30, check=True,
     )  # fmt: skip
     assert found.stdout == "here\n"
+
+
+def test_the_command_alone_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "serve" in capsys.readouterr().out
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"fakekube {fakekube.__version__} (Kubernetes 1.36)\n"

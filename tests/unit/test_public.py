@@ -1,0 +1,55 @@
+"""The public surface of the package: what it shows, and that a cluster can be used in any order."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import fakekube
+from fakekube import Cluster
+
+
+def test_the_package_shows_what_is_public_and_nothing_else() -> None:
+    assert dir(fakekube) == sorted(fakekube.__all__)
+    assert all(getattr(fakekube, name) for name in dir(fakekube))
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        fakekube.other  # noqa: B018
+
+
+def test_an_unknown_minor_is_refused_with_the_known_ones_named() -> None:
+    with pytest.raises(LookupError, match=r"Kubernetes 1\.2 is not known; known: .*1\.36"):
+        Cluster(version="1.2")
+
+
+def test_a_cluster_starts_and_stops_in_any_order() -> None:
+    cluster = Cluster(profile="apiserver")
+    with pytest.raises(RuntimeError, match="not started"):
+        cluster.url  # noqa: B018
+    assert cluster.start() is cluster
+    url = cluster.url
+    assert cluster.start().url == url
+    cluster.stop()
+    cluster.stop()
+    for use in (lambda: cluster.url, cluster.start):
+        with pytest.raises(RuntimeError, match="stopped"):
+            use()
+    with cluster.fork() as twin:
+        assert twin.url != url
+
+
+def test_a_fork_compacts_as_its_origin_does() -> None:
+    cluster = Cluster(profile="apiserver", compaction_interval=7.0)
+    assert cluster.fork().fork()._retention.compaction_interval == 7.0
+
+
+def test_nothing_of_a_stopped_cluster_stays_in_memory() -> None:
+    with Cluster(profile="apiserver") as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+        cluster.delete("configmaps", "a")
+        assert cluster.port
+        parts = [weakref.ref(part) for part in (cluster, cluster._machinery.backend.registry, cluster._machinery.application)]
+    del cluster
+    gc.collect()
+    assert [part() for part in parts] == [None, None, None]
