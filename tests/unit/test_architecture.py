@@ -42,7 +42,7 @@ def imports(path: Path) -> Iterator[str]:
                 inner = PACKAGE.parent / f"{node.module}.{alias.name}".replace(".", "/")
                 yield f"{node.module}.{alias.name}" if inner.is_dir() or inner.with_suffix(".py").exists() else str(node.module)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("fakekube"))
+            yield from (alias.name for alias in node.names if alias.name.startswith("fakekube."))
 
 
 def files(room: str) -> list[Path]:
