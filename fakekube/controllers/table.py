@@ -57,6 +57,10 @@ def _is_mirrored(endpoints: Mapping[str, Any]) -> bool:
     return (endpoints["metadata"].get("labels") or {}).get("endpointslice.kubernetes.io/skip-mirror") != "true"
 
 
+def _is_load_balancer(service: Mapping[str, Any]) -> bool:
+    return bool(service["spec"].get("type") == "LoadBalancer")
+
+
 @dataclass(slots=True, frozen=True)
 class Row:
     """One controller."""
@@ -78,8 +82,8 @@ class Row:
 
 
 def _has_owners_or_waits(obj: Mapping[str, Any]) -> bool:
-    """Is the object the garbage collector's business?"""
-    metadata = obj["metadata"]
+    """Is the object the garbage collector's business? What the store keeps beside objects (ports that are taken) is not."""
+    metadata = obj.get("metadata") or {}
     if "ownerReferences" in metadata:
         return True
     return "deletionTimestamp" in metadata and not {"orphan", "foregroundDeletion"}.isdisjoint(metadata.get("finalizers") or ())
@@ -173,6 +177,9 @@ ROWS: tuple[Row, ...] = (
     Row("validatingadmissionpolicy-status-controller",
         _HERE + "admission_policy_status:ValidatingAdmissionPolicyStatusController",
         ("validatingadmissionpolicies.admissionregistration.k8s.io",), _is_unchecked),
+    Row("service-lb-controller", _HERE + "cloud.service_load_balancers:ServiceLoadBalancerController", ("services",),
+        _is_load_balancer),
+    Row("ingress-controller", _HERE + "cloud.ingresses:IngressController", ("ingresses.networking.k8s.io",)),
     Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )

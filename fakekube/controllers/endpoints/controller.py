@@ -107,7 +107,8 @@ class EndpointsController(ServiceReconciler):
         else:
             message = f"Failed to update endpoint {namespace}/{name}: {error}"
             self.recorder.event({**about, "namespace": namespace}, "Warning", "FailedToUpdateEndpoint", message)
-        raise error
+        if error.code != 422:  # what is invalid stays so until something changes
+            raise error
 
 
 def _subsets(service: Object, pods: Iterable[Object]) -> list[Object]:

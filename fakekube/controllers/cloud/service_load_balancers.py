@@ -1,0 +1,95 @@
+"""Services of type LoadBalancer get an address.
+
+The address is that which the service asks for (spec.loadBalancerIP), or a free one of 172.18.255.0/24. Services with a
+loadBalancerClass are somebody else's.
+
+Specified by: k8s.io/cloud-provider/controllers/service/controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
+from typing import Any, ClassVar, Final
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["ServiceLoadBalancerController"]
+
+FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
+ADDRESSES: Final = {"IPv4": ip_network("172.18.255.0/24"), "IPv6": ip_network("fd00:172:18:255::/112")}
+
+
+def wants_load_balancer(service: Object) -> bool:
+    """Is it our business to give the service an address?"""
+    return service["spec"].get("type") == "LoadBalancer" and not service["spec"].get("loadBalancerClass")
+
+
+def ingress_addresses(service: Object) -> list[str]:
+    """The addresses that its status shows."""
+    balancer = (service.get("status") or {}).get("loadBalancer") or {}
+    return [one["ip"] for one in balancer.get("ingress") or () if "ip" in one]
+
+
+class ServiceLoadBalancerController(Reconciler):
+    """Keys are services."""
+
+    name: ClassVar[str] = "service-lb-controller"
+    program: ClassVar[str] = "cloud-controller-manager"
+    client_name: ClassVar[str] = "service-controller"
+    component: ClassVar[str] = "service-controller"
+    watches: ClassVar[tuple[str, ...]] = ("services",)
+
+    def started(self) -> None:
+        for service in self.cache.list("services"):
+            self.enqueue(Key(service["metadata"]["namespace"], service["metadata"]["name"]))
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        ours = wants_load_balancer(obj) or FINALIZER in (obj["metadata"].get("finalizers") or ())
+        if event_type == "DELETED" or not ours:
+            return ()
+        return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        service = self.cache.get("services", key.namespace, key.name)
+        if service is None:
+            return
+        held = FINALIZER in (service["metadata"].get("finalizers") or ())
+        if "deletionTimestamp" in service["metadata"] or not wants_load_balancer(service):
+            if held:
+                self._take_away(service)
+            return
+        families = service["spec"].get("ipFamilies") or ["IPv4"]
+        if held and len(ingress_addresses(service)) == len(families):
+            return
+        self._give(service, families)
+
+    def _give(self, service: Object, families: Iterable[str]) -> None:
+        self.recorder.event(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
+        finalizers = service["metadata"].get("finalizers") or []
+        if FINALIZER not in finalizers:
+            self._patch(service, {"metadata": {"finalizers": [*finalizers, FINALIZER]}})
+        used = {address for one in self.cache.list("services") for address in ingress_addresses(one)}
+        ingress = [{"ip": self._address(service, family, used), "ipMode": "VIP"} for family in families]
+        self._patch(service, {"status": {"loadBalancer": {"ingress": ingress}}}, subresource="status")
+        self.recorder.event(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
+
+    @staticmethod
+    def _address(service: Object, family: str, used: set[str]) -> str:
+        wanted = service["spec"].get("loadBalancerIP")
+        if wanted and f"IPv{ip_address(wanted).version}" == family:
+            return str(wanted)
+        network = ADDRESSES[family]
+        return next((str(one) for one in network.hosts() if str(one) not in used), str(network[1]))
+
+    def _take_away(self, service: Object) -> None:
+        self.recorder.event(service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
+        if ingress_addresses(service):
+            self._patch(service, {"status": {"loadBalancer": None}}, subresource="status")
+        finalizers = [one for one in service["metadata"]["finalizers"] if one != FINALIZER]
+        self._patch(service, {"metadata": {"finalizers": finalizers or None}})
+        self.recorder.event(service, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
+
+    def _patch(self, service: Object, patch: dict[str, Any], subresource: str = "") -> None:
+        metadata = service["metadata"]
+        self.client.patch("services", metadata["name"], patch, namespace=metadata["namespace"], subresource=subresource)
