@@ -1,6 +1,6 @@
 """JSON as Go's encoding/json reads and writes it.
 
-Reading: orjson does the work. What it refuses is read a second time by `json_reader`, which either takes it,
+Reading: orjson does the work. What it refuses is read a second time by `golang.json_reader`, which either takes it,
 because Go is more lenient (broken UTF-8, lone surrogates, 1e999, depth up to 10,000), or knows Go's words
 for what is wrong. The same reader finds the paths of members that are given twice; that there are none is
 proved cheaply: writing the value again yields as many colons as the body has.
@@ -25,7 +25,7 @@ from typing import Any, Final
 import orjson
 
 from fakekube.codecs.errors import DecodeError, EncodeError
-from fakekube.codecs.json.reader import Overflow, Reader, utf8
+from fakekube.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.golang.json_writer import written
 
 __all__ = [
@@ -34,6 +34,14 @@ __all__ = [
 ]
 
 _INT64 = range(-(2**63), 2**63)
+
+
+def _read(body: bytes, merge: bool, *, keep_first: bool = False) -> tuple[Any, list[str]]:
+    """Read with Go's rules and words. Raises DecodeError."""
+    try:
+        return Reader(body, merge, keep_first=keep_first).read()
+    except JSONSyntaxError as error:
+        raise DecodeError(str(error)) from None
 
 
 def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
@@ -56,22 +64,22 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return Reader(body, merge).read()
+        return _read(body, merge)
     try:
         again = orjson.dumps(value)
     except orjson.JSONEncodeError:  # nested too deep for orjson
-        return Reader(body, merge).read()
+        return _read(body, merge)
     if again == body:
         return value, []
     lost = again.count(b":") != body.count(b":")
     if lost or b"\\u003a" in body or b"\\u003A" in body or _LARGE.search(again):
-        return Reader(body, merge).read()
+        return _read(body, merge)
     return value, []
 
 
 def first_values(body: bytes, *, merge: bool) -> Any:
     """What `loads` has read, of members given twice the first value: Go reads that one, too, and may refuse it."""
-    return Reader(body, merge, keep_first=True).read()[0]
+    return _read(body, merge, keep_first=True)[0]
 
 
 def reread(text: bytes) -> Any:
@@ -83,7 +91,7 @@ def reread(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return Reader(text, merge=False).read()[0]
+        return _read(text, merge=False)[0]
 
 
 def literals(body: bytes) -> Any:

@@ -14,16 +14,19 @@ import re
 from math import isfinite
 from typing import Any, Final
 
-from fakekube.codecs.errors import DecodeError
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["MAXIMUM_DEPTH", "Overflow", "Reader", "utf8"]
+__all__ = ["MAXIMUM_DEPTH", "JSONSyntaxError", "Overflow", "Reader", "utf8"]
 
 #: Objects and arrays nest this deep at most.
 MAXIMUM_DEPTH: Final = 10_000
 
 _MAXIMUM_DUPLICATES: Final = 100
 _END: Final = "unexpected end of JSON input"
+
+
+class JSONSyntaxError(ValueError):
+    """A text is no JSON; the words are those of Go's scanner."""
 
 
 class Overflow(float):
@@ -97,7 +100,7 @@ class Reader:
         self._duplicates: dict[str, None] = {}
 
     def read(self) -> tuple[Any, list[str]]:
-        """The value and the paths of what is given twice. Raises DecodeError."""
+        """The value and the paths of what is given twice. Raises JSONSyntaxError."""
         value = self._value(None)
         while self._frames:
             frame = self._frames[-1]
@@ -181,10 +184,10 @@ class Reader:
             return text
         return _ESCAPE(_unescaped, text)
 
-    def _broken_string(self, at: int) -> DecodeError:
+    def _broken_string(self, at: int) -> JSONSyntaxError:
         self._at = at
         if at >= len(self._body):
-            return DecodeError(_END)
+            return JSONSyntaxError(_END)
         if self._body[at : at + 1] != b"\\":
             return self._unexpected("in string literal")
         self._at += 1
@@ -230,13 +233,13 @@ class Reader:
     def _next(self) -> bytes:
         self._at = self._skip_space()
         if self._at >= len(self._body):
-            raise DecodeError(_END)
+            raise JSONSyntaxError(_END)
         return self._body[self._at : self._at + 1]
 
-    def _unexpected(self, context: str) -> DecodeError:
+    def _unexpected(self, context: str) -> JSONSyntaxError:
         """The error about the byte at which reading stands; Go tries a space after the last one."""
         found = self._body[self._at] if self._at < len(self._body) else ord(" ")
-        return DecodeError(f"invalid character {_quoted_byte(found)} {context}")
+        return JSONSyntaxError(f"invalid character {_quoted_byte(found)} {context}")
 
     def _report_duplicate(self) -> None:
         if len(self._duplicates) >= _MAXIMUM_DUPLICATES:
