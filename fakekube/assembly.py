@@ -158,11 +158,17 @@ class _Webhooks:
         self._caller: Caller | None = None
 
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Object:
+        return self._made()(client_config, review, timeout=timeout)
+
+    def begin(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = 30.0) -> Callable[[], Object]:
+        return self._made().begin(client_config, review, timeout=timeout)
+
+    def _made(self) -> Caller:
         if self._caller is None:
             from fakekube.webhooks.caller import Caller
 
             self._caller = Caller(self._resolver)
-        return self._caller(client_config, review, timeout=timeout)
+        return self._caller
 
     def close(self) -> None:
         """Close the connections that are kept between calls."""

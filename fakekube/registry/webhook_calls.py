@@ -5,7 +5,7 @@ A call takes time, may fail, and leaves the process: it is never made under a lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 __all__ = ["Call", "CallError", "CallTimeoutError"]
@@ -33,4 +33,11 @@ class Call(Protocol):
         Raises:
             CallError: the webhook could not be called, or its answer is none.
         """
+        ...
+
+    def begin(
+        self, client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0
+    ) -> Callable[[], dict[str, Any]]:
+        """Begin a call, so that others can begin before it ends. Returns what waits for the answer, and must be called: it
+        gives or raises what a call does."""
         ...

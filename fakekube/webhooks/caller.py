@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+import threading
 from base64 import b64decode
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from fakekube.codecs import json, yaml
@@ -65,9 +68,29 @@ class Caller:
     def __call__(self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT) -> Object:
         """See `registry.webhook_calls.Call`."""
         allowed = min(timeout, _CLIENT_TIMEOUT)
-        endpoint = self._endpoint(client_config, timeout)
+        endpoint, body = self._endpoint(client_config, timeout), json.dumps(review) + b"\n"
+        return self._review(lambda: self._transport.post(endpoint, body, allowed), review, timeout)
+
+    def begin(
+        self, client_config: Mapping[str, Any], review: Object, *, timeout: float = _CLIENT_TIMEOUT
+    ) -> Callable[[], Object]:
+        """See `registry.webhook_calls.Call`."""
+        allowed = min(timeout, _CLIENT_TIMEOUT)
         try:
-            answer = self._transport.post(endpoint, json.dumps(review) + b"\n", allowed)
+            endpoint = self._endpoint(client_config, timeout)
+        except CallError as error:
+            return partial(_raise, error)
+        body = json.dumps(review) + b"\n"
+        answer = self._transport.begin(endpoint, body, allowed) or _in_a_thread(
+            lambda: self._transport.post(endpoint, body, allowed)
+        )
+        return lambda: self._review(answer, review, timeout)
+
+    @staticmethod
+    def _review(send: Callable[[], Answer], review: Object, timeout: float) -> Object:
+        """The review in the answer to another one."""
+        try:
+            answer = send()
         except CallTimeoutError as error:
             if timeout < _CLIENT_TIMEOUT:
                 raise
@@ -90,6 +113,24 @@ class Caller:
             return Endpoint(url, self._resolver.resolve(namespace, name, port), authorities)
         except CallError as error:
             raise CallError(f"Post {go_quote(url)}: {error}") from None
+
+
+def _raise(error: CallError) -> NoReturn:
+    raise error
+
+
+def _in_a_thread(send: Callable[[], Answer]) -> Callable[[], Answer]:
+    """Lets a thread do it; returns what waits for its end, and gives or raises what came of it."""
+    done: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(send())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="fakekube-webhook", daemon=True).start()
+    return done.result
 
 
 def _clean(path: str) -> str:

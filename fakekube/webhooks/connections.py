@@ -87,11 +87,12 @@ class Connection:
 
     def receive(self) -> bytes:
         """Some of what the server sends, b"" at the end. Raises TimeoutError, TooLargeError, BrokenError."""
-        self._socket.settimeout(_left(self._deadline))
+        # What has come before the deadline can be read after it: others may have been waited for meanwhile.
+        self._socket.settimeout(max(self._deadline - time.monotonic(), 0))
         try:
             data = self._socket.recv(65536)
-        except TimeoutError:
-            raise
+        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
+            raise TimeoutError from None
         except OSError as error:
             raise BrokenError(_told(self._socket, error, "read")) from None
         self._left -= len(data)

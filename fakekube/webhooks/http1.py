@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ class Source:
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
-        self._buffer = b""
+        self._buffer = bytearray()
         self.ended = False
         self.headed = False
         """Have the headers been read?"""
@@ -88,19 +89,22 @@ class Source:
                 raise OverflowError
             if not self.fill():
                 return None
-        found, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
-        return found.removesuffix(b"\r")
+        return self._taken(end + 1)[:-1].removesuffix(b"\r")
 
     def rest_of_line(self) -> bytes:
         """What is left when the bytes have ended."""
-        found, self._buffer = self._buffer, b""
+        return self._taken(len(self._buffer))
+
+    def _taken(self, count: int) -> bytes:
+        found = bytes(self._buffer[:count])
+        del self._buffer[:count]
         return found
 
     def exactly(self, count: int) -> bytes:
         """So many bytes. Raises BodyError if there are fewer."""
         parts, missing = [], count
         while True:
-            part, self._buffer = self._buffer[:missing], self._buffer[missing:]
+            part = self._taken(missing)
             parts.append(part)
             missing -= len(part)
             if not missing:
@@ -110,12 +114,9 @@ class Source:
 
     def all(self) -> bytes:
         """All bytes until the end."""
-        parts = [self._buffer]
-        self._buffer = b""
         while self.fill():
-            parts.append(self._buffer)
-            self._buffer = b""
-        return b"".join(parts)
+            pass
+        return self._taken(len(self._buffer))
 
 
 def read_answer(source: Source, largest: int) -> tuple[Answer, bool]:
@@ -164,13 +165,13 @@ def _read_head(source: Source) -> tuple[bytes, int, dict[str, str]]:
         raise HeadError(f"malformed HTTP status code {_quoted(code)}")
     if not _VERSION.fullmatch(version):
         raise HeadError(f"malformed HTTP version {_quoted(version)}")
-    headers: dict[str, str] = {}
+    headers: defaultdict[str, list[str]] = defaultdict(list)
     size = 0
     while header := _header(source, LARGEST_HEAD - size):
         name, text = header
         size += len(name) + len(text)
-        headers[name] = f"{headers[name]}, {text}" if name in headers else text
-    return version, int(code), headers
+        headers[name].append(text)
+    return version, int(code), {name: ", ".join(texts) for name, texts in headers.items()}
 
 
 def _header(source: Source, limit: int) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -30,6 +31,8 @@ from fakekube.webhooks.http1 import Answer, BodyError, ClosedError, HeadError, S
 __all__ = ["UNREADABLE", "Answer", "ConnectionFailedError", "Endpoint", "Transport", "connect"]
 
 _MAXIMUM_REDIRECTS = 10
+#: A request of fewer bytes never waits for its server: they have room on the way.
+_SENT_AT_ONCE = 32 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HEADERS = (
     "User-Agent: kube-apiserver-admission\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
@@ -75,16 +78,53 @@ class Transport:
     def post(self, endpoint: Endpoint, body: bytes, timeout: float) -> Answer:
         """Send a request and read its answer, within `timeout` seconds. Raises CallError in the words of net/http."""
         deadline = time.monotonic() + timeout
-        method, first, place = "POST", endpoint, ""
-        for _ in range(_MAXIMUM_REDIRECTS):
-            answer = self._exchange(method, endpoint, body, deadline)
+        return self._followed(endpoint, body, self._exchange("POST", endpoint, body, deadline), deadline)
+
+    def begin(self, endpoint: Endpoint, body: bytes, timeout: float) -> Callable[[], Answer] | None:
+        """Send a request at once, if that takes no time: on a connection that was kept.
+
+        Returns what reads the answer, as `post` does, and must be called; None if the request cannot be sent at once.
+        """
+        deadline = time.monotonic() + timeout
+        message = _message("POST", urlsplit(endpoint.url), body, endpoint.authorization)
+        connection = self._kept(endpoint) if len(message) < _SENT_AT_ONCE else None
+        if connection is None:
+            return None
+        try:
+            connection.send(message, deadline)
+        except (TimeoutError, BrokenError):
+            connection.close()
+            return None
+
+        def finish() -> Answer:
+            try:
+                answer = self._answer(endpoint, connection)
+            except _GivenUpError:
+                answer = self._exchange("POST", endpoint, body, deadline)
+            return self._followed(endpoint, body, answer, deadline)
+
+        return finish
+
+    def _kept(self, endpoint: Endpoint) -> Connection | None:
+        try:
+            return self._idle.take(_target(endpoint))
+        except ConnectionFailedError:
+            return None
+
+    def _followed(self, endpoint: Endpoint, body: bytes, answer: Answer, deadline: float) -> Answer:
+        """The answer to which redirects lead."""
+        method, first = "POST", endpoint
+        for asked in range(1, _MAXIMUM_REDIRECTS + 1):
             place = answer.headers.get("location", "")
             if answer.status not in _REDIRECTS or not place:
                 return answer
+            if asked == _MAXIMUM_REDIRECTS:
+                raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
             if answer.status < 307:
                 method, body = "GET", b""
             endpoint = _redirected(first, endpoint, place)
-        raise _failed(place, f"stopped after {_MAXIMUM_REDIRECTS} redirects")
+            answer = self._exchange(method, endpoint, body, deadline)
+        raise AssertionError
 
     def get(self, endpoint: Endpoint, timeout: float) -> Answer:
         """The answer of a GET, within `timeout` seconds. Raises CallError."""
@@ -102,18 +142,25 @@ class Transport:
             except ConnectionFailedError as error:
                 raise _failed(endpoint.url, str(error)) from None
             try:
-                answer, reusable = _answered(endpoint, connection, message, deadline)
+                return self._answer(endpoint, connection, message, deadline)
             except _GivenUpError:
-                connection.close()
                 continue
-            except BaseException:
-                connection.close()
-                raise
-            if reusable:
-                self._idle.keep(target, connection)
-            else:
-                connection.close()
-            return answer
+
+    def _answer(self, endpoint: Endpoint, connection: Connection, message: bytes = b"", deadline: float = 0.0) -> Answer:
+        """The answer on a connection, which is then kept or closed; `message` is sent first, if there is one.
+
+        Raises CallError, _GivenUpError.
+        """
+        try:
+            answer, reusable = _answered(endpoint, connection, message, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        if reusable:
+            self._idle.keep(_target(endpoint), connection)
+        else:
+            connection.close()
+        return answer
 
 
 class _GivenUpError(Exception):
@@ -184,7 +231,8 @@ def _answered(
     """The answer, and whether the connection can be used again. Raises CallError, _GivenUpError."""
     source = Source(connection.receive)
     try:
-        connection.send(message, deadline)
+        if message:
+            connection.send(message, deadline)
         return read_answer(source, LARGEST_ANSWER)
     except (TimeoutError, TooLargeError, OverflowError):  # who sends without end is too slow for any reader
         if connection.answered and source.headed:

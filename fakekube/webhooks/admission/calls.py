@@ -9,7 +9,8 @@ plugin/webhook/errors/statuserror.go.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from fakekube.admission.matching import Match
@@ -27,6 +28,10 @@ from fakekube.webhooks.admission.reviews import InvalidResponseError, Response, 
 __all__ = ["CallFailedError", "Calls", "matching"]
 
 _STATUS = "k8s.io/apimachinery/pkg/apis/meta/v1.Status"
+
+
+Begin = Callable[..., Callable[[], Object]]
+"""As `registry.webhook_calls.Call.begin`."""
 
 
 class CallFailedError(Exception):
@@ -90,21 +95,34 @@ class Calls:
             CallFailedError: it could not be asked.
             StatusError: it refuses, or cannot be asked about dry runs.
         """
+        return self.begin(webhook, match, versioned, self._now)()
+
+    def begin(
+        self, webhook: Webhook, match: Match, versioned: VersionedAttributes, begin: Begin | None = None
+    ) -> Callable[[], Response]:
+        """Begin to ask. Returns what waits for the answer, and must be called: it gives or raises what `ask` does."""
         attributes = versioned.attributes
         if attributes.context.dry_run and not webhook.supports_dry_run:
-            raise status.bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run")
+            return _raising(status.bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run"))
         version = webhook.review_version
         if version is None:
             problem = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-            raise CallFailedError(webhook, f"could not create admission objects: {problem}")
+            return _raising(CallFailedError(webhook, f"could not create admission objects: {problem}"))
         uid = str(uuid4())
         review = review_of(versioned, match, version, uid)
+        answer = (begin or self._call.begin)(webhook.spec["clientConfig"], review, timeout=_timeout(webhook, attributes))
+        return lambda: self._response(webhook, attributes, answer, version, uid)
+
+    def _now(self, client_config: Mapping[str, Any], review: Object, *, timeout: float) -> Callable[[], Object]:
+        return lambda: self._call(client_config, review, timeout=timeout)
+
+    def _response(
+        self, webhook: Webhook, attributes: Attributes, answer: Callable[[], Object], version: str, uid: str
+    ) -> Response:
         try:
-            answer = self._call(webhook.spec["clientConfig"], review, timeout=_timeout(webhook, attributes))
+            response = response_in(answer(), version, uid, mutating=self._mutating)
         except CallError as error:
             raise CallFailedError(webhook, f"failed to call webhook: {error}") from None
-        try:
-            response = response_in(answer, version, uid, mutating=self._mutating)
         except InvalidResponseError as error:
             raise CallFailedError(webhook, f"received invalid webhook response: {error}") from None
         for key, value in response.audit_annotations.items():
@@ -113,6 +131,13 @@ class Calls:
         if not response.allowed:
             raise _DeniedError(webhook, response.result)
         return response
+
+
+def _raising(error: Exception) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise error
+
+    return fail
 
 
 def _timeout(webhook: Webhook, attributes: Attributes) -> float:

@@ -5,11 +5,9 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatche
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
-from fakekube.admission.matching import Match, is_exempt
+from fakekube.admission.matching import is_exempt
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.versioned import VersionedAttributes
 from fakekube.errors import StatusError, status
@@ -17,6 +15,7 @@ from fakekube.registry.resource import Resource
 from fakekube.registry.webhook_calls import Call
 from fakekube.webhooks.admission.calls import CallFailedError, Calls, matching
 from fakekube.webhooks.admission.configurations import Configurations, Webhook
+from fakekube.webhooks.admission.reviews import Response
 
 __all__ = ["ValidatingAdmissionWebhook"]
 
@@ -44,25 +43,24 @@ class ValidatingAdmissionWebhook(Plugin):
         for _, match in relevant:
             if match.resource not in views:
                 views[match.resource] = _seen(attributes, match.resource)
-        results = _all_at_once([
-            partial(self._refusal, webhook, match, views[match.resource], index)
-            for index, (webhook, match) in enumerate(relevant)
-        ])
-        for refusal in results:
+        begun = [(webhook, self._calls.begin(webhook, match, views[match.resource])) for webhook, match in relevant]
+        refusals = [_refusal(webhook, answer, attributes, index) for index, (webhook, answer) in enumerate(begun)]
+        for refusal in refusals:
             if refusal is not None:
                 raise refusal
 
-    def _refusal(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, index: int) -> StatusError | None:
-        """Why a webhook does not let the request pass; None if it does."""
-        try:
-            self._calls.ask(webhook, match, versioned)
-        except CallFailedError as error:
-            if not webhook.fails_open:
-                return status.internal(str(error))
-            versioned.attributes.add_annotation(f"{_FAILED_OPEN}round_0_index_{index}", webhook.name)
-        except StatusError as error:
-            return error
-        return None
+
+def _refusal(webhook: Webhook, answer: Callable[[], Response], attributes: Attributes, index: int) -> StatusError | None:
+    """Why a webhook does not let the request pass; None if it does."""
+    try:
+        answer()
+    except CallFailedError as error:
+        if not webhook.fails_open:
+            return status.internal(str(error))
+        attributes.add_annotation(f"{_FAILED_OPEN}round_0_index_{index}", webhook.name)
+    except StatusError as error:
+        return error
+    return None
 
 
 def _seen(attributes: Attributes, resource: Resource) -> VersionedAttributes:
@@ -73,26 +71,3 @@ def _seen(attributes: Attributes, resource: Resource) -> VersionedAttributes:
     except StatusError as error:
         raise status.internal(error.message) from None
     return versioned
-
-
-def _all_at_once(tasks: Sequence[Callable[[], StatusError | None]]) -> list[StatusError | None]:
-    """The results of all tasks, in their order. Raises what one of them raises."""
-    results: list[StatusError | None] = [None] * len(tasks)
-    errors: list[BaseException] = []
-
-    def run(index: int) -> None:
-        try:
-            results[index] = tasks[index]()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(index,), name="fakekube-webhook") for index in range(1, len(tasks))]
-    for thread in threads:
-        thread.start()
-    if tasks:
-        run(0)
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
