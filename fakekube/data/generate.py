@@ -1,10 +1,10 @@
 """Makes the data of one minor from the facts that were collected from a real server of it.
 
-    python -m fakekube.data.generate FACTS_DIR 1.36
+    python -m fakekube.data.generate fixtures/facts 1.36
 
-FACTS_DIR holds a folder `v1.36` with `types.json` (what the compiled-in types say about themselves),
-`discovery.json`, `columns.json`, `bootstrap.json` and `openapi/*.json` (what a fresh server says). The result
-is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can be compared with
+The folder holds an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (what the compiled-in types say
+about themselves), `discovery.json`, `columns.json`, `bootstrap.json` and `openapi/*.json` (what a fresh server
+says). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can be compared with
 `diff`; `fakekube/data/__init__.py` tells what stands in it. Nothing in there is written by hand; the few
 rules that facts cannot tell stand below as tables.
 
@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tarfile
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -306,9 +308,18 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     facts_dir, minor = arguments
-    out = Path(__file__).parent / f"v{minor.replace('.', '_')}"
-    generate(Collected(Path(facts_dir) / f"v{minor}"), out)
+    generate(collected(Path(facts_dir), minor), Path(__file__).parent / f"v{minor.replace('.', '_')}")
     return 0
+
+
+def collected(folder: Path, minor: str) -> Collected:
+    """The facts of a minor in a folder, or in an archive there. Raises OSError."""
+    archive = folder / f"v{minor}.tar.xz"
+    if not archive.exists():
+        return Collected(folder / f"v{minor}")
+    with tempfile.TemporaryDirectory() as unpacked, tarfile.open(archive) as files:
+        files.extractall(unpacked, filter="data")
+        return Collected(Path(unpacked))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
         errors = _precedence(spec.get("matchingPrecedence", 0), name)
         method, level = spec.get("distinguisherMethod"), spec.get("priorityLevelConfiguration") or {}
         if method is not None and method.get("type") not in DISTINGUISHERS:
-            shown = to_internal("FlowDistinguisher", method)
+            shown = to_internal("FlowDistinguisherMethod", method)
             errors.append(not_supported("spec.distinguisherMethod.type", shown, DISTINGUISHERS))
         where = "spec.priorityLevelConfiguration.name"
         if level.get("name"):

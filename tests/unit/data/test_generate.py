@@ -12,6 +12,9 @@ from fakekube.data import Facts, generate
 from fakekube.data.collected import Collected
 from fakekube.schema.builtin import Builtins
 
+FACTS = Path(__file__).parents[3] / "fixtures" / "facts"
+DATA = Path(generate.__file__).parent
+
 META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 TYPES: dict[str, Any] = {
     META + "TypeMeta": {"fields": [{"json": "kind", "type": "string", "omitempty": True}]},
@@ -172,3 +175,21 @@ def test_a_default_that_could_not_be_applied_is_refused(tmp_path: Path) -> None:
         (folder / name).write_text(json.dumps(value))
     with pytest.raises(ValueError, match=r"x\.io/v1, Thing: \.parts\[\]\.size"):
         generate.generate(Collected(folder), tmp_path / "out")
+
+
+MINORS = sorted(path.name.removesuffix(".tar.xz").removeprefix("v") for path in FACTS.glob("*.tar.xz"))
+GENERATED = [minor for minor in MINORS if (DATA / f"v{minor.replace('.', '_')}").is_dir()]
+
+
+@pytest.mark.parametrize("minor", GENERATED)
+def test_the_data_are_what_the_collected_facts_make(minor: str, tmp_path: Path) -> None:
+    generate.generate(generate.collected(FACTS, minor), tmp_path / "out")
+    assert _contents(tmp_path / "out") == _contents(DATA / f"v{minor.replace('.', '_')}")
+
+
+def test_every_minor_has_its_facts() -> None:
+    assert {path.name[1:].replace("_", ".") for path in DATA.glob("v*_*")} == set(GENERATED)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

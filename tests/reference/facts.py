@@ -1,0 +1,108 @@
+"""Collects what a live, fresh server of one minor says about its API: the facts that `fakekube/data` is made of.
+
+`collect` asks a server for discovery, OpenAPI v3 without descriptions, table columns and the objects that it starts with;
+the types come from `oracle facts` (facts.go). A minor's facts are one archive, `fixtures/facts/v1.36.tar.xz`, with:
+
+* `types.json`: `types`, every Go API type with its fields in order (JSON name, type, pointer, omitempty, inline, protobuf
+  tag, patch strategy and merge key; `customJSON` marks types with a form of their own, `alias` is the shape behind a named
+  scalar, list or map), and `kinds`, by "group/version, Kind" the type, its `defaults` (the leaves that defaulting puts into
+  an object whose every struct is present and whose every list has one empty item) and its `fieldLabels`.
+* `discovery.json`: /api, /apis, every group and version, in the legacy and the aggregated form.
+* `openapi/*.json`: OpenAPI v3 of every group version, and `openapi-index.json`, the list of them.
+* `columns.json`: the table columns of every listable resource.
+* `bootstrap.json`: the objects that a fresh kube-apiserver makes by itself, by the path of their collection.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.differential.client import Client
+from tests.differential.transports import HttpTransport
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "facts"
+
+Files = dict[str, bytes]
+"""By name within the archive."""
+
+
+def archive_of(minor: str) -> Path:
+    """Where the facts of a minor are kept."""
+    return FOLDER / f"v{minor}.tar.xz"
+
+
+def collect(url: str, oracle: str) -> Files:
+    """The facts of a fresh server, and of the reference's binary."""
+    client = Client(HttpTransport(url))
+    try:
+        found = _of_server(client)
+    finally:
+        client.delete(f"/api/v1/namespaces/{client.ns}", silent=True)
+    types = subprocess.run([oracle, "facts"], check=True, capture_output=True).stdout
+    return {**{name: _printed(value) for name, value in found.items()}, "types.json": types}
+
+
+def pack(files: Files, archive: Path) -> None:
+    """Write an archive; the same files give the same bytes."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive, "w:xz", format=tarfile.USTAR_FORMAT) as out:
+        for name, data in sorted(files.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o644
+            out.addfile(entry, io.BytesIO(data))
+
+
+def _of_server(client: Client) -> dict[str, Any]:
+    aggregated = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+    legacy: dict[str, Any] = {root: client.get(root).json for root in ("/api", "/apis")}
+    versions = [f"/api/{version}" for version in legacy["/api"]["versions"]]
+    for group in legacy["/apis"]["groups"]:
+        legacy[f"/apis/{group['name']}"] = client.get(f"/apis/{group['name']}").json
+        versions += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
+    columns: dict[str, Any] = {}
+    bootstrap: dict[str, Any] = {}
+    for version in versions:
+        legacy[version] = client.get(version).json
+        for resource in legacy[version]["resources"]:
+            if "/" not in resource["name"] and "list" in resource["verbs"]:
+                path = f"{version}/{resource['name']}"
+                columns[path] = _columns(client, path)
+                bootstrap[path] = [i for i in client.get(path).get("items") or () if i["metadata"]["name"] != client.ns]
+    index = client.get("/openapi/v3").json["paths"]
+    return {
+        "discovery.json": {
+            "legacy": legacy,
+            "aggregated": {p: client.get(p, headers=aggregated).json for p in ("/api", "/apis")},
+        },
+        "columns.json": columns,
+        "bootstrap.json": {path: items for path, items in bootstrap.items() if items},
+        "openapi-index.json": sorted(index),
+        **{f"openapi/{name.replace('/', '_')}.json": _document(client, name, entry) for name, entry in index.items()},
+    }
+
+
+def _columns(client: Client, path: str) -> Any:
+    table = client.get(path, {"limit": "1"}, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
+    return without_descriptions(table.get("columnDefinitions"))
+
+
+def _document(client: Client, name: str, entry: dict[str, str]) -> Any:
+    query = entry["serverRelativeURL"].partition("?")[2]
+    return without_descriptions(client.get(f"/openapi/v3/{name}", query).json)
+
+
+def without_descriptions(value: Any, inside_properties: bool = False) -> Any:
+    """The value without its descriptions; a property that is called `description` stays."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if inside_properties or k != "description" or not isinstance(v, str)}
+        return {name: without_descriptions(member, name == "properties") for name, member in kept.items()}
+    return [without_descriptions(item) for item in value] if isinstance(value, list) else value
+
+
+def _printed(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
