@@ -25,7 +25,7 @@ Expected = dict[str, int]
 def figures(score: Score) -> Expected:
     """What the table says of a score."""
     return {
-        "identical": score.identical, "exchanges": score.exchanges,
+        "identical": score.identical, "in_order": score.in_order, "exchanges": score.exchanges,
         "identical_scenarios": score.identical_scenarios, "scenarios": score.scenarios,
     }  # fmt: skip
 
