@@ -40,7 +40,9 @@ class Headers(Mapping[str, str]):
 
     def get(self, name: str, default: Any = None) -> Any:
         value = self._environment.get(self._keys.get(name) or self._key(name))
-        return default if value is None else _text(value)
+        if value is None:
+            return default
+        return value if value.isascii() else _text(value)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._key(name) in self._environment

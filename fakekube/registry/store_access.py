@@ -41,13 +41,15 @@ class AccessControl(Protocol):
 
 
 class StoreAccess:
-    """See `registry.cluster_access.Services` for what each method promises."""
+    """See `registry.cluster_access.ClusterAccess` for what each method promises."""
 
     def __init__(self, store: Store[Document], registry: Registry, settings: Settings, access: AccessControl) -> None:
         self._store = store
         self._registry = registry
         self._settings = settings
         self._access = access
+        self._builtin_buckets: dict[tuple[str, str], Bucket[Document]] = {}
+        """Of built-in resources, which stay where they are; every write asks for some of them."""
 
     def _resource(self, group: str, plural: str) -> Resource:
         found = self._registry.any_version(group, plural)
@@ -56,7 +58,13 @@ class StoreAccess:
         return found
 
     def _bucket(self, group: str, plural: str) -> Bucket[Document]:
-        return self._store.bucket(self._resource(group, plural).bucket)
+        bucket = self._builtin_buckets.get((group, plural))
+        if bucket is None:
+            resource = self._resource(group, plural)
+            bucket = self._store.bucket(resource.bucket)
+            if not resource.custom:
+                self._builtin_buckets[group, plural] = bucket
+        return bucket
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
         resource = self._resource(group, plural)
