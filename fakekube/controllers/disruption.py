@@ -20,7 +20,7 @@ from fakekube.controllers.pods import is_ready, is_terminal, moment
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.selectors import from_label_selector
 
-__all__ = ["DisruptionController"]
+__all__ = ["DisruptionController", "go_text"]
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 STALE_TIMEOUT = timedelta(minutes=2)
@@ -134,7 +134,7 @@ class DisruptionController(Reconciler):
         if unmanaged:
             self.recorder.event(
                 budget, "Warning", "UnmanagedPods",
-                f"Pods selected by this PodDisruptionBudget (selector: {_go_text(budget['spec'].get('selector'))}) were "
+                f"Pods selected by this PodDisruptionBudget (selector: {go_text(budget['spec'].get('selector'))}) were "
                 "found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result "
                 "in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an "
                 "integer value.",
@@ -274,7 +274,7 @@ class DisruptionController(Reconciler):
         self.client.update({**pod, "status": {**pod["status"], "conditions": conditions}}, subresource="status")
 
 
-def _go_text(selector: Object | None) -> str:
+def go_text(selector: Object | None) -> str:
     """A LabelSelector as its String method in Go prints it."""
     if selector is None:
         return "nil"

@@ -166,6 +166,8 @@ ROWS: tuple[Row, ...] = (
     Row("cronjob-controller", _HERE + "cronjobs:CronJobController", ("cronjobs.batch",)),
     Row("disruption-controller", _HERE + "disruption:DisruptionController", ("poddisruptionbudgets.policy", "pods"),
         _is_budget_or_target),
+    Row("horizontal-pod-autoscaler-controller", _HERE + "podautoscaler.controller:HorizontalPodAutoscalerController",
+        ("horizontalpodautoscalers.autoscaling",)),
     Row("job-controller", _HERE + "job.controller:JobController", ("jobs.batch", "pods"), _has_tracking_finalizer),
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
