@@ -33,7 +33,7 @@ class VersionedAttributes:
         resource: the version that is wanted of the resource, or an equivalent resource; None: that of the request.
     """
 
-    __slots__ = ("_object", "_old", "attributes", "dirty", "kind", "resource")
+    __slots__ = ("_object", "_old", "attributes", "dirty", "kind", "resource", "views")
 
     def __init__(self, attributes: Attributes, resource: Resource | None = None) -> None:
         self.attributes = attributes
@@ -42,6 +42,8 @@ class VersionedAttributes:
         self.dirty = False
         self._object: Object | None = _UNSET
         self._old: Object | None = _UNSET
+        self.views: dict[str, Any] = {}
+        """What readers have made of the objects, by their own names; forgotten when the new object is another one."""
 
     @property
     def object(self) -> Object | None:
@@ -54,6 +56,7 @@ class VersionedAttributes:
     def object(self, new: Object) -> None:
         self._object = new
         self.dirty = True
+        self.views.clear()
 
     @property
     def old(self) -> Object | None:

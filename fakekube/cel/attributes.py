@@ -57,7 +57,8 @@ class Attribute:
                 value = _opened(value)
             frame.cost += fixed
             for name in names:
-                value = _field(frame, value, name)
+                found = value.find(name) if isinstance(value, Mapping) else ABSENT
+                value = _field(frame, value, name) if found is ABSENT else found
             return value
 
         def walk(frame: Frame) -> Any:

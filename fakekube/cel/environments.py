@@ -19,6 +19,7 @@ from fakekube.cel.checker import Checked, check
 from fakekube.cel.errors import CompileError, EvaluationError
 from fakekube.cel.evaluation import Program, program
 from fakekube.cel.parser import parse
+from fakekube.cel.syntax import called
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
 __all__ = [
@@ -117,6 +118,10 @@ class Compilation:
 
     type: Type
     program: Program
+    functions: frozenset[str] = frozenset()
+    """What it calls: functions, methods, operators, and macros."""
+    uses: frozenset[str] = frozenset()
+    """The variables that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ class Environment:
         except CompileError as error:
             raise ExpressionError(f"compilation failed: {error}") from None
         try:
-            return Compilation(checked.type, program(checked))
+            return Compilation(checked.type, program(checked), called(checked.tree), frozenset(checked.uses))
         except EvaluationError as error:
             raise ConstantError(f"program instantiation failed: {error}") from None
 

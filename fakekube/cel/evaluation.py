@@ -72,10 +72,14 @@ class Program:
 
     def evaluate(self, variables: Bindings, limit: int = MAXIMUM) -> tuple[Any, int]:
         """(value or EvaluationError, what it cost). Raises CostLimitExceeded."""
-        frame = Frame([*(variables.get(name, ABSENT) for name in self._names), *self._locals], limit)
+        get = variables.get
+        frame = Frame([*[get(name, ABSENT) for name in self._names], *self._locals], limit)
         value: Any
         try:
-            with room(self._deep):
+            if self._deep:
+                with room(deep=True):
+                    value = self._run(frame)
+            else:
                 value = self._run(frame)
         except (EvaluationError, InterpreterError) as error:
             value = EvaluationError(str(error))

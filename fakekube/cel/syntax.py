@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = [
     "Call", "Comprehension", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "MessageLiteral", "Node",
-    "Select", "descendants", "parts", "qualified_name", "references",
+    "Select", "called", "descendants", "parts", "qualified_name", "references",
 ]
 
 
@@ -143,6 +143,17 @@ def descendants(node: Node) -> Iterator[Node]:
         here = waiting.pop()
         yield here
         waiting.extend(reversed(parts(here)))
+
+
+def called(node: Node) -> frozenset[str]:
+    """The functions, methods, operators and macros that an expression calls."""
+    found = set()
+    for here in descendants(node):
+        if isinstance(here, Call):
+            found.add(here.function)
+        elif isinstance(here, Loop):
+            found.add(here.macro)
+    return frozenset(found)
 
 
 def references(node: Node, name: str) -> bool:

@@ -252,15 +252,23 @@ def _object_reader(schema: Schema) -> Reader:
 
 
 class Untyped(values.Mapping):
-    """An object of whose schema nothing is known."""
+    """An object of whose schema nothing is known. What is in it is looked at once, however many expressions ask."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_seen", "_value")
 
     def __init__(self, value: dict[str, Any]) -> None:
         self._value = value
+        self._seen: dict[str, Any] = {}
 
     def find(self, key: Any) -> Any:
-        return untyped(self._value[key]) if key.__class__ is str and key in self._value else ABSENT
+        if key.__class__ is not str or key not in self._value:
+            return ABSENT
+        found = self._value[key]
+        if found.__class__ is not dict and found.__class__ is not list:
+            return found
+        if key not in self._seen:
+            self._seen[key] = untyped(found)
+        return self._seen[key]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._value)

@@ -90,14 +90,22 @@ class Activation:
             self.variables = Variables(self.variables.compiled, self)
 
     def _object(self) -> Any:
-        return untyped(self._versioned.object)
+        return self._shared("object", lambda: self._versioned.object)
 
     def _old_object(self) -> Any:
-        return untyped(self._versioned.old)
+        return self._shared("oldObject", lambda: self._versioned.old)
 
     def _request(self) -> Any:
-        attributes = self._versioned.attributes
-        return untyped(admission_request(attributes, self._resource, self._versioned.kind))
+        versioned, resource = self._versioned, self._resource
+        name = f"request for {resource.group}/{resource.version}"
+        return self._shared(name, lambda: admission_request(versioned.attributes, resource, versioned.kind))
+
+    def _shared(self, name: str, make: Callable[[], Object | None]) -> Any:
+        """A view that all policies share which see the same version."""
+        views = self._versioned.views
+        if name not in views:
+            views[name] = untyped(make())
+        return views[name]
 
     def _namespace_object(self) -> Any:
         namespace = self._namespace

@@ -8,6 +8,7 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/cel/{compile,condition,activ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -32,6 +33,16 @@ class OutOfBudget(Exception):
         super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
 
 
+#: Functions whose cost grows no faster than what they read: one call costs less than `_LAST_CALL` of what a request holds.
+_PLAIN_FUNCTIONS: Final = frozenset({
+    "_+_", "_-_", "_*_", "_/_", "_%_", "_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_", "!_", "-_", "_&&_", "_||_", "_?_:_",
+    "_[_]", "_[?_]", "string", "int", "uint", "double", "bool", "dyn", "type", "size", "startsWith", "endsWith", "charAt",
+    "lowerAscii", "upperAscii", "trim", "substring", "split", "join", "replace", "indexOf", "map", "filter", "all", "exists",
+    "exists_one", "hasValue", "value", "orValue", "or", "optional.of", "optional.none", "quantity", "isQuantity", "allowed",
+})
+_LAST_CALL: Final = 700_000
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """An expression; without a program it does not compile."""
@@ -40,6 +51,9 @@ class Compiled:
     program: Program | None
     problem: str = ""
     type: Type | None = None
+    most: float = 0
+    """More than it can cost, beside the variables that it uses; infinity if that is not known."""
+    uses_variables: bool = False
 
 
 def compiled(environment: Environment, source: str) -> Compiled:
@@ -48,7 +62,8 @@ def compiled(environment: Environment, source: str) -> Compiled:
         found = environment.compile(source)
     except ExpressionError as error:
         return Compiled(source, None, str(error))
-    return Compiled(source, found.program, "", found.type)
+    most = PER_CALL_LIMIT + _LAST_CALL if found.functions <= _PLAIN_FUNCTIONS else math.inf
+    return Compiled(source, found.program, "", found.type, most, "variables" in found.uses)
 
 
 class Evaluation(NamedTuple):

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.admission.cel.activation import PER_CALL_LIMIT, Activation
+from fakekube.admission.cel.activation import Activation
 from fakekube.admission.cel.conditions import BUDGET, Compiled, Evaluation, OutOfBudget, compiled, evaluate
 from fakekube.admission.cel.matchconditions import MatchConditionError, MatchConditions
 from fakekube.admission.policy.composition import composed
@@ -89,8 +89,9 @@ class Validator:
             for each in self._validations
         ]
         self._values = [compiled(environment, each.get("valueExpression", "")) for each in self._annotations]
-        told = sum(message is not None for message in self._messages)
-        self._cost_of_messages = (told + (len(self._variables) if told else 0)) * 2 * PER_CALL_LIMIT
+        told = [message for message in self._messages if message is not None]
+        used = self._variables.values() if any(message.uses_variables for message in told) else ()
+        self._cost_of_messages = sum(each.most for each in (*told, *used))
         """More than all messages can cost together."""
 
     def validate(

@@ -19,7 +19,7 @@ COSTLY = "string(object.data.text).matches(string(object.data.pattern))"
 
 
 def activation(variables: Mapping[str, Compiled] | None = None) -> Activation:
-    versioned: Any = SimpleNamespace(object=OBJECT, old=None)
+    versioned: Any = SimpleNamespace(object=OBJECT, old=None, views={})
     resource: Any = None
     return Activation(versioned, resource, None, variables=variables)
 
