@@ -64,8 +64,10 @@ def _applied(versioned: VersionedAttributes, value: Any) -> Object:
         found = merged(type_, _without_kind(live), _without_kind(configuration), custom=False)
     except ConfigurationError as error:
         raise MutationError(f"error applying patch: {error}") from None
+    shared = {name: item for name, item in found.items() if type(item) is dict and item is live.get(name)}
     try:
-        return _finished(versioned, from_unstructured(type_, found))
+        read = from_unstructured(type_, {name: item for name, item in found.items() if name not in shared})
+        return _finished(versioned, {**read, **shared}, live)
     except DecodeError as error:
         named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
         raise MutationError(f"unable to convert unstructured object to {named}: {error}") from None
@@ -185,13 +187,16 @@ def _without_kind(obj: Mapping[str, Any]) -> Object:
     return {name: item for name, item in obj.items() if name not in ("kind", "apiVersion")}
 
 
-def _finished(versioned: VersionedAttributes, obj: Object) -> Object:
-    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`."""
+def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None = None) -> Object:
+    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`.
+
+    It may share whole fields with `live`, the object before: they are defaulted and in their form.
+    """
     resource, kind = versioned.resource, versioned.kind
     defaults.apply(kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)
     if resource.custom and kind == resource.gvk:
         return obj
-    printed: Object = printing.normalise(_type(versioned), obj, stored=False)
+    printed: Object = printing.normalise(_type(versioned), obj, stored=False, settled=live)
     return {"kind": kind.kind, "apiVersion": kind.api_version, **printed}

@@ -37,8 +37,17 @@ def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> 
     if atomics:
         text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         raise ConfigurationError(f"invalid ApplyConfiguration: {text}")
-    found: Object = _checked(atom, live, "original object", duplicates=True).merge(applied).value
+    _checked(atom, _without_managed_fields(live), "original object", duplicates=True)
+    found: Object = atom.merge(live, applied.value)
     return found
+
+
+def _without_managed_fields(obj: Object) -> Object:
+    """Any object is one that managedFields may hold: there is nothing to check, and much to look at."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
 
 
 def _checked(atom: Atom, value: Object, what: str, *, duplicates: bool = False) -> Typed:
