@@ -20,6 +20,7 @@ from fakekube.admission import Chain, Plugin, UnknownPluginError, chain_of
 from fakekube.admission.options import AdmissionOptions
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.api import Application
+from fakekube.audit.options import AuditOptions
 from fakekube.auth.access import Access
 from fakekube.auth.options import AuthenticationOptions, OptionError, read_text
 from fakekube.clock import Clock
@@ -44,9 +45,11 @@ from fakekube.webhooks.admission import MutatingAdmissionWebhook, ValidatingAdmi
 from fakekube.webhooks.services import ServiceResolver
 
 if TYPE_CHECKING:
+    from fakekube.audit.auditor import Auditor
     from fakekube.webhooks.caller import Caller
 
 DEFAULT_OPTIONS = ServerOptions()
+NO_AUDIT = AuditOptions()
 
 __all__ = ["Machinery", "Prepare", "build"]
 
@@ -105,11 +108,24 @@ def build(
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
 
+    auditor = _auditor(options.audit, clock)
+
     def close() -> None:
         webhooks.close()
         aggregator.stop()
+        if auditor is not None:
+            auditor.close()
 
-    return Machinery(backend, access, Application(backend, access, aggregator), resolver, aggregator, close)
+    return Machinery(backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close)
+
+
+def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
+    """Who writes requests down, by a module that is imported where somebody does. Raises OptionError."""
+    if options == NO_AUDIT:
+        return None
+    from fakekube.audit.auditor import auditor_of
+
+    return auditor_of(options, clock)
 
 
 def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:

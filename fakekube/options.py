@@ -16,6 +16,7 @@ from typing import Any
 
 from fakekube.admission.options import AdmissionOptions
 from fakekube.aggregator.options import AggregatorOptions
+from fakekube.audit.options import AuditOptions
 from fakekube.auth.options import AuthenticationOptions, AuthorizationOptions, OptionError
 
 __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
@@ -39,6 +40,7 @@ class ServerOptions:
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     aggregation: AggregatorOptions = field(default_factory=AggregatorOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
 
     @property
     def needs_tls(self) -> bool:
@@ -63,7 +65,7 @@ class ServerOptions:
 
 _PARTS: Mapping[str, type[Any]] = {
     "serving": ServingOptions, "authentication": AuthenticationOptions, "authorization": AuthorizationOptions,
-    "admission": AdmissionOptions, "aggregation": AggregatorOptions,
+    "admission": AdmissionOptions, "aggregation": AggregatorOptions, "audit": AuditOptions,
 }
 
 

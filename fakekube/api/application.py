@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube import endpoints
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.aggregator.proxy import Origin
-from fakekube.api import answers
+from fakekube.api import answers, auditing
 from fakekube.api.compression import THRESHOLD, compress
 from fakekube.api.deadline import check_timeout, is_long_running
 from fakekube.api.discovery import DiscoveryEndpoints, Documents, Registrations
@@ -42,6 +42,10 @@ from fakekube.registry.backend import Backend
 from fakekube.registry.generic.system_fields import random_uuid
 from fakekube.registry.request import Query, Request, RequestInfo, Response, User
 from fakekube.registry.resource import Resource
+
+if TYPE_CHECKING:
+    from fakekube.audit.auditor import Auditor
+    from fakekube.audit.context import AuditContext
 
 __all__ = ["Application"]
 
@@ -69,13 +73,15 @@ class Application:
         backend: of the cluster.
         access: who may do what there.
         aggregator: what other servers serve.
+        auditor: writes requests down; None: nobody does.
     """
 
-    def __init__(self, backend: Backend, access: Access, aggregator: Aggregator) -> None:
+    def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
         version, cbor = backend.settings.version, backend.settings.enabled(_CBOR_GATE)
         self._backend = backend
         self._access = access
         self._aggregator = aggregator
+        self._auditor = auditor
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
@@ -105,6 +111,11 @@ class Application:
         except Exception:
             _log.exception("%s %s", exchange.method, exchange.path)
             response = _panic(exchange, cbor=self._cbor)
+            if exchange.audit is not None:
+                exchange.audit.panicked("internal error")
+                exchange.audit = None
+        if exchange.audit is not None and exchange.info is not None:
+            auditing.answered(exchange.audit, exchange.info, exchange.annotations, response)
         body = _finished(response, environ)
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
@@ -128,7 +139,13 @@ class Application:
             check_timeout(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
         except StatusError as error:
+            if self._auditor is not None:
+                self._audit_refusal(exchange, info, error)
             return _refused(exchange, error)
+        if self._auditor is not None:
+            exchange.audit = self._auditor.begin(info, user, auditing.facts_of(environ, exchange.headers[0][1]))
+            if exchange.audit is not None:
+                exchange.audit.received()
         if exchange.warnings:
             exchange.headers += warning_headers(exchange.warnings)
         try:
@@ -141,6 +158,8 @@ class Application:
             return response
         headers, read = exchange.request_headers, body_reader(environ)
         request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
+        if exchange.audit is not None:
+            request.audit, request.annotations = exchange.audit, exchange.annotations
         try:
             elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
             response = elsewhere or self._route(request)
@@ -153,11 +172,23 @@ class Application:
     def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User) -> User:
         """As whom the request counts, who may make it. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
-            user = self._access.impersonated(exchange.request_headers, info, user)
+            found = self._access.impersonated(exchange.request_headers, info, user)
+            if found is not None:
+                user = found.user
+                if exchange.audit is not None:
+                    exchange.audit.impersonated(user, found.constraint)
         if info.verb == "watch" or not is_long_running(info):
             exchange.headers += self._flows.headers(info, user)
-        self._access.require(info, user)
+        self._access.require(info, user, exchange.audit)
         return user
+
+    def _audit_refusal(self, exchange: _Exchange, info: RequestInfo, error: StatusError) -> None:
+        """Write down a request that was refused before anybody knew who asks."""
+        assert self._auditor is not None
+        facts = auditing.facts_of(exchange.environ, exchange.headers[0][1])
+        audit = self._auditor.begin(info, None, facts)
+        if audit is not None:
+            audit.refused(error.status())
 
     def _aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
         """The answer of another server, if one serves the path."""
@@ -191,7 +222,7 @@ def _refused(exchange: _Exchange, error: StatusError) -> Response:
 class _Exchange:
     """What is known of a request so far, and the headers that its answer will have whatever it is."""
 
-    __slots__ = ("environ", "headers", "info", "method", "path", "query", "request_headers", "warnings")
+    __slots__ = ("annotations", "audit", "environ", "headers", "info", "method", "path", "query", "request_headers", "warnings")
 
     def __init__(self, environ: Environment) -> None:
         self.environ = environ
@@ -199,6 +230,9 @@ class _Exchange:
         self.path = path_of(environ)
         self.query = _NO_QUERY
         self.info: RequestInfo | None = None
+        self.audit: AuditContext | None = None
+        self.annotations: dict[str, tuple[str, str]] = {}
+        """What admission tells the audit."""
         self.warnings: list[str] = []
         """Of the filters."""
         self.request_headers = Headers(environ)

@@ -7,14 +7,14 @@ strategies: the two are introduced to each other by `connect`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fakekube.auth import node_graph, reviews
 from fakekube.auth.authentication import Authenticator, StaticTokens
 from fakekube.auth.authorization import Attributes, Decision, attributes_of, forbidden
 from fakekube.auth.authorizers import Factories, authorizer_of
 from fakekube.auth.identities import ADMIN, MASTERS
-from fakekube.auth.impersonation import HeadersOfRequest, Impersonation
+from fakekube.auth.impersonation import HeadersOfRequest, Impersonated, Impersonation
 from fakekube.auth.node import NodeAuthorizer
 from fakekube.auth.node_graph import NodeGraph
 from fakekube.auth.observing import Observed
@@ -31,6 +31,17 @@ __all__ = ["Access", "UndecidedError"]
 
 DEFAULT_AUTHENTICATION: Final = AuthenticationOptions()
 DEFAULT_AUTHORIZATION: Final = AuthorizationOptions()
+
+
+_DECISION: Final = "authorization.k8s.io/decision"
+_REASON: Final = "authorization.k8s.io/reason"
+
+
+class Annotated(Protocol):
+    """Takes annotations for the audit."""
+
+    def annotate(self, key: str, value: str) -> None:
+        """Add one."""
 
 
 class UndecidedError(Exception):
@@ -89,22 +100,31 @@ class Access:
 
     # ------------------------------------------------------------ requests
 
-    def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> User:
-        """The user as whom a request counts. Raises StatusError 400 or 403."""
-        found = self._impersonation.impersonated(headers, attributes_of(info, user))
-        return user if found is None else found.user
+    def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
+        """The user as whom a request counts, if it is another. Raises StatusError 400 or 403."""
+        return self._impersonation.impersonated(headers, attributes_of(info, user))
 
-    def require(self, info: RequestInfo, user: User) -> str:
-        """Why the user may make this request. Raises StatusError 403 if they may not, UndecidedError if nobody can tell."""
+    def require(self, info: RequestInfo, user: User, audit: Annotated | None = None) -> None:
+        """May the user make this request? `audit` learns what was decided, and why.
+
+        Raises StatusError 403 if they may not, UndecidedError if nobody can tell.
+        """
         if MASTERS in user.groups:
-            return ""
+            if audit is not None:
+                audit.annotate(_DECISION, "allow")
+                audit.annotate(_REASON, "")
+            return
         attributes = attributes_of(info, user)
         decision = self.authorizer.authorize(attributes)
-        if decision.allowed:
-            return decision.reason
-        if decision.error:
+        undecided = not decision.allowed and bool(decision.error)
+        if audit is not None:
+            if not undecided:
+                audit.annotate(_DECISION, "allow" if decision.allowed else "forbid")
+            audit.annotate(_REASON, "internal error" if undecided else decision.reason)
+        if undecided:
             raise UndecidedError(decision.error)
-        raise forbidden(attributes, decision.reason)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
 
     def require_creation(self, request: Request) -> None:
         """Raises StatusError 403 if the user of an update or apply that creates may not create."""

@@ -84,6 +84,10 @@ class Section:
         values = self._taken(name, list, [])
         return [Section(value, f"{self.at(name)}[{index}]", self._flag) for index, value in enumerate(values)]
 
+    def ignore(self, name: str) -> None:
+        """Take a member that says nothing here."""
+        self._left.pop(name, None)
+
     def done(self) -> None:
         """Raises OptionError if there are members that nobody has asked for."""
         if self._left:

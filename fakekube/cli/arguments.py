@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -134,7 +134,7 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
         elif "Sequence" in kind:
             group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)
         else:
-            group.add_argument(name, type=_duration if kind == "float" else str, metavar="VALUE", help=argparse.SUPPRESS)
+            group.add_argument(name, type=_READERS.get(kind, str), metavar="VALUE", help=argparse.SUPPRESS)
 
 
 class _Version(argparse.Action):
@@ -216,3 +216,7 @@ def _gates(text: str) -> dict[str, bool]:
             raise argparse.ArgumentTypeError(f"{part!r} is not GATE=true or GATE=false")
         gates[name] = value.lower() == "true"
     return gates
+
+
+#: How the values of flags are read, by the types of their fields.
+_READERS: dict[str, Callable[[str], Any]] = {"float": _duration, "int": int}

@@ -28,7 +28,9 @@ from fakekube.registry.resource import GVK
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema import decode as schema_decode
+from fakekube.schema import printing
 from fakekube.schema.builtin import builtins
+from fakekube.schema.trees import copied
 
 __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
 
@@ -76,9 +78,20 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
     form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
-        return _decoded(scope, parsed, field_validation, body)
+        obj = _decoded(scope, parsed, field_validation, body)
     except Problem as problem:
         raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
+    if scope.request.audit is not None:
+        scope.request.audit.request_object(_as_sent(scope, obj))
+    return obj
+
+
+def _as_sent(scope: Scope, obj: Object) -> Object:
+    """What was decoded, as the audit shows it: a tree of its own, in the version of the endpoint."""
+    if scope.is_custom:
+        return dict(copied(obj))
+    shown = printing.normalise(scope.type, copied(obj))
+    return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **shown}
 
 
 def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
@@ -149,12 +162,17 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
         kind = _claimed(parsed, _ANY_DELETE_OPTIONS, body)
         if kind.kind != _DELETE_OPTIONS.kind:  # of whatever version
             raise Problem(_unregistered(kind))
-        return _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
+        found = _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
         is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then nobody knows its fields
         raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
+    if scope.request.audit is not None:
+        scope.request.audit.request_object({"kind": kind.kind, "apiVersion": _INTERNAL_META, **found})
+    return found
 
 
+#: The version in which the audit of the real server shows options.
+_INTERNAL_META = "meta.k8s.io/__internal"
 _TYPE_META = ("kind", "apiVersion")
 _FOLDED = {name.casefold(): name for name in _TYPE_META}
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")

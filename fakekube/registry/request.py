@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
 from fakekube.codecs.pieces import Pieces
@@ -21,7 +21,7 @@ from fakekube.errors import status
 from fakekube.golang.strings import text_of
 from fakekube.streams import Stream
 
-__all__ = ["BODY_LIMIT", "Query", "Request", "RequestInfo", "Response", "User"]
+__all__ = ["BODY_LIMIT", "Audit", "Query", "Request", "RequestInfo", "Response", "User"]
 
 #: Bytes that a request's body may have (MaxRequestBodyBytes of the generic API server).
 BODY_LIMIT: Final = 3 * 1024 * 1024
@@ -135,6 +135,16 @@ class RequestInfo:
     """The path from the resource on: resource, name, subresource, and whatever follows."""
 
 
+class Audit(Protocol):
+    """What the audit of a request learns from those who answer it."""
+
+    def request_object(self, obj: Mapping[str, Any]) -> None:
+        """The object in the body, in the version of the endpoint, with kind and apiVersion."""
+
+    def request_patch(self, patch: Any) -> None:
+        """The patch in the body."""
+
+
 def _no_body(_limit: int) -> bytes:
     return b""
 
@@ -158,6 +168,8 @@ class Request:
     """Texts of the Warning headers of the answer, in order; each is sent once."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
     """What admission tells the audit log: key → (audit level, value)."""
+    audit: Audit | None = None
+    """Takes what is written down of the request; None if nothing is."""
     _body: bytes | None = None
 
     def read_body(self, limit: int = BODY_LIMIT) -> bytes:

@@ -31,6 +31,9 @@ EXTENSION = 365 * 24 * 60 * 60
 #: Kinds that a token can be bound to: the resource, and if it has a namespace.
 BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
 
+#: The annotation of the audit that tells the id of a token.
+ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
+
 
 @dataclass(slots=True, frozen=True)
 class _Bound:
@@ -55,7 +58,9 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
     now = context.clock.now()
     context.check({**request, "metadata": {**meta, "creationTimestamp": print_time(now)}, "spec": spec})
     bound = _bound_object(context, name, spec.get("boundObjectRef"))
-    token = context.services.sign(_claims(context, account, bound, spec, now))
+    claims = _claims(context, account, bound, spec, now)
+    token = context.services.sign(claims)
+    context.annotations.setdefault(ISSUED_CREDENTIAL, ("Metadata", f"JTI={claims['jti']}"))
     expiration = print_time(now + timedelta(seconds=seconds))
     return {
         **request,

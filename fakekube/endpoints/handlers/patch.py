@@ -12,7 +12,7 @@ from __future__ import annotations
 from fakekube.admission.plugin import Operation
 from fakekube.codecs.document import Document
 from fakekube.endpoints import admission, negotiation, projection, response_writers
-from fakekube.endpoints.handlers.patchers import Patch, patch_for
+from fakekube.endpoints.handlers.patchers import Patch, patch_document, patch_for
 from fakekube.registry import options
 from fakekube.registry.generic import system_fields, versions, writes
 from fakekube.registry.request import Response
@@ -31,6 +31,8 @@ def handle(scope: Scope) -> Response:
     body = scope.request.read_body()
     chosen = options.patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    if scope.request.audit is not None:
+        scope.request.audit.request_patch(patch_document(content_type, body))
     patch = patch_for(scope, content_type, body, chosen)
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(scope, representation, patch)

@@ -29,7 +29,7 @@ from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema.trees import copied
 
-__all__ = ["Patch", "patch_for"]
+__all__ = ["Patch", "patch_document", "patch_for"]
 
 
 Change = Callable[["Object | None"], Object]
@@ -49,6 +49,16 @@ class Patch:
         if self._change is None:
             self._change = self.read()
         return self._change(live)
+
+
+def patch_document(content_type: str, body: bytes) -> Any:
+    """The patch in a body as a document; None where it is none."""
+    try:
+        if content_type.endswith("+cbor"):
+            return cbor.load_map(body)
+        return yaml.loads(body)[0] if content_type.endswith("+yaml") else json.loads(body)[0]
+    except DecodeError:
+        return None
 
 
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:

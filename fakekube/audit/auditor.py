@@ -1,0 +1,105 @@
+"""The audit of one cluster: its policy, and those who take the events.
+
+Without a policy there is no auditor, and requests pay nothing. A subscriber in this process gets the same events as files
+and webhooks, as plain JSON data that nobody may change.
+
+Specified by: k8s.io/apiserver/pkg/server/options/audit.go and pkg/endpoints/filters/{audit,authn_audit}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from fakekube.audit.backends import LogBackend, WebhookBackend
+from fakekube.audit.context import AuditContext, Event
+from fakekube.audit.options import AuditOptions
+from fakekube.audit.policy import Level, Policy, read_policy
+from fakekube.auth.authorization import attributes_of
+from fakekube.auth.options import OptionError
+from fakekube.clock import Clock
+from fakekube.registry.request import RequestInfo, User
+
+__all__ = ["Auditor", "auditor_of"]
+
+_FORMATS: Final = ("legacy", "json")
+_MODES: Final = ("batch", "blocking", "blocking-strict")
+
+
+class Backend(Protocol):
+    """Takes events."""
+
+    def process(self, event: Event) -> None:
+        """Take one; may be called from several threads."""
+
+    def close(self) -> None:
+        """There will be no more."""
+
+
+class Auditor:
+    """Begins the audit of requests.
+
+    Args:
+        policy: what is written down.
+        clock: of the cluster.
+        backends: take the events.
+    """
+
+    def __init__(self, policy: Policy, clock: Clock, *backends: Backend) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._backends = backends
+        self._subscribers: list[Callable[[Event], None]] = []
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> None:
+        """Call this with every event from now on, in the thread of the request."""
+        self._subscribers.append(subscriber)
+
+    def begin(self, info: RequestInfo, user: User | None, facts: Mapping[str, Any]) -> AuditContext | None:
+        """The audit of a request; None if it is not written down. `user` is None if nobody could be authenticated."""
+        attributes = attributes_of(info, user or _NOBODY)
+        config = self._policy.evaluate(attributes)
+        if config.level is Level.NONE:
+            return None
+        return AuditContext(config, self._emit, self._clock, attributes=attributes, user=user, facts=facts)
+
+    def _emit(self, event: Event) -> None:
+        for backend in self._backends:
+            backend.process(event)
+        for subscriber in self._subscribers:
+            subscriber(event)
+
+    def close(self) -> None:
+        """Hand over what waits, and close files and connections."""
+        for backend in self._backends:
+            backend.close()
+
+
+_NOBODY: Final = User("", groups=())
+
+
+def auditor_of(options: AuditOptions, clock: Clock) -> Auditor | None:
+    """The audit by these flags; None without a policy. Raises OptionError."""
+    if not options.audit_policy_file:
+        if options.audit_log_path or options.audit_webhook_config_file:
+            raise OptionError("--audit-policy-file: without a policy nothing would be written down")
+        return None
+    backends: list[Backend] = []
+    if options.audit_log_path:
+        if options.audit_log_format not in _FORMATS:
+            raise OptionError(f"invalid audit log format {options.audit_log_format}, allowed formats are {','.join(_FORMATS)}")
+        backends.append(LogBackend(options.audit_log_path, options.audit_log_format))
+    if options.audit_webhook_config_file:
+        backends.append(_webhook(options))
+    return Auditor(read_policy(options.audit_policy_file), clock, *backends)
+
+
+def _webhook(options: AuditOptions) -> WebhookBackend:
+    from fakekube.webhooks.kubeconfig import KubeconfigError, endpoint_of
+
+    if options.audit_webhook_mode not in _MODES:
+        raise OptionError(f"invalid audit webhook mode {options.audit_webhook_mode}, allowed modes are {','.join(_MODES)}")
+    try:
+        return WebhookBackend(endpoint_of(options.audit_webhook_config_file), options)
+    except KubeconfigError as error:
+        raise OptionError(f"--audit-webhook-config-file: {error}") from None
