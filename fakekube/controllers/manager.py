@@ -286,7 +286,10 @@ class Manager:
 
     def _activate_woken(self) -> None:
         while self._waking:
-            self._activate(self._waking[0])
+            try:
+                self._activate(self._waking[0])
+            except Exception:
+                _log.exception("%s cannot start", self._waking[0].name)
             self._waking.pop(0)
 
     def _wake_for(self, bucket: str, changes: Sequence[Change]) -> None:
@@ -302,9 +305,13 @@ class Manager:
                 self._tell(controller, name, changes)
 
     def _tell(self, controller: Reconciler, name: str, changes: Iterable[Change]) -> None:
+        """Bring a controller changes. One that it cannot cope with does not keep others from theirs."""
         for change in changes:
-            for key in controller.keys(name, change.type, change.obj, change.old):
-                self._queue.add((controller, key))
+            try:
+                for key in controller.keys(name, change.type, change.obj, change.old):
+                    self._queue.add((controller, key))
+            except Exception:
+                _log.exception("%s cannot cope with a change of %s", controller.name, name)
 
     def _reconcile(self, work: _Work) -> None:
         controller, key = self._current, _ = work

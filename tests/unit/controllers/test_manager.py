@@ -175,6 +175,35 @@ def test_a_failing_controller_does_not_stop_the_others(
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_change_that_a_controller_cannot_cope_with_is_passed_over(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = Probe.keys
+
+    def fails(self: Probe, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if obj["metadata"]["name"] == "bad":
+            raise ZeroDivisionError
+        return keys(self, resource, event_type, obj, old)
+
+    monkeypatch.setattr(Probe, "keys", fails)
+    cluster.create(config_map("bad"))
+    cluster.create(config_map("good"))
+    cluster.settle()
+    assert [name for name, _ in Probe.made[0].done] == ["good"]
+    assert "probe cannot cope with a change of configmaps" in caplog.text
+
+
+def test_a_controller_that_cannot_start_is_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Probe, "started", lambda self: 1 / 0)
+    cluster.create(config_map("a"))
+    cluster.settle()
+    cluster.create(config_map("b"))
+    cluster.settle()
+    assert caplog.text.count("probe cannot start") == 1
+
+
 def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Probe, "work", lambda controller, key: controller.requeue_after(key, 60.0))
     cluster.clock.hold()
