@@ -10,6 +10,7 @@ Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOf
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 
 from fakekube.admission.certificates import (
     CertificateApproval,
@@ -108,6 +109,15 @@ _STATIC: Mapping[str, type[Plugin]] = {
     )
 }
 
+#: Plugins that are off by default, imported when they are enabled.
+_OPTIONAL: Mapping[str, str] = {
+    "AlwaysDeny": "restrictions", "AlwaysPullImages": "optional_pods", "DenyServiceExternalIPs": "restrictions",
+    "ExtendedResourceToleration": "optional_pods", "LimitPodHardAntiAffinityTopology": "optional_pods",
+    "NamespaceAutoProvision": "namespace_existence", "NamespaceExists": "namespace_existence",
+    "OwnerReferencesPermissionEnforcement": "restrictions", "PodNodeSelector": "namespace_policies",
+    "PodTolerationRestriction": "namespace_policies",
+}
+
 _NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 
 
@@ -132,7 +142,13 @@ def plugins(
     _check(enabled, disabled)
     on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
     made = {name: kind() for name, kind in _STATIC.items() if name in on} | dict(dynamic or {})
+    made |= {name: _imported(name) for name in on & _OPTIONAL.keys() - made.keys()}
     return [made[name] for name in _ORDERED if name in on and name in made]
+
+
+def _imported(name: str) -> Plugin:
+    plugin: type[Plugin] = getattr(import_module(f"fakekube.admission.{_OPTIONAL[name]}"), name)
+    return plugin()
 
 
 def _check(enabled: frozenset[str], disabled: frozenset[str]) -> None:

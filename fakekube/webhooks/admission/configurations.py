@@ -95,17 +95,15 @@ class Configurations:
 
     def __init__(self, plural: str) -> None:
         self._plural = plural
-        self._objects: list[Object] = []
+        self._revision = -1
         self._webhooks: Sequence[Webhook] = ()
 
     def webhooks(self, services: ClusterAccess) -> Sequence[Webhook]:
         """All of them, in the order of the names of their configurations."""
-        found = list(services.list(_GROUP, self._plural))
-        if not found:
-            return ()
-        known = self._objects
-        if len(found) != len(known) or any(one is not other for one, other in zip(found, known, strict=True)):
-            self._webhooks, self._objects = [hook for obj in found for hook in _webhooks(obj)], found
+        revision = services.last_change(_GROUP, self._plural)
+        if revision != self._revision:
+            found = services.list(_GROUP, self._plural)
+            self._webhooks, self._revision = [hook for obj in found for hook in _webhooks(obj)], revision
         return self._webhooks
 
 

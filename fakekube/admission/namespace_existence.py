@@ -1,0 +1,64 @@
+"""Other ways than NamespaceLifecycle's to see to it that namespaces exist. Off unless enabled.
+
+Specified by: plugin/pkg/admission/namespace/{autoprovision,exists}.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from fakekube.admission.namespace_lifecycle import NAMESPACES
+from fakekube.admission.plugin import Attributes, Operation, Plugin
+from fakekube.errors import StatusError, status
+
+__all__ = ["NamespaceAutoProvision", "NamespaceExists"]
+
+#: The server makes the namespace as a client of its own.
+_OWNER = {
+    "manager": "kube-apiserver", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}},
+}
+
+
+class NamespaceAutoProvision(Plugin):
+    """A namespace is made when something is created in it."""
+
+    name = "NamespaceAutoProvision"
+    operations = frozenset({Operation.CREATE})
+    subresources = None
+
+    def admit(self, attributes: Attributes) -> None:
+        if attributes.context.dry_run or not _is_in_a_namespace(attributes):
+            return
+        services, name = attributes.context.services, attributes.namespace
+        if services.get("", "namespaces", "", name) is not None:
+            return
+        metadata = {
+            "name": name, "uid": str(uuid4()), "creationTimestamp": attributes.context.now(),
+            "labels": {"kubernetes.io/metadata.name": name},
+            "managedFields": [{**_OWNER, "time": attributes.context.now()}],
+        }
+        namespace = {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        try:
+            services.create("", "namespaces", "", namespace)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+
+class NamespaceExists(Plugin):
+    """Nothing is written in a namespace that is not there; deletions neither."""
+
+    name = "NamespaceExists"
+    operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})
+    subresources = None
+
+    def validate(self, attributes: Attributes) -> None:
+        if not _is_in_a_namespace(attributes):
+            return
+        if attributes.context.services.get("", "namespaces", "", attributes.namespace) is None:
+            raise status.not_found("", "namespaces", attributes.namespace)
+
+
+def _is_in_a_namespace(attributes: Attributes) -> bool:
+    return bool(attributes.namespace) and (attributes.resource.group, attributes.resource.plural) != NAMESPACES
