@@ -159,7 +159,7 @@ class Registry:
     def __init__(self, builtins: Sequence[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
-        self._kinds: tuple[object, dict[GVK, Resource]] = (None, {})
+        self._kinds: tuple[object, dict[tuple[str, str, str], Resource]] = (None, {})
         self.replace((), builtins)
 
     def copy(self) -> Registry:
@@ -201,9 +201,9 @@ class Registry:
         """The resource whose objects are of a kind, or None if none is served."""
         state, known = self._kinds
         if state is not self._by_path:
-            known = {resource.gvk: resource for resource in reversed(self._by_path.values())}
+            known = {(each.group, each.version, each.kind): each for each in reversed(self._by_path.values())}
             self._kinds = self._by_path, known
-        return known.get(GVK(group, version, kind))
+        return known.get((group, version, kind))
 
     def any_version(self, group: str, plural: str) -> Resource | None:
         """One of the served versions of a resource: enough where only its storage matters."""
