@@ -22,10 +22,11 @@ COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_runs(snippet: str, pytester: pytest.Pytester) -> None:
+def test_a_snippet_runs(snippet: str, request: pytest.FixtureRequest) -> None:
     if "from kubernetes" in snippet:
         pytest.importorskip("kubernetes")
     if "def test_" in snippet:
+        pytester = request.getfixturevalue("pytester")  # which takes away again whatever is imported first while it is there
         pytester.makepyfile(snippet)
         pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=snippet.count("def test_"))
     else:
