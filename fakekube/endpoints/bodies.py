@@ -30,6 +30,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema import decode as schema_decode
 from fakekube.schema import printing
 from fakekube.schema.builtin import builtins
+from fakekube.schema.duplicates import keep_before_null
 from fakekube.schema.trees import copied
 
 __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
@@ -117,8 +118,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
     """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
     if scope.is_custom:
-        _check_version(value)
-        _, obj, strict = _custom(scope, Parsed(value), None, wants_strict=True)
+        _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
         return obj, strict if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # nothing is known of its fields
@@ -131,15 +131,20 @@ def _has_version(value: Object) -> bool:
     return bool((value.get("apiVersion") or "").rpartition("/")[2])
 
 
-def _check_version(value: Any) -> None:
-    """A patched custom resource must say its version. Raises Problem or StatusError 500, as the real server does."""
+def _with_version(value: Any) -> Any:
+    """A patched custom resource, which must say its version. Raises Problem or StatusError 500, as the real server does."""
     if not isinstance(value, dict):
-        return
+        return value
     version = value.get("apiVersion", "")
     if version is None:
-        raise Problem(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
-    if version == "" and value.get("kind"):
-        raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        raise Problem(_NO_VERSION_TEXT)
+    if isinstance(version, str) and value.get("kind") and version.count("/") < 2:
+        short = version.rpartition("/")[2]
+        if not short:
+            raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        if version == f"/{short}":  # it is written anew from its parts
+            return {**value, "apiVersion": short}
+    return value
 
 
 def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
@@ -173,6 +178,7 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
 
 #: The version in which the audit of the real server shows options.
 _INTERNAL_META = "meta.k8s.io/__internal"
+_NO_VERSION_TEXT = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
 _TYPE_META = ("kind", "apiVersion")
 _FOLDED = {name.casefold(): name for name in _TYPE_META}
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
@@ -219,8 +225,13 @@ def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
     return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
 
 
-def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False) -> GVK:
-    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+def _kind_of(
+    value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False, half: bool = False
+) -> GVK:
+    """Kind and version that a document claims, completed from the endpoint's; `half`: a group may do without a version.
+
+    Raises Problem.
+    """
     api_version, kind = _type_meta(value, any_case=any_case)
     group, version = _group_version(api_version)
     if not group and not version:
@@ -228,7 +239,7 @@ def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, i
     elif not version:
         if group == expected.group:
             version = expected.version
-        else:
+        elif not half:
             shown = _shown(body or json.dumps(value), is_cbor=is_cbor)
             raise Problem(f"Object 'apiVersion' is missing in '{shown}'", GVK(group, version, kind or expected.kind))
     claimed = (group, version, kind or expected.kind)
@@ -276,6 +287,7 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
     try:
         if parsed.duplicates and found is not None:
             schema_decode.decode(found, parsed.first or {}, None)
+            keep_before_null(found, parsed.value, parsed.first)
         obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
@@ -303,13 +315,17 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
     is_cbor = parsed.cbor is not None
     said = _said_in_cbor(value) if is_cbor else value
     if not is_cbor:
-        _claimed(parsed, GVK("", "", ""), body or b"")
-    kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor)
+        if parsed.duplicates:
+            _type_meta(parsed.first)
+        _type_meta(value)
+    kind = _kind_of(said, GVK("", "", ""), body or b"", any_case=False, is_cbor=is_cbor, half=True)
     if not kind.kind:
         if body is not None and (is_cbor or wants_strict):
             raise Problem(f"Object 'Kind' is missing in '{_shown(body, is_cbor=is_cbor)}'")
         read = body if body is not None and parsed.source is not None else json.dumps(value)
         raise Problem(f"Object 'Kind' is missing in '{_shown(read)}'", None if wants_strict else scope.kind)
+    if not is_cbor and isinstance(value, dict) and value.get("apiVersion", "") is None:
+        raise Problem(_NO_VERSION_TEXT, kind)
     if is_cbor and not kind.version:
         raise Problem(f"Object 'apiVersion' is missing in '{_shown(body or b'', is_cbor=True)}'", kind)
     try:

@@ -61,8 +61,9 @@ def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Obj
     return printed
 
 
-def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) -> Response:
-    """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included."""
+def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], *, uid: str = "") -> Response:
+    """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included; `uid`
+    is that of the object that the client means."""
     projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
 
     def build(stored: Document | None) -> Object:
@@ -91,7 +92,7 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object]) 
         assert old is not None
         check(_shown_as_written(scope, obj), _shown_as_written(scope, old))
 
-    written = writes.update(scope.main, build, check_projected)
+    written = writes.update(scope.main, build, check_projected, uid=uid)
     left = _shown_as_written(scope, _seen(scope, written.document).object)
     return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
 

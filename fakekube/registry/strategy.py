@@ -111,8 +111,6 @@ class Strategy:
     """Deletion without a policy orphans dependents (jobs)."""
     standard_finalizers: ClassVar[bool] = True
     """Finalizers without a domain must be standard ones (see metadata.py; not so in a few groups)."""
-    unsettled_at_creation: ClassVar[bool] = False
-    """A new object is stored without something that every read adds: the first update stores it, even if nothing changes."""
     generation: ClassVar[bool] = False
     """metadata.generation starts at 1 and counts changes of anything but metadata and status."""
 
@@ -133,6 +131,12 @@ class Strategy:
     def reset_status(self, obj: Object) -> None:
         """Drop the status that a client gives a new object; only asked if `has_status`."""
         obj.pop("status", None)
+
+    def is_unsettled(self, obj: Object) -> bool:
+        """Is an object that nobody has updated stored without something that every read adds? Then the first update stores it,
+        even if nothing changes.
+        """
+        return False
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         """Reset what a client may not set. The frame has dropped status and set the generation where the flags say so."""

@@ -86,6 +86,11 @@ class JobStrategy(Strategy):
             return []
         return job_spec_warnings(obj["spec"], "spec")
 
+    def is_unsettled(self, obj: Object) -> bool:
+        """The labels of a template that has only those which the server makes."""
+        made = obj["spec"]["template"]["metadata"].get("labels") or {}
+        return set(made) <= {*NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made
+
     def canonicalize(self, obj: Object) -> None:
         _default_labels(obj)  # as they are when it is read again
 

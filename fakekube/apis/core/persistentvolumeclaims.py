@@ -76,7 +76,9 @@ class PersistentVolumeClaimStrategy(Strategy):
     delete_returns_object = True
     has_status = True
     checks_metadata_again = True
-    unsettled_at_creation = True  # the phase
+
+    def is_unsettled(self, obj: Object) -> bool:
+        return True  # the phase
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}

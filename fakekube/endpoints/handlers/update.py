@@ -33,7 +33,8 @@ def handle(scope: Scope) -> Response:
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(
-            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager)
+            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager),
+            uid=uid,
         )
 
     attempts: list[Object] = [body]

@@ -97,6 +97,7 @@ def create(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
+    obj["metadata"].pop("selfLink", None)
     obj["metadata"].setdefault("name", "")  # strategies may read it; validation tells that it is missing
     system_fields.fill(obj["metadata"], scope.backend.clock.now())
     scope.strategy.check_privileges(scope.context, obj, None)
@@ -203,7 +204,8 @@ def update(
             if record is None:
                 obj = build(None)
                 revision_of(obj["metadata"].get("resourceVersion", ""))
-                obj["metadata"].pop("resourceVersion", None)
+                if not scope.dry_run:  # the storage takes it away, where a dry run does not come
+                    obj["metadata"].pop("resourceVersion", None)
                 return _create_named(scope, obj, check_created or check)
             return _update_once(scope, record, build, check)
         except Conflict:
@@ -242,7 +244,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     final = _prepared_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
         return _remove_released(scope, record, final)
-    unsettled = record.revision == record.created and scope.resource.strategy.unsettled_at_creation
+    unsettled = record.revision == record.created and scope.resource.strategy.is_unsettled(old)
     if same_object(final, record.value) and not unsettled:
         return Written(record.value)
     if scope.dry_run:

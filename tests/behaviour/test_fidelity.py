@@ -1,0 +1,130 @@
+"""Rules that only odd requests show: preconditions, half-empty versions, members given twice, writes that change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.behaviour.conftest import Api
+
+APPLY, MERGE, JSON_PATCH = "application/apply-patch+yaml", "application/merge-patch+json", "application/json-patch+json"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DRY = {"dryRun": "All"}
+POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+
+
+def config_map(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": {"a": "b"}}
+
+
+@pytest.fixture
+def widgets(api: Api) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The path of a custom resource with a scale, and an object of it."""
+    group = f"{api.name('group')}.example.com"
+    numbers = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"spec": numbers, "status": numbers}}
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    spec = {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]}
+    assert api.post(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec}).status == 201
+    path = f"/apis/{group}/v1/namespaces/{api.namespace}/widgets"
+    while api.get(path).status != 200:
+        pass
+    obj = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"replicas": 1}}
+    assert api.post(path, obj).status == 201
+    yield path, obj
+    api.delete(f"{DEFINITIONS}/widgets.{group}")
+
+
+# ---------------------------------------------------------------- members given twice
+
+
+def test_a_null_after_a_struct_leaves_it(api: Api) -> None:
+    body = json.dumps(config_map("one"))[:-1] + ', "metadata": null}'
+    assert api.post(api.path("configmaps"), body, {"fieldValidation": "Ignore"}).at("metadata", "name") == "one"
+
+
+def test_a_null_after_a_map_is_none(api: Api) -> None:
+    body = json.dumps(config_map("one"))[:-1] + ', "data": null}'
+    made = api.post(api.path("configmaps"), body, {"fieldValidation": "Ignore"})
+    assert (made.status, made.at("data")) == (201, None)
+
+
+# ---------------------------------------------------------------- preconditions
+
+
+def test_a_scale_may_mean_an_object_that_has_gone(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
+    path, obj = widgets
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one", "uid": "x"}, "spec": {"replicas": 3}}
+    refused = api.put(f"{path}/one/scale", scale, DRY)
+    assert (refused.status, refused.at("reason")) == (409, "Conflict")
+    group = obj["apiVersion"].partition("/")[0]
+    assert refused.at("message").startswith(
+        f'Operation cannot be fulfilled on widgets.{group} "one": StorageError: invalid object, Code: 4, Key: /{group}/widgets/'
+    )
+    assert "Precondition failed: UID in precondition: x, UID in object meta: " in refused.at("message")
+
+
+def test_a_dry_run_shows_the_revision_that_an_apply_names(api: Api) -> None:
+    body = config_map("none", resourceVersion="123")
+    made = api.patch(api.path("configmaps", "none"), body, APPLY, {"fieldManager": "m", **DRY})
+    assert (made.status, made.at("metadata", "resourceVersion")) == (201, "123")
+    made = api.patch(api.path("configmaps", "none"), body, APPLY, {"fieldManager": "m"})
+    assert (made.status, made.at("metadata", "resourceVersion") == "123") == (201, False)
+
+
+def test_an_apply_that_creates_drops_the_self_link(api: Api) -> None:
+    made = api.patch(api.path("configmaps", "one"), config_map("one", selfLink="/x"), APPLY, {"fieldManager": "m"})
+    assert (made.status, made.at("metadata", "selfLink")) == (201, None)
+
+
+# ---------------------------------------------------------------- writes that change nothing
+
+
+@pytest.mark.parametrize(("metadata", "writes"), [({}, True), ({"labels": {"app": "x"}}, False)])
+def test_a_job_is_first_written_with_the_labels_of_its_template(api: Api, metadata: dict[str, Any], writes: bool) -> None:
+    template = {"metadata": metadata, "spec": POD}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": {"template": template}}
+    path = api.path("jobs", "one", group="batch/v1")
+    revisions = [
+        api.patch(path, body, APPLY, {"fieldManager": "m"}).at("metadata", "resourceVersion") for _ in range(3)
+    ]
+    assert (revisions[0] != revisions[1], revisions[1] != revisions[2]) == (writes, False)
+
+
+# ---------------------------------------------------------------- half-empty versions
+
+
+@pytest.mark.parametrize("version", ["group/", "/v1", "other/v1"])
+def test_a_version_in_a_body_that_is_another(api: Api, widgets: tuple[str, dict[str, Any]], version: str) -> None:
+    path, obj = widgets
+    shown = version.lstrip("/")
+    said = f"the API version in the data ({shown}) does not match the expected API version ({obj['apiVersion']})"
+    for refused in (
+        api.post(path, {**obj, "apiVersion": version}, DRY), api.put(f"{path}/one", {**obj, "apiVersion": version}, DRY),
+    ):
+        assert (refused.status, refused.at("message")) == (400, said)
+
+
+def test_a_version_in_a_body_that_is_null(api: Api, widgets: tuple[str, dict[str, Any]]) -> None:
+    path, obj = widgets
+    refused = api.post(path, {**obj, "apiVersion": None}, DRY)
+    problem = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+    assert (refused.status, refused.at("message")) == (400, f'Widget in version "" cannot be handled as a Widget: {problem}')
+
+
+@pytest.mark.parametrize(("version", "code", "said"), [
+    ("group/", 500, "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+    ("/", 500, "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+    ("/v1", 422, 'Widget "one" is invalid: apiVersion: Invalid value: "v1": must be {wanted}'),
+])  # fmt: skip
+def test_a_version_in_a_patch(api: Api, widgets: tuple[str, dict[str, Any]], version: str, code: int, said: str) -> None:
+    path, obj = widgets
+    for refused in (
+        api.patch(f"{path}/one", {"apiVersion": version}, MERGE, DRY),
+        api.patch(f"{path}/one", [{"op": "replace", "path": "/apiVersion", "value": version}], JSON_PATCH, DRY),
+    ):
+        assert (refused.status, refused.at("message")) == (code, said.format(wanted=obj["apiVersion"]))
