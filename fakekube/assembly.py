@@ -95,7 +95,7 @@ def build(
     access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
     services = StoreAccess(store, registry, settings, access)
     access.connect(services)
-    resolver = ServiceResolver(services)
+    resolver = ServiceResolver(services, _own_authority)
     webhooks = _Webhooks(resolver)
     CustomResourceDefinitionController(store, registry, services, clock, webhooks)
     try:
@@ -164,6 +164,12 @@ def _publish_authorities(
 def _builtins(version: str) -> Registry:
     """What every cluster begins to serve."""
     return Registry(builtin.resources(version))
+
+
+def _own_authority() -> str:
+    from fakekube.server.certificates import authority
+
+    return authority().pem
 
 
 class _Webhooks:

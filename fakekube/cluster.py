@@ -35,7 +35,7 @@ from fakekube.testing.aggregated_api import AggregatedAPI
 from fakekube.testing.clients import Clients
 from fakekube.testing.kubeconfig import kubeconfig, write_kubeconfig
 from fakekube.testing.object_client import ObjectClient
-from fakekube.webhooks.services import ForwardedServices
+from fakekube.testing.services import ForwardedServices
 
 if TYPE_CHECKING:
     import ssl

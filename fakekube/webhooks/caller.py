@@ -110,7 +110,8 @@ class Caller:
         namespace, name, port = service["namespace"], service["name"], service.get("port") or SERVICE_PORT
         url = f"https://{name}.{namespace}.svc:{port}{_clean(service.get('path') or '')}{query}"
         try:
-            return Endpoint(url, self._resolver.resolve(namespace, name, port), authorities)
+            address = self._resolver.resolve(namespace, name, port)
+            return Endpoint(url, address, authorities or self._resolver.authorities(namespace, name))
         except CallError as error:
             raise CallError(f"Post {go_quote(url)}: {error}") from None
 

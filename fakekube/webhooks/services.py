@@ -9,14 +9,14 @@ Specified by: k8s.io/apiserver/pkg/util/proxy/proxy.go (ResolveCluster); pkg/pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.webhook_calls import CallError
 
-__all__ = ["ForwardedServices", "ServiceResolver"]
+__all__ = ["Address", "ServiceResolver"]
 
 _ROUTED = ("ClusterIP", "LoadBalancer", "NodePort")
 
@@ -25,12 +25,22 @@ Address = tuple[str, int]
 
 
 class ServiceResolver:
-    """Finds the address of a Service, for one cluster."""
+    """Finds the address of a Service, for one cluster.
 
-    def __init__(self, services: ClusterAccess) -> None:
+    Args:
+        services: what the cluster holds.
+        authority: the certificate of the cluster's own CA, PEM.
+    """
+
+    def __init__(self, services: ClusterAccess, authority: Callable[[], str] = str) -> None:
         self._services = services
+        self._authority = authority
         self.forwards: dict[tuple[str, str], Address] = {}
         """By namespace and name: where requests to a Service go instead."""
+
+    def authorities(self, namespace: str, name: str) -> bytes:
+        """Whom to trust, PEM, where a webhook of a Service says nothing: the cluster's own CA, if the Service is forwarded."""
+        return self._authority().encode() if (namespace, name) in self.forwards else b""
 
     def resolve(self, namespace: str, name: str, port: int) -> Address:
         """The address to connect to for a port of a Service. Raises CallError if there is none, in Go's words."""
@@ -53,32 +63,3 @@ class ServiceResolver:
         host = spec["clusterIP"]
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise CallError(f"dial tcp {place}: connect: connection refused")
-
-
-class ForwardedServices:
-    """`Cluster.services`: which Services lead to ports of this machine."""
-
-    def __init__(self, resolver: ServiceResolver) -> None:
-        self._forwards = resolver.forwards
-
-    def forward(self, service: str, port: int | None, *, host: str = "127.0.0.1") -> None:
-        """Send what the API server itself sends to a Service to a port of this machine, whatever port of the Service is
-        meant: calls of webhooks, requests for aggregated APIs, services/proxy. The Service need not exist.
-
-        Args:
-            service: `namespace/name`.
-            port: a TCP port; None ends the forwarding.
-            host: where the port is.
-
-        Raises:
-            ValueError: the Service is not named `namespace/name`, or the port is not between 1 and 65535.
-        """
-        namespace, slash, name = service.partition("/")
-        if not (namespace and slash and name) or "/" in name:
-            raise ValueError(f"a Service is named namespace/name, not {service!r}")
-        if port is None:
-            self._forwards.pop((namespace, name), None)
-            return
-        if not 0 < port < 65536:
-            raise ValueError(f"{port} is not a TCP port")
-        self._forwards[namespace, name] = (host, port)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import http.server
+import json
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakekube import Cluster
+from fakekube.client import ApiError
 from fakekube.registry.webhook_calls import CallError
-from fakekube.webhooks.services import ForwardedServices, ServiceResolver
+from fakekube.testing.services import ForwardedServices
+from fakekube.webhooks.services import ServiceResolver
 
 
 class ClusterAccess:
@@ -70,3 +76,48 @@ def test_a_fork_forwards_as_its_origin_did() -> None:
     twin = cluster.fork()
     cluster.services.forward("n/hook", None)
     assert twin._machinery.resolver.resolve("n", "hook", 443) == ("127.0.0.1", 4711)
+
+
+REVIEWED = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Refuses everything."""
+
+    def do_POST(self) -> None:
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        response = {"uid": review["request"]["uid"], "allowed": False, "status": {"message": f"{self.path} says no"}}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_webhook_is_reached_under_the_name_of_its_service(tmp_path: Path) -> None:
+    cluster = Cluster(profile="apiserver")
+    certificate = cluster.services.certificate("system/hook")
+    files = certificate.write(tmp_path / "certs")
+    assert [file.name for file in files] == ["tls.crt", "tls.key"] and files[1].stat().st_mode & 0o77 == 0
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Handler)
+    server.socket = certificate.context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        cluster.services.forward("system/hook", server.server_address[1])
+        service = {"name": "hook", "namespace": "system", "path": "/validate"}
+        for name, client_config in (("with", {"caBundle": certificate.ca_bundle}), ("without", {})):
+            hook = {
+                "name": "hook.example.com", "clientConfig": {"service": service, **client_config}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "rules": [REVIEWED],
+            }
+            configuration = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+            cluster.apply({**configuration, "metadata": {"name": "hooks"}, "webhooks": [hook]})
+            with pytest.raises(ApiError, match=r"denied the request: /validate\?timeout=10s says no"):
+                cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+    finally:
+        cluster.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()

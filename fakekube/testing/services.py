@@ -1,0 +1,90 @@
+"""`Cluster.services`: Services that lead to ports of this machine, and the certificates that servers show there.
+
+A webhook or an extension API server that runs in a test is reached under the name of its Service, as in a cluster. It needs
+a certificate of that name: the cluster's CA issues one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fakekube.webhooks.services import ServiceResolver
+
+__all__ = ["ForwardedServices", "ServingCertificate"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCertificate:
+    """What a server needs to be believed under the name of its Service. All texts are PEM, but `ca_bundle`."""
+
+    certificate: str
+    key: str
+    ca_bundle: str
+    """The CA, in base64 as a caBundle is."""
+    context: ssl.SSLContext
+    """For a server in Python: `context.wrap_socket(socket, server_side=True)`."""
+
+    def write(self, folder: Path | str) -> tuple[Path, Path]:
+        """Write `tls.crt` and `tls.key`, as controller-runtime's servers read them, to a folder; it is made if it is not
+        there. Returns both paths. Raises OSError.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        certificate, key = folder / "tls.crt", folder / "tls.key"
+        certificate.write_text(self.certificate)
+        key.touch(mode=0o600)
+        key.write_text(self.key)
+        return certificate, key
+
+
+class ForwardedServices:
+    """See the module."""
+
+    def __init__(self, resolver: ServiceResolver) -> None:
+        self._forwards = resolver.forwards
+
+    def forward(self, service: str, port: int | None, *, host: str = "127.0.0.1") -> None:
+        """Send what the API server itself sends to a Service to a port of this machine, whatever port of the Service is
+        meant: calls of webhooks, requests for aggregated APIs, services/proxy. The Service need not exist.
+
+        Args:
+            service: `namespace/name`.
+            port: a TCP port; None ends the forwarding.
+            host: where the port is.
+
+        Raises:
+            ValueError: the Service is not named `namespace/name`, or the port is not between 1 and 65535.
+        """
+        namespace, name = _parts(service)
+        if port is None:
+            self._forwards.pop((namespace, name), None)
+            return
+        if not 0 < port < 65536:
+            raise ValueError(f"{port} is not a TCP port")
+        self._forwards[namespace, name] = (host, port)
+
+    def certificate(self, service: str) -> ServingCertificate:
+        """A certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and 127.0.0.1.
+
+        Webhooks of forwarded Services that have no caBundle are expected to show such a one.
+
+        Raises ValueError for a Service that is not named `namespace/name`.
+        """
+        from fakekube.server.certificates import credentials
+
+        namespace, name = _parts(service)
+        issued = credentials(f"{name}.{namespace}.svc")
+        bundle = b64encode(issued.ca_certificate.encode()).decode()
+        return ServingCertificate(issued.server_certificate, issued.server_key, bundle, issued.context)
+
+
+def _parts(service: str) -> tuple[str, str]:
+    namespace, slash, name = service.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise ValueError(f"a Service is named namespace/name, not {service!r}")
+    return namespace, name
