@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
+    from fakekube.testing.stages import Stages
 
 __all__ = ["Cluster"]
 
@@ -101,7 +102,7 @@ class Cluster(ObjectClient):
         self._retention = Retention() if compaction_interval is None else replace(
             Retention(), compaction_interval=compaction_interval
         )
-        self._shared: dict[str, Any] = {}
+        self._shared: dict[str, Any] = {"stages": {}, "staged": set()}
         """What controllers are told of by tests."""
         self.clock = clock or Clock()
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
@@ -318,6 +319,20 @@ class Cluster(ObjectClient):
             self._shared.setdefault("pods", Pods(lambda: self._manager.ask("kubelet", RULES)))
         rules: Pods = self._shared["pods"]
         return rules
+
+    @property
+    def stages(self) -> Stages:
+        """kwok's stages: `load("pod-general.yaml")`."""
+        from fakekube.testing.stages import Stages
+
+        def changed() -> None:
+            from fakekube.nodes.rules import RULES
+            from fakekube.nodes.stages.controller import RELOAD
+
+            self._manager.ask("kwok-stage-controller", RELOAD, wake=True)
+            self._manager.ask("kubelet", RULES)
+
+        return Stages(self._shared["stages"], changed)
 
     # ---------------------------------------------------------------- users
 

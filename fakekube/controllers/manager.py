@@ -116,9 +116,11 @@ class Manager:
         with self._working:
             self._set_timer(None)
 
-    def ask(self, name: str, key: Key) -> None:
-        """Let a controller look at a key, if it is awake; from any thread."""
+    def ask(self, name: str, key: Key, *, wake: bool = False) -> None:
+        """Let a controller look at a key, from any thread: if it is awake, or is to be woken for that."""
         with self._working:
+            for row in {row for rows in self._rows.values() for row in rows if wake and row.name == name}:
+                self._activate(row)
             for controller in self._active.values():
                 if controller.name == name:
                     self._queue.add((controller, key))

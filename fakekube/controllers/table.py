@@ -182,6 +182,7 @@ ROWS: tuple[Row, ...] = (
     Row("service-lb-controller", _HERE + "cloud.service_load_balancers:ServiceLoadBalancerController", ("services",),
         _is_load_balancer),
     Row("ingress-controller", _HERE + "cloud.ingresses:IngressController", ("ingresses.networking.k8s.io",)),
+    Row("kwok-stage-controller", "fakekube.nodes.stages.controller:StageController", ("stages.kwok.x-k8s.io",)),
     Row("kube-scheduler", "fakekube.scheduler.scheduler:Scheduler", ("pods",), _is_unscheduled),
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )

@@ -12,7 +12,7 @@ stages node/fast, node/heartbeat-with-lease and pod/fast.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -62,6 +62,7 @@ class Kubelet(Reconciler):
         self._on_node: dict[str, set[Key]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._workers = PodWorkers(self.clock, self.recorder, self._write)
+        self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
             self.enqueue(Key("", node["metadata"]["name"]))
@@ -126,7 +127,9 @@ class Kubelet(Reconciler):
 
     def _reconcile_node(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        if not is_ready(node):
+        if "nodes" in self._staged:
+            pass
+        elif not is_ready(node):
             known = self._address_of(node)
             status = initial_status(
                 node, git_version(self.context.version), known or self._addresses.node(name), self.client.now()
@@ -187,7 +190,7 @@ class Kubelet(Reconciler):
     def _reconcile_pod(self, key: Key) -> None:
         pod = self.cache.get("pods", key.namespace, key.name)
         node = self.cache.get("nodes", "", pod["spec"].get("nodeName") or "") if pod is not None else None
-        if pod is None or node is None or not has_kubelet(node):
+        if pod is None or node is None or not has_kubelet(node) or "pods" in self._staged:
             return
         status = pod.get("status") or {}
         plan = self._plan_of(pod)

@@ -1,0 +1,240 @@
+"""Carries stages out: for each object of a kind that stages are about, the stage that holds is chosen, waited for, and done.
+
+Stages come from `cluster.stages`, and from Stage objects, where their definition is installed. While there are stages for pods
+(or nodes), kubelets leave the status of pods (or nodes) to them. A change of an object replaces the stage that it waits for.
+
+Invariant: a pod has stages only on a node that exists and has a kubelet.
+
+Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers/{stage_controller,pod_controller,node_controller}.go.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from fakekube.api.version import git_version
+from fakekube.client import ApiError, UnknownResource
+from fakekube.controllers.kubelets import has_kubelet
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.nodes.addresses import Addresses
+from fakekube.nodes.node_status import WELL
+from fakekube.nodes.stages.errors import StageError
+from fakekube.nodes.stages.go_templates import Function
+from fakekube.nodes.stages.stage import APPLY, Action, Stage, choose, stage_of
+
+__all__ = ["RELOAD", "StageController"]
+
+STAGES: Final = "stages.kwok.x-k8s.io"
+#: The key under which the stages themselves are read again.
+RELOAD: Final = Key("", "")
+#: Kinds whose status kubelets write otherwise.
+KUBELET_KINDS: Final = {"Pod": "pods", "Node": "nodes"}
+SEPARATOR: Final = "|"
+KUBELET_PORT: Final = 10250
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The stage that an object waits for."""
+
+    version: str
+    stage: Stage
+    due: float
+
+
+class StageController(Reconciler):
+    """Keys are objects, as `resource|namespace` and name; one more is for the stages."""
+
+    name: ClassVar[str] = "kwok-stage-controller"
+    program: ClassVar[str] = "kwok"
+    component: ClassVar[str] = "kwok_controller"
+    watches: ClassVar[tuple[str, ...]] = ()
+
+    def started(self) -> None:
+        self._stages: dict[str, list[Stage]] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._addresses = Addresses()
+        self._chance = random.Random(0)
+        self._began = self._now()
+        self._watch_stages()
+        self.enqueue(RELOAD)
+
+    def _watch_stages(self) -> None:
+        try:
+            self.also_watch(STAGES)
+        except UnknownResource:
+            return
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if resource == STAGES:
+            return (RELOAD,)
+        metadata = obj["metadata"]
+        if event_type == "DELETED":
+            self._waiting.pop(metadata["uid"], None)
+            self._addresses.release(metadata["uid"])
+            return ()
+        return (_key(resource, obj),) if resource in self._stages else ()
+
+    # ------------------------------------------------------------ stages
+
+    def _reload(self) -> None:
+        found: dict[str, list[Stage]] = {}
+        shared: Mapping[str, Stage] = self.context.shared.get("stages") or {}
+        for stage in (*shared.values(), *self._from_objects()):
+            try:
+                resource = self.client.resource(stage.kind, stage.api_version)
+            except UnknownResource:
+                continue
+            name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+            found.setdefault(name, []).append(stage)
+        self._stages = found
+        self._waiting.clear()
+        staged: set[str] = self.context.shared.get("staged", set())
+        staged.clear()
+        staged.update(found)
+        for name in found:
+            self.also_watch(name)
+            for obj in self.cache.list(name):
+                self._hold(obj)
+                self.enqueue(_key(name, obj))
+
+    def _from_objects(self) -> Iterable[Stage]:
+        if STAGES not in self.cache:
+            self._watch_stages()
+        for obj in self.cache.list(STAGES) if STAGES in self.cache else ():
+            try:
+                stage = stage_of(obj)
+            except StageError as error:
+                self.recorder.event(obj, "Warning", "StageNotSupported", str(error))
+                continue
+            if stage is not None:
+                yield stage
+
+    # ------------------------------------------------------------ objects
+
+    def reconcile(self, key: Key) -> None:
+        if key == RELOAD:
+            self._reload()
+            return
+        resource, _, namespace = key.namespace.partition(SEPARATOR)
+        obj = self.cache.get(resource, namespace, key.name)
+        if obj is None or not self._is_managed(resource, obj):
+            return
+        metadata = obj["metadata"]
+        now = self.clock.monotonic()
+        waiting = self._waiting.get(metadata["uid"])
+        if waiting is None or waiting.version != metadata["resourceVersion"]:
+            stage = choose(self._stages.get(resource, ()), obj, self._chance)
+            if stage is None:
+                self._waiting.pop(metadata["uid"], None)
+                return
+            delay = stage.delay_for(obj, self.clock.now(), self._chance)
+            waiting = self._waiting[metadata["uid"]] = _Waiting(metadata["resourceVersion"], stage, now + delay)
+        if waiting.due > now:
+            self.requeue_after(key, waiting.due - now)
+            return
+        del self._waiting[metadata["uid"]]
+        self._carry_out(resource, obj, waiting.stage)
+        if waiting.stage.immediate:
+            self.enqueue(key)
+
+    def _is_managed(self, resource: str, obj: Object) -> bool:
+        if resource == "nodes":
+            return has_kubelet(obj)
+        if resource != "pods":
+            return True
+        node = self.cache.get("nodes", "", obj["spec"].get("nodeName") or "")
+        return node is not None and has_kubelet(node)
+
+    def _carry_out(self, resource: str, obj: Object, stage: Stage) -> None:
+        try:
+            actions = stage.actions(obj, self._functions(obj))
+        except StageError as error:
+            self.recorder.event(obj, "Warning", "StageFailed", f"Stage {stage.name}: {error}")
+            return
+        for action in actions:
+            self._do(resource, obj, action)
+
+    def _do(self, resource: str, obj: Object, action: Action) -> None:
+        metadata = obj["metadata"]
+        namespace = metadata.get("namespace")
+        if action.kind == "event":
+            event = action.data
+            self.recorder.event(obj, event.get("type") or "Normal", event.get("reason") or "", event.get("message") or "")
+        elif action.kind == "delete":
+            self.client.delete(resource, metadata["name"], namespace=namespace, gracePeriodSeconds=0)
+        elif action.kind == "apply":
+            self._apply(obj, action)
+        elif action.data:
+            path = self.client.path(self.client.resource(resource), namespace, metadata["name"], action.subresource)
+            self.client.call("PATCH", path, action.data, content_type=action.type)
+
+    def _apply(self, obj: Object, action: Action) -> None:
+        data = dict(action.data)
+        if "namespace" in obj["metadata"]:
+            data["metadata"] = {"namespace": obj["metadata"]["namespace"], **data["metadata"]}
+        resource = self.client.resource(data["kind"], data["apiVersion"])
+        if not action.subresource:
+            try:
+                self.client.create(data)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+            else:
+                return
+        path = self.client.path(resource, data["metadata"].get("namespace"), data["metadata"]["name"], action.subresource)
+        query = {"fieldManager": "kwok", "force": "true"} if action.type == APPLY else None
+        self.client.call("PATCH", path, data, query, content_type=action.type)
+
+    # ------------------------------------------------------------ functions of templates
+
+    def _now(self) -> str:
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def _hold(self, obj: Object) -> None:
+        for one in (obj.get("status") or {}).get("podIPs") or ():
+            self._addresses.hold(obj["metadata"]["uid"], one["ip"])
+
+    def _functions(self, obj: Object) -> dict[str, Function]:
+        def node_ip(name: str) -> str:
+            node = self.cache.get("nodes", "", name)
+            addresses = ((node or {}).get("status") or {}).get("addresses") or ()
+            known = [one["address"] for one in addresses if one["type"] == "InternalIP"]
+            held = self._addresses.of(f"node/{name}")
+            address: str = known[0] if known else held[0] if held else self._addresses.node(name)
+            return address
+
+        def pod_ip(node: str, host_network: bool, uid: str, *names: str) -> str:
+            if host_network:
+                return node_ip(node)
+            return (self._addresses.of(uid) or self._addresses.pod(uid, ()))[0]
+
+        uid, name = obj["metadata"].get("uid", ""), obj["metadata"]["name"]
+        node_name = (obj.get("spec") or {}).get("nodeName", "") if obj["kind"] == "Pod" else name
+        return {
+            "Now": self._now, "StartTime": lambda: self._began, "Version": lambda: git_version(self.context.version),
+            "NodeIP": lambda: node_ip(node_name), "NodeName": lambda: node_name, "NodePort": lambda: KUBELET_PORT,
+            "NodeIPWith": node_ip, "NodeIPsWith": lambda name: [node_ip(name)],
+            "PodIP": lambda: pod_ip(node_name, False, uid), "PodIPWith": pod_ip, "PodIPsWith": lambda *a: [pod_ip(*a)],
+            "NodeConditions": _node_conditions,
+        }
+
+
+def _node_conditions() -> list[dict[str, Any]]:
+    """Those of a node that is well, the readiness first."""
+    found = [
+        {"type": type_, "status": status, "reason": reason, "message": message}
+        for type_, (status, reason, message) in WELL.items()
+    ]
+    network = {
+        "type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated", "message": "RouteController created a route",
+    }
+    return [found[-1], *found[:-1], network]
+
+
+def _key(resource: str, obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return Key(f"{resource}{SEPARATOR}{metadata.get('namespace', '')}", metadata["name"])

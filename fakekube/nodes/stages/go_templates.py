@@ -1,0 +1,355 @@
+"""The part of Go's text/template in which stages are written.
+
+Actions: fields, variables, pipelines, parentheses, `if`, `else if`, `else`, `with`, `range` (with variables), `end`, comments,
+and the trimming of white space. Functions are given; one that there is not is refused when the template is compiled.
+
+Specified by: text/template (doc.go), text/template/parse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fakekube.nodes.stages.errors import StageError
+
+__all__ = ["Function", "Template", "compiled"]
+
+Function = Callable[..., Any]
+
+_ACTION: Final = re.compile(r"\{\{(-\s)?\s*(/\*.*?\*/|(?:\"(?:[^\"\\]|\\.)*\"|`[^`]*`|.)*?)\s*(\s-)?\}\}", re.S)
+_TOKEN: Final = re.compile(
+    r'\s*(?:("(?:[^"\\]|\\.)*"|`[^`]*`)|(-?\d+(?:\.\d+)?)|(\$[A-Za-z_]\w*|\$)|(:=|=|[()|,])|(\.[A-Za-z_]\w*)|(\.)|([A-Za-z_]\w*))'
+)
+
+
+class _Scope:
+    """Variables, the innermost last."""
+
+    def __init__(self, dot: Any, functions: Mapping[str, Function], root: Any) -> None:
+        self.dot = dot
+        self.functions = functions
+        self.variables: list[dict[str, Any]] = [{"$": root}]
+
+    def get(self, name: str) -> Any:
+        for known in reversed(self.variables):
+            if name in known:
+                return known[name]
+        raise StageError(f"undefined variable {name}")
+
+    def assign(self, name: str, value: Any) -> None:
+        for known in reversed(self.variables):
+            if name in known:
+                known[name] = value
+                return
+        raise StageError(f"undefined variable {name}")
+
+
+_Node = Callable[[_Scope, list[str]], None]
+_Value = Callable[[_Scope], Any]
+
+
+class Template:
+    """A compiled template."""
+
+    def __init__(self, body: _Node, used: frozenset[str]) -> None:
+        self._body = body
+        self.functions = used
+        """The functions that it calls."""
+
+    def render(self, data: Any, functions: Mapping[str, Function]) -> str:
+        """The text for some data. Raises StageError."""
+        out: list[str] = []
+        self._body(_Scope(data, functions, data), out)
+        return "".join(out)
+
+
+@lru_cache(maxsize=512)
+def compiled(text: str) -> Template:
+    """A template. Raises StageError for what is not supported."""
+    parser = _Parser(_pieces(text))
+    body, end = parser.block(top=True)
+    if end:
+        raise StageError(f"template: unexpected {{{{{end}}}}}")
+    return Template(body, frozenset(parser.used))
+
+
+def _pieces(text: str) -> Iterator[tuple[bool, str]]:
+    """(is it an action, text), with white space trimmed where actions ask for it."""
+    place, trim = 0, False
+    for found in _ACTION.finditer(text):
+        before = text[place : found.start()]
+        before = before.lstrip() if trim else before
+        yield False, before.rstrip() if found[1] else before
+        if not found[2].startswith("/*"):
+            yield True, found[2].strip()
+        place, trim = found.end(), bool(found[3])
+    rest = text[place:]
+    yield False, rest.lstrip() if trim else rest
+
+
+
+class _Parser:
+    """Blocks of pieces."""
+
+    def __init__(self, pieces: Iterator[tuple[bool, str]]) -> None:
+        self._pieces = pieces
+        self.used: set[str] = set()
+
+    def block(self, *, top: bool = False) -> tuple[_Node, str]:
+        """Nodes up to `end` or `else`, and which of them it was."""
+        nodes: list[_Node] = []
+        for is_action, text in self._pieces:
+            if not is_action:
+                if text:
+                    nodes.append(_text(text))
+                continue
+            word, _, rest = text.partition(" ")
+            if word in ("end", "else"):
+                return _sequence(nodes), text
+            if word in ("if", "with", "range"):
+                nodes.append(self._control(word, rest))
+            elif word in ("define", "block", "template", "break", "continue"):
+                raise StageError(f"template: {{{{{word}}}}} is not supported")
+            else:
+                nodes.append(self._action(text))
+        if not top:
+            raise StageError("template: an {{end}} is missing")
+        return _sequence(nodes), ""
+
+    def _control(self, word: str, rest: str) -> _Node:
+        names, pipeline = _declared(rest)
+        value = self._pipeline(pipeline)
+        body, end = self.block()
+        otherwise: _Node = _sequence([])
+        if end.startswith("else"):
+            after = end.removeprefix("else").strip()
+            if after:
+                inner, _, more = after.partition(" ")
+                if inner not in ("if", "with"):
+                    raise StageError(f"template: {{{{{end}}}}} is not supported")
+                otherwise = self._control(inner, more)
+            else:
+                otherwise, _ = self.block()
+        return {"if": _if, "with": _with, "range": _range}[word](names, value, body, otherwise)
+
+    def _action(self, text: str) -> _Node:
+        names, pipeline = _declared(text)
+        if names:
+            return _declare(names[0], self._pipeline(pipeline))
+        found = re.match(r"(\$[A-Za-z_]\w*)\s*=\s*(.+)", text, re.S)
+        if found:
+            return _assign(found[1], self._pipeline(found[2]))
+        return _print(self._pipeline(pipeline))
+
+    # ---- pipelines
+
+    def _pipeline(self, text: str) -> _Value:
+        tokens: list[str] = []
+        spaced: list[bool] = []
+        place = 0
+        while place < len(text) and text[place:].strip():
+            found = _TOKEN.match(text, place)
+            if found is None:
+                raise StageError(f"template: {text[place:].strip()[:20]!r} is not supported")
+            token = next(group for group in found.groups() if group is not None)
+            tokens.append(token)
+            spaced.append(found.end() - found.start() > len(token) or place == 0)
+            place = found.end()
+        value, place = self._commands(tokens, spaced, 0)
+        if place != len(tokens):
+            raise StageError(f"template: unexpected {tokens[place]!r} in {text!r}")
+        return value
+
+    def _commands(self, tokens: list[str], spaced: list[bool], place: int) -> tuple[_Value, int]:
+        value, place = self._command(tokens, spaced, place, None)
+        while place < len(tokens) and tokens[place] == "|":
+            value, place = self._command(tokens, spaced, place + 1, value)
+        return value, place
+
+    def _command(self, tokens: list[str], spaced: list[bool], place: int, last: _Value | None) -> tuple[_Value, int]:
+        if place >= len(tokens):
+            raise StageError("template: a command is missing")
+        name = tokens[place]
+        if name[0].isalpha() and name not in ("true", "false", "nil"):
+            self.used.add(name)
+            arguments = []
+            place += 1
+            while place < len(tokens) and tokens[place] not in ("|", ")"):
+                argument, place = self._operand(tokens, spaced, place)
+                arguments.append(argument)
+            return _call(name, [*arguments, *([last] if last is not None else [])]), place
+        if last is not None:
+            raise StageError(f"template: {name!r} is no function")
+        return self._operand(tokens, spaced, place)
+
+    def _operand(self, tokens: list[str], spaced: list[bool], place: int) -> tuple[_Value, int]:
+        token = tokens[place]
+        place += 1
+        value: _Value
+        if token == "(":
+            value, place = self._commands(tokens, spaced, place)
+            if place >= len(tokens) or tokens[place] != ")":
+                raise StageError("template: a ) is missing")
+            place += 1
+        elif token[0] in '"`':
+            value = _constant(json.loads(token) if token[0] == '"' else token[1:-1])
+        elif token[0] in "-0123456789":
+            value = _constant(json.loads(token))
+        elif token in ("true", "false", "nil"):
+            value = _constant({"true": True, "false": False, "nil": None}[token])
+        elif token[0] == "$":
+            value = _variable(token)
+        elif token == ".":
+            value = _dot
+        elif token[0] == ".":
+            value = _field(_dot, token[1:])
+        elif token[0].isalpha():
+            self.used.add(token)
+            value = _call(token, [])
+        else:
+            raise StageError(f"template: {token!r} is not supported")
+        while place < len(tokens) and tokens[place][0] == "." and len(tokens[place]) > 1 and not spaced[place]:
+            value = _field(value, tokens[place][1:])
+            place += 1
+        return value, place
+
+
+def _declared(text: str) -> tuple[list[str], str]:
+    found = re.match(r"\s*(\$[A-Za-z_]\w*)\s*(?:,\s*(\$[A-Za-z_]\w*)\s*)?:=\s*(.+)", text, re.S)
+    if found is None:
+        return [], text
+    return [name for name in found.groups()[:2] if name], found[3]
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _text(text: str) -> _Node:
+    return lambda scope, out: out.append(text)
+
+
+def _sequence(nodes: list[_Node]) -> _Node:
+    def run(scope: _Scope, out: list[str]) -> None:
+        for node in nodes:
+            node(scope, out)
+
+    return run
+
+
+def _declare(name: str, value: _Value) -> _Node:
+    def run(scope: _Scope, out: list[str]) -> None:
+        scope.variables[-1][name] = value(scope)
+
+    return run
+
+
+def _assign(name: str, value: _Value) -> _Node:
+    return lambda scope, out: scope.assign(name, value(scope))
+
+
+def _print(value: _Value) -> _Node:
+    return lambda scope, out: out.append(printed(value(scope)))
+
+
+def _inside(scope: _Scope, dot: Any, variables: dict[str, Any], body: _Node, out: list[str]) -> None:
+    before, scope.dot = scope.dot, dot
+    scope.variables.append(variables)
+    body(scope, out)
+    scope.variables.pop()
+    scope.dot = before
+
+
+def _if(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+    def run(scope: _Scope, out: list[str]) -> None:
+        found = value(scope)
+        _inside(scope, scope.dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
+
+    return run
+
+
+def _with(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+    def run(scope: _Scope, out: list[str]) -> None:
+        found = value(scope)
+        dot = found if is_true(found) else scope.dot
+        _inside(scope, dot, {names[0]: found} if names else {}, body if is_true(found) else otherwise, out)
+
+    return run
+
+
+def _range(names: list[str], value: _Value, body: _Node, otherwise: _Node) -> _Node:
+    def run(scope: _Scope, out: list[str]) -> None:
+        found = value(scope)
+        items = sorted(found.items()) if isinstance(found, dict) else list(enumerate(found or ()))
+        for key, item in items:
+            variables = {names[0]: item} if len(names) == 1 else dict(zip(names, (key, item), strict=False))
+            _inside(scope, item, variables, body, out)
+        if not items:
+            _inside(scope, scope.dot, {}, otherwise, out)
+
+    return run
+
+
+# ---------------------------------------------------------------- values
+
+
+def is_true(value: Any) -> bool:
+    """Is it the zero value of no type?"""
+    return value not in (None, False, 0, "") and not (isinstance(value, list | dict) and not value)
+
+
+def printed(value: Any) -> str:
+    """As Go's fmt.Print prints it."""
+    if value is None:
+        return "<no value>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{printed(one)}' for key, one in sorted(value.items()))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(printed, value))}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _constant(value: Any) -> _Value:
+    return lambda scope: value
+
+
+def _dot(scope: _Scope) -> Any:
+    return scope.dot
+
+
+def _variable(name: str) -> _Value:
+    return lambda scope: scope.get(name)
+
+
+def _field(base: _Value, name: str) -> _Value:
+    def run(scope: _Scope) -> Any:
+        value = base(scope)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise StageError(f"template: can't evaluate field {name} in {printed(value)!r}")
+        return value.get(name)
+
+    return run
+
+
+def _call(name: str, arguments: list[_Value]) -> _Value:
+    def run(scope: _Scope) -> Any:
+        if name in {"and", "or"}:
+            found: Any = None
+            for argument in arguments:
+                found = argument(scope)
+                if is_true(found) is (name == "or"):
+                    break
+            return found
+        try:
+            return scope.functions[name](*(argument(scope) for argument in arguments))
+        except (TypeError, KeyError, IndexError, AttributeError) as error:
+            raise StageError(f"template: error calling {name}: {error}") from None
+
+    return run
