@@ -79,13 +79,14 @@ class Access:
         audiences = tuple(options.api_audiences or self.signer.issuers)
         self.authenticator = Authenticator(
             clock, audiences, StaticTokens(options.tokens(), audiences), certificates=options.certificates(authority),
-            request_headers=options.request_headers(), anonymous=options.anonymous(), nobody=nobody,
+            request_headers=options.request_headers(), nobody=nobody,
         )
+        self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
 
     def connect(self, services: ClusterAccess) -> None:
         """Take the services through which objects are read."""
         self.authenticator.tokens = [
-            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences)
+            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences), *self._issuers,
         ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self._services = services

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.auth.authentication import DEFAULT_TOKENS, Anonymous
 from fakekube.auth.certificates import CertificateVerifier
+from fakekube.auth.credentials import TokenAuthenticator
 from fakekube.auth.request_headers import RequestHeaders
 from fakekube.auth.tokens import DEFAULT_ISSUER, Signer
 from fakekube.registry.request import User
 
 if TYPE_CHECKING:
     from fakekube.auth.jose import PrivateKey, PublicKey
+    from fakekube.clock import Clock
 
 __all__ = ["AUTHORIZATION_MODES", "AuthenticationOptions", "AuthorizationOptions", "OptionError", "read_text"]
 
@@ -48,7 +50,8 @@ class AuthenticationOptions:
     """Who issues service account tokens; the first one signs."""
     api_audiences: Sequence[str] = ()
     """Audiences of the API server; by default the issuers."""
-    anonymous_auth: bool = True
+    anonymous_auth: bool | None = None
+    """May requests come without credentials? By default they may."""
     authentication_config: str = ""
     """An AuthenticationConfiguration: JWT authenticators, and who may be anonymous."""
     requestheader_client_ca_file: str = ""
@@ -88,9 +91,20 @@ class AuthenticationOptions:
             self.requestheader_extra_headers_prefix,
         )
 
-    def anonymous(self) -> Anonymous:
-        """Who may be anonymous, if no AuthenticationConfiguration says it."""
-        return Anonymous(self.anonymous_auth)
+    def configured(self, clock: Clock, audiences: Sequence[str]) -> tuple[list[TokenAuthenticator], Anonymous]:
+        """The authenticators of the AuthenticationConfiguration, and who may be anonymous. Raises OptionError."""
+        allowed = Anonymous(self.anonymous_auth is not False)
+        if not self.authentication_config:
+            return [], allowed
+        from fakekube.auth.authentication_configuration import read_authentication_configuration
+        from fakekube.auth.jwt import JWTAuthenticator
+
+        issuers, anonymous = read_authentication_configuration(self.authentication_config, self.service_account_issuer)
+        if anonymous is not None and self.anonymous_auth is not None:
+            raise OptionError(
+                "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"
+            )
+        return [JWTAuthenticator(issuer, clock, audiences) for issuer in issuers], anonymous or allowed
 
 
 @dataclass(slots=True, frozen=True)

@@ -129,7 +129,7 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("flags of kube-apiserver")
     for flag in flags():
         name, kind = f"--{flag.name.replace('_', '-')}", str(flag.type)
-        if kind == "bool":
+        if kind.startswith("bool"):
             group.add_argument(name, nargs="?", const=True, type=_boolean, metavar="true|false", help=argparse.SUPPRESS)
         elif "Sequence" in kind:
             group.add_argument(name, action=_Values, metavar="A,B", help=argparse.SUPPRESS)

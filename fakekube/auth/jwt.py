@@ -1,0 +1,347 @@
+"""JWT authenticators: tokens of other issuers, as OpenID Connect has them, become users by claims and expressions.
+
+The issuer's keys are fetched when the first of its tokens is seen, by its discovery document, and again when a token is
+signed with a key that is not known. Everything else is decided here, by the cluster's clock.
+
+Specified by: k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, github.com/coreos/go-oidc (verify.go, jwks.go),
+OpenID Connect Discovery 1.0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from fakekube.auth import identities, jose
+from fakekube.auth.credentials import AuthenticatedToken, BadCredentialsError, common_audiences, go_list
+from fakekube.auth.jose import InvalidSignatureError, Token
+from fakekube.auth.tokens import issuer_of
+from fakekube.cel.errors import CostLimitExceeded, EvaluationError
+from fakekube.cel.views import untyped
+from fakekube.clock import Clock
+from fakekube.golang.quoting import go_quote, json_kind
+from fakekube.registry.request import User
+from fakekube.registry.webhook_calls import CallError
+
+if TYPE_CHECKING:
+    from fakekube.auth.jose import PublicKey
+    from fakekube.cel.evaluation import Program
+    from fakekube.webhooks.transport import Transport
+
+__all__ = ["ClaimMapping", "Expression", "JWTAuthenticator", "JWTConfiguration"]
+
+_ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+_TIMEOUT: Final = 30.0
+#: Tokens may be used so many seconds before they begin to be valid.
+_NOT_BEFORE_LEEWAY: Final = 300
+_COST_LIMIT: Final = 1_000_000
+_LISTED: Final = "expression must return a string or a list of strings"
+
+
+@dataclass(slots=True, frozen=True)
+class Expression:
+    """A CEL expression, compiled."""
+
+    source: str
+    program: Program
+    message: str = ""
+    """What a rule says that is not met."""
+
+
+@dataclass(slots=True, frozen=True)
+class ClaimMapping:
+    """Where a value comes from: a claim, with a prefix, or an expression. Without both there is none."""
+
+    claim: str = ""
+    prefix: str = ""
+    expression: Expression | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class JWTConfiguration:
+    """One issuer, and what its tokens say of users."""
+
+    issuer: str
+    audiences: tuple[str, ...]
+    username: ClaimMapping
+    discovery_url: str = ""
+    """Where the discovery document is, if not at the issuer."""
+    authorities: str = ""
+    """Whom to trust, PEM; "" for the authorities of the system."""
+    groups: ClaimMapping = field(default_factory=ClaimMapping)
+    uid: ClaimMapping = field(default_factory=ClaimMapping)
+    extra: Sequence[tuple[str, Expression]] = ()
+    required_claims: Mapping[str, str] = field(default_factory=dict)
+    claim_rules: Sequence[Expression] = ()
+    user_rules: Sequence[Expression] = ()
+
+
+class JWTAuthenticator:
+    """Knows the tokens of one issuer.
+
+    Args:
+        configuration: which issuer, and what its tokens mean.
+        clock: for when tokens expire.
+        audiences: of the API server: a token stands for them, whatever its own are.
+    """
+
+    def __init__(self, configuration: JWTConfiguration, clock: Clock, audiences: Sequence[str]) -> None:
+        self._configuration = configuration
+        self._clock = clock
+        self._audiences = tuple(audiences)
+        self._keys = _RemoteKeys(configuration)
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
+        """See `credentials.TokenAuthenticator`."""
+        common = common_audiences(audiences, self._audiences)
+        if issuer_of(token) != self._configuration.issuer or not common:
+            return None
+        claims = self._verified(token)
+        user = self._user(claims)
+        return AuthenticatedToken(identities.with_authenticated(user), common)
+
+    # ------------------------------------------------------------ the token
+
+    def _verified(self, token: str) -> dict[str, Any]:
+        """The claims of a token that is to be believed."""
+        parsed = jose.parse(token)
+        if parsed is None:
+            raise BadCredentialsError("oidc: verify token: oidc: malformed jwt")
+        algorithm = str(parsed.header.get("alg", ""))
+        if algorithm not in _ALGORITHMS:
+            text = f"id token signed with unsupported algorithm, expected {go_list(_ALGORITHMS)} got {go_quote(algorithm)}"
+            raise BadCredentialsError(f"oidc: verify token: oidc: {text}")
+        self._keys.verify(parsed)
+        claims = parsed.claims
+        self._check_audience(claims)
+        self._check_times(claims)
+        return claims
+
+    def _check_audience(self, claims: Mapping[str, Any]) -> None:
+        given = claims.get("aud") or []
+        given = [given] if isinstance(given, str) else list(given)
+        wanted = self._configuration.audiences
+        if not any(audience in wanted for audience in given):
+            shown = go_quote(wanted[0]) if len(wanted) == 1 else f"in {go_list(sorted(wanted))}"
+            raise BadCredentialsError(f"oidc: verify token: oidc: expected audience {shown} got {go_list(given)}")
+
+    def _check_times(self, claims: Mapping[str, Any]) -> None:
+        now, expiry, begins = self._clock.now().timestamp(), claims.get("exp"), claims.get("nbf")
+        if not isinstance(expiry, int | float) or expiry < now:
+            shown = _go_time(expiry if isinstance(expiry, int | float) else 0)
+            raise BadCredentialsError(f"oidc: verify token: oidc: token is expired (Token Expiry: {shown})")
+        if isinstance(begins, int | float) and now + _NOT_BEFORE_LEEWAY < begins:
+            text = f"oidc: current time {_go_time(now)} before the nbf (not before) time: {_go_time(begins)}"
+            raise BadCredentialsError(f"oidc: verify token: {text}")
+
+    # ------------------------------------------------------------ the user
+
+    def _user(self, claims: dict[str, Any]) -> User:
+        configuration, seen = self._configuration, {"claims": untyped(claims)}
+        user = User(self._name(claims, seen), self._uid(claims, seen), self._groups(claims, seen), self._extra(claims, seen))
+        for name, wanted in configuration.required_claims.items():
+            if name not in claims:
+                raise BadCredentialsError(f"oidc: required claim {name} not present in ID token")
+            value = _text(claims, name, f"parse claim {name}")
+            if value != wanted:
+                text = f"required claim {name} value does not match. Got = {value}, want = {wanted}"
+                raise BadCredentialsError(f"oidc: {text}")
+        _check_rules(configuration.claim_rules, seen, "oidc: error evaluating claim validation expression")
+        if configuration.user_rules:
+            info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": {
+                key: list(values) for key, values in user.extra.items()
+            }}
+            _check_rules(configuration.user_rules, {"user": untyped(info)}, "oidc: error evaluating user info validation rule")
+        return user
+
+    def _name(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
+        mapping = self._configuration.username
+        if mapping.expression is not None:
+            name = _evaluated_text(mapping.expression, seen, "username")
+            if not name:
+                raise BadCredentialsError("oidc: empty username via CEL expression is not allowed")
+            return name
+        name = _text(claims, mapping.claim, f"parse username claims {go_quote(mapping.claim)}")
+        if mapping.claim == "email" and "email_verified" in claims:
+            verified = claims["email_verified"]
+            if not isinstance(verified, bool):
+                raise BadCredentialsError(f"oidc: parse 'email_verified' claim: {_wrong_kind(verified, 'bool')}")
+            if not verified:
+                raise BadCredentialsError("oidc: email not verified")
+        return mapping.prefix + name
+
+    def _groups(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str, ...]:
+        mapping = self._configuration.groups
+        if mapping.claim and mapping.claim in claims:
+            value = claims[mapping.claim]
+            values = [value] if isinstance(value, str) else value or []
+            if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+                problem = _wrong_kind(values, "string")
+                raise BadCredentialsError(f"oidc: parse groups claim {go_quote(mapping.claim)}: {problem}")
+            return tuple(mapping.prefix + one for one in values)
+        return () if mapping.expression is None else _evaluated_texts(mapping.expression, seen, "group claim expression")
+
+    def _uid(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
+        mapping = self._configuration.uid
+        if mapping.claim:
+            return _text(claims, mapping.claim, f"parse uid claim {go_quote(mapping.claim)}")
+        return "" if mapping.expression is None else _evaluated_text(mapping.expression, seen, "uid")
+
+    def _extra(self, claims: Mapping[str, Any], seen: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        extra: dict[str, Sequence[str]] = {}
+        if isinstance(claims.get("jti"), str) and claims["jti"]:
+            extra[identities.CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
+        for key, expression in self._configuration.extra:
+            values = _evaluated_texts(expression, seen, f"extra claim expression: {expression.source}", "")
+            if values:
+                extra[key] = values
+        return extra
+
+
+# ---------------------------------------------------------------- keys
+
+
+class _RemoteKeys:
+    """The keys of an issuer, as far as they were fetched."""
+
+    def __init__(self, configuration: JWTConfiguration) -> None:
+        self._configuration = configuration
+        self._lock = threading.Lock()
+        self._keys: Sequence[tuple[str, PublicKey]] = ()
+        self._location = ""
+        self._transport: Transport | None = None
+
+    def verify(self, token: Token) -> None:
+        """Raises BadCredentialsError if no key of the issuer has signed this."""
+        if self._signed(token):
+            return
+        with self._lock:
+            if self._signed(token):  # somebody else has fetched them meanwhile
+                return
+            try:
+                if not self._location:
+                    self._location = self._discovered()
+            except (CallError, ValueError):
+                raise BadCredentialsError("oidc: authenticator not initialized") from None
+            try:
+                self._keys = self._fetched()
+            except (CallError, ValueError) as error:
+                raise BadCredentialsError(f"oidc: verify token: failed to verify signature: fetching keys {error}") from None
+        if not self._signed(token):
+            raise BadCredentialsError("oidc: verify token: failed to verify signature: failed to verify id token signature")
+
+    def _signed(self, token: Token) -> bool:
+        key_id = token.header.get("kid")
+        for known, key in self._keys:
+            if key_id and known != key_id:
+                continue
+            try:
+                jose.verify(token, key)
+            except InvalidSignatureError:
+                continue
+            return True
+        return False
+
+    def _discovered(self) -> str:
+        """Where the keys are. Raises CallError, ValueError."""
+        issuer = self._configuration.issuer
+        document = self._document(self._configuration.discovery_url or issuer.rstrip("/") + _DISCOVERY)
+        if document.get("issuer") != issuer:
+            found = go_quote(str(document.get("issuer", "")))
+            text = f"issuer did not match the issuer returned by provider, expected {go_quote(issuer)} got {found}"
+            raise ValueError(f"oidc: {text}")
+        return str(document.get("jwks_uri") or "")
+
+    def _fetched(self) -> Sequence[tuple[str, PublicKey]]:
+        """Raises CallError, ValueError."""
+        found = []
+        for value in self._document(self._location).get("keys") or ():
+            if isinstance(value, dict) and value.get("use", "sig") == "sig":
+                try:
+                    found.append((str(value.get("kid", "")), jose.key_of(value)))
+                except ValueError:  # of a kind that nobody here knows
+                    continue
+        return found
+
+    def _document(self, url: str) -> dict[str, Any]:
+        from fakekube.webhooks.transport import Endpoint, Transport
+
+        if self._transport is None:
+            self._transport = Transport()
+        answer = self._transport.get(Endpoint(url, None, self._configuration.authorities.encode()), _TIMEOUT)
+        if answer.status != 200:
+            raise ValueError(f"{answer.status}: {answer.body[:200].decode(errors='replace')}")
+        value = orjson.loads(answer.body)
+        if not isinstance(value, dict):
+            raise ValueError("not a JSON object")
+        return value
+
+
+# ---------------------------------------------------------------- claims and expressions
+
+
+def _text(claims: Mapping[str, Any], name: str, what: str) -> str:
+    if name not in claims:
+        raise BadCredentialsError(f"oidc: {what}: claim not present")
+    value = claims[name]
+    if not isinstance(value, str):
+        raise BadCredentialsError(f"oidc: {what}: {_wrong_kind(value, 'string')}")
+    return value
+
+
+def _wrong_kind(value: Any, wanted: str) -> str:
+    return f"json: cannot unmarshal {json_kind(value)} into Go value of type {wanted}"
+
+
+def _go_time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} +0000 UTC"
+
+
+def _evaluated(expression: Expression, seen: Mapping[str, Any], what: str) -> Any:
+    value: Any
+    try:
+        value, _ = expression.program.evaluate(seen, _COST_LIMIT)
+    except CostLimitExceeded as error:
+        value = EvaluationError(str(error))
+    if isinstance(value, EvaluationError):
+        said = f"expression '{expression.source}' resulted in error: {value}"
+        raise BadCredentialsError(f"{what}: {said}" if what else said)
+    return value
+
+
+def _evaluated_text(expression: Expression, seen: Mapping[str, Any], name: str) -> str:
+    what = f"oidc: error evaluating {name} claim expression"
+    value = _evaluated(expression, seen, what)
+    if not isinstance(value, str):
+        raise BadCredentialsError(f"{what}: {name} claim expression must return a string")
+    return value
+
+
+def _evaluated_texts(
+    expression: Expression, seen: Mapping[str, Any], name: str, when_failing: str | None = None
+) -> tuple[str, ...]:
+    """The texts that an expression gives, but for empty ones."""
+    what = f"oidc: error evaluating {name}"
+    value = _evaluated(expression, seen, what if when_failing is None else when_failing)
+    values = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise BadCredentialsError(f"{what}: {_LISTED}")
+    return tuple(one for one in values if one)
+
+
+def _check_rules(rules: Sequence[Expression], seen: Mapping[str, Any], what: str) -> None:
+    results = [(rule, _evaluated(rule, seen, what)) for rule in rules]
+    for rule, value in results:
+        if value is not True:
+            problem = f"validation expression '{rule.source}' failed: {rule.message}"
+            raise BadCredentialsError(f"{what}: {problem if value is False else 'validation expression must return a boolean'}")
+
+
