@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -31,7 +32,7 @@ from fakekube.registry.webhook_calls import CallError
 if TYPE_CHECKING:
     from fakekube.auth.jose import PublicKey
     from fakekube.cel.evaluation import Program
-    from fakekube.webhooks.transport import Transport
+    from fakekube.webhooks.transport import Answer, Transport
 
 __all__ = ["ClaimMapping", "Expression", "JWTAuthenticator", "JWTConfiguration"]
 
@@ -39,7 +40,8 @@ _ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS2
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _TIMEOUT: Final = 30.0
 #: Tokens may be used so many seconds before they begin to be valid.
-_NOT_BEFORE_LEEWAY: Final = 300
+_NOT_BEFORE_LEEWAY: Final = 60
+_KNOWN_CODES: Final = frozenset(status.value for status in HTTPStatus)
 _COST_LIMIT: Final = 1_000_000
 _LISTED: Final = "expression must return a string or a list of strings"
 
@@ -119,13 +121,15 @@ class JWTAuthenticator:
             raise BadCredentialsError(f"oidc: verify token: oidc: {text}")
         self._keys.verify(parsed)
         claims = parsed.claims
-        self._check_audience(claims)
-        self._check_times(claims)
+        _check_kinds(claims)
+        several = len(self._configuration.audiences) > 1
+        for check in (self._check_times, self._check_audience) if several else (self._check_audience, self._check_times):
+            check(claims)
         return claims
 
     def _check_audience(self, claims: Mapping[str, Any]) -> None:
-        given = claims.get("aud") or []
-        given = [given] if isinstance(given, str) else list(given)
+        audience = claims.get("aud") or []
+        given: list[str] = [audience] if isinstance(audience, str) else list(audience)
         wanted = self._configuration.audiences
         if not any(audience in wanted for audience in given):
             shown = go_quote(wanted[0]) if len(wanted) == 1 else f"in {go_list(sorted(wanted))}"
@@ -133,10 +137,10 @@ class JWTAuthenticator:
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now, expiry, begins = self._clock.now().timestamp(), claims.get("exp"), claims.get("nbf")
-        if not isinstance(expiry, int | float) or expiry < now:
-            shown = _go_time(expiry if isinstance(expiry, int | float) else 0)
+        if expiry is None or expiry < now:
+            shown = _NO_TIME if expiry is None else _go_time(expiry)
             raise BadCredentialsError(f"oidc: verify token: oidc: token is expired (Token Expiry: {shown})")
-        if isinstance(begins, int | float) and now + _NOT_BEFORE_LEEWAY < begins:
+        if begins is not None and now + _NOT_BEFORE_LEEWAY < begins:
             text = f"oidc: current time {_go_time(now)} before the nbf (not before) time: {_go_time(begins)}"
             raise BadCredentialsError(f"oidc: verify token: {text}")
 
@@ -260,27 +264,47 @@ class _RemoteKeys:
 
     def _fetched(self) -> Sequence[tuple[str, PublicKey]]:
         """Raises CallError, ValueError."""
-        found = []
-        for value in self._document(self._location).get("keys") or ():
-            if isinstance(value, dict) and value.get("use", "sig") == "sig":
-                try:
-                    found.append((str(value.get("kid", "")), jose.key_of(value)))
-                except ValueError:  # of a kind that nobody here knows
-                    continue
-        return found
+        answer = self._answer(self._location)
+        if answer.status != 200:
+            phrase = HTTPStatus(answer.status).phrase if answer.status in _KNOWN_CODES else ""
+            raise ValueError(f"oidc: get keys failed: {answer.status} {phrase} {answer.body.decode(errors='replace')}")
+        try:
+            return _keys_in(orjson.loads(answer.body))
+        except ValueError as error:
+            content_type = answer.headers.get("content-type", "")
+            is_json = content_type.partition(";")[0].strip().lower() == "application/json"
+            said = f"expected Content-Type = application/json, got {go_quote(content_type)}"
+            said = "got Content-Type = application/json, but could not unmarshal as JSON" if is_json else said
+            raise ValueError(f"oidc: failed to decode keys: {said}: {error} {answer.body.decode(errors='replace')}") from None
 
     def _document(self, url: str) -> dict[str, Any]:
-        from fakekube.webhooks.transport import Endpoint, Transport
-
-        if self._transport is None:
-            self._transport = Transport()
-        answer = self._transport.get(Endpoint(url, None, self._configuration.authorities.encode()), _TIMEOUT)
+        """The JSON object behind a URL. Raises CallError, ValueError."""
+        answer = self._answer(url)
         if answer.status != 200:
             raise ValueError(f"{answer.status}: {answer.body[:200].decode(errors='replace')}")
         value = orjson.loads(answer.body)
         if not isinstance(value, dict):
             raise ValueError("not a JSON object")
         return value
+
+    def _answer(self, url: str) -> Answer:
+        from fakekube.webhooks.transport import Endpoint, Transport
+
+        if self._transport is None:
+            self._transport = Transport()
+        return self._transport.get(Endpoint(url, None, self._configuration.authorities.encode()), _TIMEOUT)
+
+
+def _keys_in(value: Any) -> list[tuple[str, PublicKey]]:
+    """The keys in a JSON Web Key Set: one that nobody knows spoils it. Raises ValueError."""
+    keys = (value if isinstance(value, dict) else {}).get("keys") or ()
+    found = []
+    for key in keys:
+        kind = key.get("kty", "") if isinstance(key, dict) else ""
+        if kind not in ("EC", "RSA"):
+            raise ValueError(f"go-jose/go-jose: unknown json web key type '{kind}'")
+        found.append((str(key.get("kid", "")), jose.key_of(key)))
+    return found
 
 
 # ---------------------------------------------------------------- claims and expressions
@@ -297,6 +321,25 @@ def _text(claims: Mapping[str, Any], name: str, what: str) -> str:
 
 def _wrong_kind(value: Any, wanted: str) -> str:
     return f"json: cannot unmarshal {json_kind(value)} into Go value of type {wanted}"
+
+
+def _check_kinds(claims: Mapping[str, Any]) -> None:
+    """Raises BadCredentialsError if one of the claims of every token is of the wrong kind."""
+    for name, kind in (("iss", "string"), ("sub", "string"), ("exp", "number"), ("nbf", "number")):
+        value = claims.get(name)
+        if value is not None and json_kind(value) != kind:
+            shown = "string" if kind == "string" else "json.Number"
+            problem = f"json: cannot unmarshal {json_kind(value)} into Go struct field idToken.{name} of type {shown}"
+            raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
+    audience = claims.get("aud")
+    texts = audience if isinstance(audience, list) else [audience]
+    if audience is not None and not all(isinstance(text, str) for text in texts):
+        problem = f"json: cannot unmarshal {json_kind(audience)} into Go struct field idToken.aud of type string"
+        raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
+
+
+#: As Go prints a time that is not set.
+_NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
 
 
 def _go_time(seconds: float) -> str:

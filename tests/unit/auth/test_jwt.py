@@ -26,6 +26,7 @@ class Issuer:
         self.key: Any = ec.generate_private_key(ec.SECP256R1())
         self.key_id = "one"
         self.fetched: list[str] = []
+        self.more_keys: list[dict[str, Any]] = []
         self.clock = Clock()
         given = credentials()
         self.authority = given.ca_certificate
@@ -39,10 +40,10 @@ class Issuer:
         documents = {
             "/.well-known/openid-configuration": {"issuer": self.url, "jwks_uri": f"{self.url}/keys"},
             "/elsewhere": {"issuer": f"{self.url}/other", "jwks_uri": f"{self.url}/keys"},
-            "/keys": {"keys": [{"kty": "nonsense"}, jose.json_web_key(self.key.public_key(), self.key_id)]},
+            "/keys": {"keys": [*self.more_keys, jose.json_web_key(self.key.public_key(), self.key_id)]},
         }
         body = json.dumps(documents.get(path)).encode()
-        start("200 OK" if path in documents else "404 Not Found", [("Content-Length", str(len(body)))])
+        start("200 OK" if path in documents else "404 Not Found", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
     def token(self, clock: Clock, **claims: Any) -> str:
@@ -146,10 +147,10 @@ def test_tokens_end_by_the_cluster_s_clock(issuer: Issuer, start: Start) -> None
     cluster = start()
     clock = cluster.clock
     clock.hold()
-    token, early = issuer.token(clock), issuer.token(clock, nbf=int((clock.now() + timedelta(minutes=6)).timestamp()))
+    token, early = issuer.token(clock), issuer.token(clock, nbf=int((clock.now() + timedelta(minutes=2)).timestamp()))
     assert review(cluster, token)["authenticated"]
     assert "before the nbf (not before) time" in problem(cluster, early)
-    clock.advance(minutes=2)
+    clock.advance(minutes=1, seconds=1)
     assert review(cluster, early)["authenticated"]
     clock.advance(minutes=59)
     assert problem(cluster, token).startswith("oidc: verify token: oidc: token is expired (Token Expiry: 20")
@@ -181,6 +182,13 @@ def test_keys_are_fetched_once_and_again_for_new_ones(issuer: Issuer, start: Sta
     assert review(cluster, issuer.token(cluster.clock))["authenticated"]
     assert issuer.fetched[2:] == ["/keys"]
     issuer.key, issuer.key_id = old
+    issuer.more_keys.append({"kty": "nonsense"})
+    assert problem(start(), issuer.token(cluster.clock)).startswith(
+        "oidc: verify token: failed to verify signature: fetching keys oidc: failed to decode keys: "
+        "got Content-Type = application/json, but could not unmarshal as JSON: "
+        "go-jose/go-jose: unknown json web key type 'nonsense' {\"keys\""
+    )
+    issuer.more_keys.clear()
 
 
 def test_an_issuer_that_cannot_be_asked(issuer: Issuer, start: Start) -> None:
