@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
-__all__ = ["ANYTHING", "PROFILES", "ROWS", "Row", "UnknownController", "enabled"]
+__all__ = ["ALIASES", "ANYTHING", "PROFILES", "ROWS", "Row", "UnknownController", "enabled"]
 
 #: Wakes a controller on changes of every resource, if the row's `concerns` says so.
 ANYTHING = "*"
@@ -109,6 +109,16 @@ def _has_ephemeral_volumes(pod: Mapping[str, Any]) -> bool:
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
 
 
+def _is_managed(node: Mapping[str, Any]) -> bool:
+    """Does the node leave it to the control plane to attach volumes?"""
+    return "volumes.kubernetes.io/controller-managed-attach-detach" in (node["metadata"].get("annotations") or {})
+
+
+def _claims_resources(obj: Mapping[str, Any]) -> bool:
+    """Is it a claim, or a pod that has some?"""
+    return "containers" not in obj["spec"] or bool(obj["spec"].get("resourceClaims"))
+
+
 def _is_placed_or_ends(pod: Mapping[str, Any]) -> bool:
     """May somebody have to take the pod away, now or later?"""
     return "deletionTimestamp" in pod["metadata"] or bool(pod["spec"].get("nodeName"))
@@ -150,6 +160,13 @@ ROWS: tuple[Row, ...] = (
     Row("persistentvolume-expander-controller", _HERE + "volumes.expander:ExpandController", ("persistentvolumeclaims",)),
     Row("ephemeral-volume-controller", _HERE + "volumes.ephemeral:EphemeralVolumeController", ("pods",), _has_ephemeral_volumes),
     Row("storage-provisioner", _HERE + "volumes.provisioner:StorageProvisioner", ("persistentvolumeclaims",)),
+    Row("persistentvolume-attach-detach-controller", _HERE + "volumes.attach_detach:AttachDetachController", ("nodes",),
+        _is_managed),
+    Row("volumeattributesclass-protection-controller", _HERE + "volumes.protection:AttributesClassProtection",
+        ("volumeattributesclasses.storage.k8s.io",)),
+    Row("service-cidr-controller", _HERE + "service_cidrs:ServiceCIDRController", ("servicecidrs.networking.k8s.io",)),
+    Row("resourceclaim-controller", _HERE + "resource_claims:ResourceClaimController",
+        ("pods", "resourceclaims.resource.k8s.io"), _claims_resources),
     Row("pod-garbage-collector-controller", _HERE + "pod_garbage:PodGarbageCollector", ("pods",), _is_placed_or_ends),
     Row("ttl-after-finished-controller", _HERE + "ttl_after_finished:TTLAfterFinishedController", ("jobs.batch",)),
     Row("bootstrap-signer-controller", _HERE + "bootstrap_tokens:BootstrapSigner", ("secrets", "configmaps"),
@@ -187,6 +204,47 @@ ROWS: tuple[Row, ...] = (
     Row("kubelet", "fakekube.nodes.kubelet:Kubelet", ("nodes", "pods"), _is_of_nodes),
 )
 
+#: Names of old, which --controllers still understands.
+ALIASES: Mapping[str, str] = {
+    "attachdetach": "persistentvolume-attach-detach-controller",
+    "bootstrapsigner": "bootstrap-signer-controller",
+    "clusterrole-aggregation": "clusterrole-aggregation-controller",
+    "cronjob": "cronjob-controller",
+    "csrapproving": "certificatesigningrequest-approving-controller",
+    "csrcleaner": "certificatesigningrequest-cleaner-controller",
+    "csrsigning": "certificatesigningrequest-signing-controller",
+    "daemonset": "daemonset-controller",
+    "deployment": "deployment-controller",
+    "disruption": "disruption-controller",
+    "endpoint": "endpoints-controller",
+    "endpointslice": "endpointslice-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
+    "ephemeral-volume": "ephemeral-volume-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
+    "job": "job-controller",
+    "legacy-service-account-token-cleaner": "legacy-serviceaccount-token-cleaner-controller",
+    "namespace": "namespace-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "persistentvolume-binder": "persistentvolume-binder-controller",
+    "persistentvolume-expander": "persistentvolume-expander-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "replicaset": "replicaset-controller",
+    "replicationcontroller": "replicationcontroller-controller",
+    "resource-claim-controller": "resourceclaim-controller",
+    "resourcequota": "resourcequota-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "service": "service-lb-controller",
+    "serviceaccount": "serviceaccount-controller",
+    "serviceaccount-token": "serviceaccount-token-controller",
+    "statefulset": "statefulset-controller",
+    "tokencleaner": "token-cleaner-controller",
+    "ttl": "ttl-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
+}
+
 #: What --controllers is where nothing else is said.
 PROFILES: Mapping[str, tuple[str, ...]] = {"apiserver": (), "cluster": ("*",)}
 
@@ -196,12 +254,17 @@ def enabled(switches: Iterable[str]) -> tuple[Row, ...]:
 
     Raises UnknownController.
     """
-    chosen = [switch.strip() for switch in switches if switch.strip()]
+    chosen = [_by_new_name(switch.strip()) for switch in switches if switch.strip()]
     known = {row.name for row in ROWS}
     for switch in chosen:
         if switch != "*" and switch.removeprefix("-") not in known:
             raise UnknownController(f'"{switch.removeprefix("-")}" is not in the list of known controllers')
     return tuple(row for row in ROWS if _is_enabled(row, chosen))
+
+
+def _by_new_name(switch: str) -> str:
+    name = switch.removeprefix("-")
+    return switch[:len(switch) - len(name)] + ALIASES.get(name, name)
 
 
 def _is_enabled(row: Row, switches: list[str]) -> bool:

@@ -4,7 +4,7 @@ Admission gives each of them a finalizer; here it is taken off: of a claim when 
 when it is not bound.
 
 Specified by: pkg/controller/volume/pvcprotection/pvc_protection_controller.go (podUsesPVCForDeletion),
-pkg/controller/volume/pvprotection/pv_protection_controller.go.
+pkg/controller/volume/pvprotection/pv_protection_controller.go, pkg/controller/volume/vacprotection.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Iterable
 
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
-__all__ = ["ClaimProtection", "VolumeProtection"]
+__all__ = ["AttributesClassProtection", "ClaimProtection", "VolumeProtection"]
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+CLASS_FINALIZER = "kubernetes.io/vac-protection"
+ATTRIBUTES_CLASSES = "volumeattributesclasses.storage.k8s.io"
 
 
 class ClaimProtection(Reconciler):
@@ -81,6 +83,48 @@ class VolumeProtection(Reconciler):
             self.client.update(_with(volume, VOLUME_FINALIZER))
         elif _waits(volume, VOLUME_FINALIZER) and volume.get("status", {}).get("phase") != "Bound":
             self.client.update(_without(volume, VOLUME_FINALIZER))
+
+
+class AttributesClassProtection(Reconciler):
+    """Lets go of the VolumeAttributesClasses that no claim and no volume names. Keys are classes."""
+
+    name = "volumeattributesclass-protection-controller"
+    watches = (ATTRIBUTES_CLASSES, "persistentvolumeclaims", "persistentvolumes")
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        if resource != ATTRIBUTES_CLASSES:
+            return old is not None and (obj is old or _attributes_classes(obj) != _attributes_classes(old))
+        return obj is not old and (_waits(obj, CLASS_FINALIZER) or _is_bare(obj, CLASS_FINALIZER))
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if resource == ATTRIBUTES_CLASSES:
+            return (_key(obj),) if event_type != "DELETED" and self.concerns(resource, obj, old) else ()
+        if event_type == "DELETED":
+            return [Key("", name) for name in _attributes_classes(obj)]
+        return [Key("", name) for name in (_attributes_classes(old) if old is not None else set()) - _attributes_classes(obj)]
+
+    def reconcile(self, key: Key) -> None:
+        found = self.cache.get(ATTRIBUTES_CLASSES, "", key.name)
+        if found is None:
+            return
+        if _is_bare(found, CLASS_FINALIZER):
+            self.client.update(_with(found, CLASS_FINALIZER))
+        elif _waits(found, CLASS_FINALIZER):
+            users = (*self.cache.list("persistentvolumes"), *self.cache.list("persistentvolumeclaims"))
+            if not any(key.name in _attributes_classes(user) for user in users):
+                self.client.update(_without(found, CLASS_FINALIZER))
+
+
+def _attributes_classes(obj: Object) -> set[str]:
+    """The names of the VolumeAttributesClasses that a claim or a volume has, had or is to have."""
+    status = obj.get("status") or {}
+    return {
+        name for name in (
+            obj["spec"].get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"),
+            (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+        ) if name
+    }
 
 
 def _key(obj: Object) -> Key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakekube import Cluster
-from fakekube.controllers.table import ANYTHING, ROWS, Row, UnknownController, enabled
+from fakekube.controllers.table import ALIASES, ANYTHING, ROWS, Row, UnknownController, enabled
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -33,6 +33,12 @@ def test_names_are_unique() -> None:
 )
 def test_switches(switches: list[str], names: set[str]) -> None:
     assert {row.name for row in enabled(switches)} == names
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_names_of_old_are_understood(alias: str, name: str) -> None:
+    assert [row.name for row in enabled([alias])] == [name]
+    assert name not in {row.name for row in enabled(["*", f"-{alias}"])}
 
 
 def test_an_unknown_controller_is_refused() -> None:

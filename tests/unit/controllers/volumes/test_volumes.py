@@ -239,3 +239,17 @@ def test_plugins_that_are_gone_have_drivers() -> None:
     migrated["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "kubernetes.io/glusterfs"}
     with pytest.raises(PluginError, match="no volume plugin matched name: kubernetes"):
         deleter_of(migrated)
+
+
+def test_a_class_of_attributes_stays_while_somebody_names_it(cluster: Cluster) -> None:
+    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": "fast"},
+                    "driverName": "example.com", "parameters": {"speed": "1"}})
+    cluster.create(claim(volumeAttributesClassName="fast"))
+    cluster.settle()
+    assert cluster.get("volumeattributesclasses", "fast")["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+    cluster.delete("volumeattributesclasses", "fast")
+    cluster.settle()
+    assert cluster.get("volumeattributesclasses", "fast")
+    cluster.delete("pvc", "c")
+    cluster.settle()
+    assert cluster.list("volumeattributesclasses") == []

@@ -1,0 +1,121 @@
+"""A ServiceCIDR is ready as soon as it is there, and stays while addresses come from it alone.
+
+Specified by: pkg/controller/servicecidrs/servicecidrs_controller.go, pkg/api/servicecidr/servicecidr.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["ServiceCIDRController"]
+
+CIDRS, ADDRESSES = "servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io"
+FINALIZER = "networking.k8s.io/service-cidr-finalizer"
+#: The addresses that the API server allocates to Services have this label.
+ALLOCATED = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io")
+#: Seconds after its deletion that a ServiceCIDR stays, for allocators to hear of it.
+DELETION_GRACE_PERIOD = 10.0
+
+_TERMINATING = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+
+Network = IPv4Network | IPv6Network
+
+
+class ServiceCIDRController(Reconciler):
+    """Keys are ServiceCIDRs."""
+
+    name = "service-cidr-controller"
+    watches = (CIDRS, ADDRESSES)
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return resource == CIDRS or obj is old
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if resource == ADDRESSES:
+            address = _allocated(obj)
+            holding = self._holding(address) if address is not None and event_type != "MODIFIED" else ()
+            return [Key("", cidr["metadata"]["name"]) for cidr in holding]
+        overlapping = [Key("", other["metadata"]["name"]) for other in self.cache.list(CIDRS) if _overlap(other, obj)]
+        return overlapping if event_type != "MODIFIED" else (Key("", obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        cidr = self.cache.get(CIDRS, "", key.name)
+        if cidr is None:
+            return
+        if "deletionTimestamp" in cidr["metadata"]:
+            self._let_go(key, cidr)
+            return
+        if FINALIZER not in cidr["metadata"].get("finalizers", ()):
+            cidr = self.client.strategic_patch(CIDRS, key.name, {"metadata": {"finalizers": [FINALIZER]}})
+        self._set_ready(cidr, "True", "", "Kubernetes Service CIDR is ready")
+
+    def _let_go(self, key: Key, cidr: Object) -> None:
+        if not self._can_go(cidr):
+            self._set_ready(cidr, "False", "Terminating", _TERMINATING)
+            return
+        deleted = datetime.fromisoformat(cidr["metadata"]["deletionTimestamp"])
+        left = DELETION_GRACE_PERIOD - (self.clock.now() - deleted).total_seconds()
+        if left > 0:
+            self.requeue_after(key, left)
+        elif FINALIZER in cidr["metadata"].get("finalizers", ()):
+            self.client.strategic_patch(CIDRS, key.name, {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}})
+
+    def _can_go(self, cidr: Object) -> bool:
+        """Would no address be left without a ServiceCIDR?"""
+        others = [other for other in self.cache.list(CIDRS) if other["metadata"]["name"] != cidr["metadata"]["name"]]
+        if all(any(_contains(other, network) for other in others) for network in _networks(cidr)):
+            return True
+        addresses = (_allocated(obj) for obj in self.cache.list(ADDRESSES))
+        return not any([one["metadata"]["name"] for one in self._holding(found)] == [cidr["metadata"]["name"]]
+                       for found in addresses if found is not None)
+
+    def _holding(self, address: IPv4Address | IPv6Address) -> list[Object]:
+        """The ServiceCIDRs that an address can have come from."""
+        return [cidr for cidr in self.cache.list(CIDRS) if any(_holds(network, address) for network in _networks(cidr))]
+
+    def _set_ready(self, cidr: Object, status: str, reason: str, message: str) -> None:
+        told = {"type": "Ready", "status": status, "reason": reason, "message": message}
+        for known in (cidr.get("status") or {}).get("conditions") or ():
+            if {name: known.get(name, "") for name in told} == told:
+                return
+        applied = {
+            "apiVersion": cidr["apiVersion"], "kind": cidr["kind"], "metadata": {"name": cidr["metadata"]["name"]},
+            "status": {"conditions": [{**told, "lastTransitionTime": self.client.now()}]},
+        }
+        self.client.apply(applied, field_manager=self.name, force=True, subresource="status")
+
+
+def _networks(cidr: Mapping[str, Any]) -> Iterator[Network]:
+    for text in cidr["spec"].get("cidrs") or ():
+        yield ip_network(text)
+
+
+def _overlap(one: Object, other: Object) -> bool:
+    return any(a.version == b.version and a.overlaps(b) for a in _networks(one) for b in _networks(other))
+
+
+def _contains(cidr: Object, network: Network) -> bool:
+    return any(
+        other.version == network.version and other.prefixlen <= network.prefixlen and other.overlaps(network)
+        for other in _networks(cidr)
+    )
+
+
+def _holds(network: Network, address: IPv4Address | IPv6Address) -> bool:
+    """Can Services have the address: is it in the network, and neither its first nor (IPv4) its last one?"""
+    ends = {network.network_address, *([network.broadcast_address] if address.version == 4 else [])}
+    return address in network and address not in ends
+
+
+def _allocated(obj: Object) -> IPv4Address | IPv6Address | None:
+    """The address of an IPAddress of a Service."""
+    label, value = ALLOCATED
+    if (obj["metadata"].get("labels") or {}).get(label) != value:
+        return None
+    return ip_address(obj["metadata"]["name"])
