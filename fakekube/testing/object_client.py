@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, Client
@@ -76,6 +76,10 @@ class ObjectClient:
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
         """Delete an object; `options` are fields of DeleteOptions. Raises ApiError."""
         return self._client.delete(resource, name, namespace=namespace, **options)
+
+    def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
+        """Any request of the API: the object in its answer. Raises ApiError."""
+        return self._client.call(method, path, body, query)
 
     def wait_for(
         self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
