@@ -20,6 +20,7 @@ from fakekube.admission.certificates import (
 from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
+from fakekube.admission.node_features import NodeDeclaredFeatureValidator
 from fakekube.admission.node_restriction import NodeRestriction
 from fakekube.admission.nodes import TaintNodesByCondition
 from fakekube.admission.plugin import Plugin
@@ -106,6 +107,7 @@ _STATIC: Mapping[str, type[Plugin]] = {
         DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
         RuntimeClass, CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
         PodTopologyLabels, PodResizeValidator, MutatingAdmissionPolicy, ValidatingAdmissionPolicy, ResourceQuota, NodeRestriction,
+        NodeDeclaredFeatureValidator,
     )
 }
 

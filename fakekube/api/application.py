@@ -24,7 +24,7 @@ from fakekube.aggregator.aggregator import Aggregator
 from fakekube.aggregator.proxy import Origin
 from fakekube.api import answers, auditing
 from fakekube.api.compression import THRESHOLD, compress
-from fakekube.api.deadline import check_timeout, is_long_running
+from fakekube.api.deadline import is_long_running, timeout_of
 from fakekube.api.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.api.environment import Environment, Headers, body_reader, path_of, request_uri
 from fakekube.api.flows import Flows
@@ -136,7 +136,7 @@ class Application:
             return _unknown_target(environ)
         exchange.headers.append(_NOT_CACHED)
         try:
-            check_timeout(info, exchange.query)
+            timeout = timeout_of(info, exchange.query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
         except StatusError as error:
             if self._auditor is not None:
@@ -158,6 +158,7 @@ class Application:
             return response
         headers, read = exchange.request_headers, body_reader(environ)
         request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
+        request.deadline = time.monotonic() + timeout
         if exchange.audit is not None:
             request.audit, request.annotations = exchange.audit, exchange.annotations
         try:

@@ -1,33 +1,46 @@
-"""Requests that may take long, and `?timeout=…` of the others: how long a client would wait. Nothing here takes
-that long, but a duration must be one.
+"""Requests that may take long, and `?timeout=…` of the others: how long a client would wait. Nothing takes that long here but
+what others are asked for, as admission webhooks.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/server/filters/longrunning.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/endpoints/handlers/rest.go,
+pkg/server/filters/longrunning.go.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 from fakekube.errors import status
 from fakekube.golang.durations import parse_duration
 from fakekube.registry.request import Query, RequestInfo
 
-__all__ = ["check_timeout", "is_long_running"]
+__all__ = ["is_long_running", "timeout_of"]
 
 _LONG_VERBS: Final = frozenset({"watch", "proxy"})
 _LONG_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
+_WRITES: Final = frozenset({"create", "update", "patch", "delete"})
+#: Seconds: --request-timeout, and what the handlers of writes allow themselves (requestTimeoutUpperBound).
+_LONGEST: Final = 60.0
+_LONGEST_WRITE: Final = 34.0
 _PROFILES: Final = "/debug/pprof/"
 
 
-def check_timeout(info: RequestInfo, query: Query) -> None:
-    """Raises StatusError 400 for a timeout that is no duration, unless the request is a long-running one."""
+def timeout_of(info: RequestInfo, query: Query) -> float:
+    """How many seconds a request may take, as far as others are waited for; long-running ones have no end.
+
+    Raises StatusError 400 for a `timeout` that is no duration.
+    """
+    if is_long_running(info):
+        return inf
+    longest = _LONGEST_WRITE if info.verb in _WRITES else _LONGEST
     text = query.get("timeout")
-    if not text or is_long_running(info):
-        return
+    if not text:
+        return longest
     try:
-        parse_duration(text)
+        wanted = parse_duration(text) / 1e9
     except ValueError as problem:
         raise status.bad_request(f"invalid timeout specified in the request URL - {problem}") from None
+    return min(wanted, longest) if wanted > 0 else longest
 
 
 def is_long_running(info: RequestInfo) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
@@ -170,6 +171,8 @@ class Request:
     """What admission tells the audit log: key → (audit level, value)."""
     audit: Audit | None = None
     """Takes what is written down of the request; None if nothing is."""
+    deadline: float = inf
+    """When the answer is due, by `time.monotonic()`."""
     _body: bytes | None = None
 
     def read_body(self, limit: int = BODY_LIMIT) -> bytes:

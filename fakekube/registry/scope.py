@@ -125,7 +125,7 @@ class Scope:
             user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
             subresource=self.subresource.name if self.subresource else self.requested_subresource,
             name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
-            annotations=self.request.annotations,
+            annotations=self.request.annotations, deadline=self.request.deadline,
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

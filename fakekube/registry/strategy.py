@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.golang.timestamps import print_time
@@ -66,6 +67,8 @@ class WriteContext:
     """For actions: deletes an object of the resource by its name, with DeleteOptions, as a client would."""
     warnings: list[str] = field(default_factory=list)
     """Texts of Warning headers, in order; the answer sends each once."""
+    deadline: float = inf
+    """When the request must have its answer, by `time.monotonic()`: webhooks are not waited for any longer."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
     """What admission tells the audit log: key → (audit level, value)."""
 

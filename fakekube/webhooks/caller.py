@@ -13,6 +13,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from math import ceil
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -102,7 +103,7 @@ class Caller:
     def _endpoint(self, client_config: Mapping[str, Any], timeout: float) -> Endpoint:
         bundle = b64decode(client_config.get("caBundle") or "")
         authorities = bundle if bundle.strip() else b""
-        query = f"?timeout={timeout:g}s"
+        query = f"?timeout={ceil(timeout)}s"
         service = client_config.get("service")
         if service is None:
             parts = urlsplit(client_config["url"])

@@ -508,6 +508,19 @@ def test_a_webhook_that_takes_too_long(api: Api, hooks: Hooks, policy: str, code
     assert created(api, "quick").status == 201
 
 
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_nobody_is_waited_for_longer_than_the_client_waits(api: Api, hooks: Hooks, policy: str) -> None:
+    def answer(review: dict[str, Any]) -> Answer:
+        time.sleep(0.6 if review["request"]["name"] == "slow" else 0)
+        return allow(review)
+
+    webhook = hooks.validating(answer, {"failurePolicy": policy})
+    made = api.post(api.path("configmaps"), config_map("slow"), {"timeout": "300ms"})
+    expected = "Timeout: request did not complete within the allotted timeout"
+    assert (made.status, made.json["reason"], made.json["message"]) == (504, "Timeout", expected)
+    assert webhook.requests[-1][0] == "/convert?timeout=1s"
+
+
 def test_a_service_that_is_not_there(api: Api, hooks: Hooks) -> None:
     service = {"name": "none", "namespace": api.namespace, "path": "/check"}
     hooks.configure("Validating", None, {"clientConfig": {"service": service}})

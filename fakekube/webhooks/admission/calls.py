@@ -9,6 +9,7 @@ plugin/webhook/errors/statuserror.go.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -122,6 +123,8 @@ class Calls:
         try:
             response = response_in(answer(), version, uid, mutating=self._mutating)
         except CallError as error:
+            if time.monotonic() >= attributes.context.deadline:
+                raise status.timeout("request did not complete within the allotted timeout") from None
             raise CallFailedError(webhook, f"failed to call webhook: {error}") from None
         except InvalidResponseError as error:
             raise CallFailedError(webhook, f"received invalid webhook response: {error}") from None
@@ -141,4 +144,5 @@ def _raising(error: Exception) -> Callable[[], NoReturn]:
 
 
 def _timeout(webhook: Webhook, attributes: Attributes) -> float:
-    return webhook.timeout
+    """Seconds: what the webhook may take, and what is left for the request."""
+    return max(min(webhook.timeout, attributes.context.deadline - time.monotonic()), 0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from fakekube.api.deadline import check_timeout
+from fakekube.api.deadline import timeout_of
 from fakekube.errors import StatusError
 from fakekube.registry.request import Query, RequestInfo
 
@@ -20,9 +22,9 @@ BAD = {
 }
 
 
-def _check(text: str, verb: str = "list", subresource: str = "") -> None:
+def _check(text: str, verb: str = "list", subresource: str = "") -> float:
     info = RequestInfo("/", verb, True, subresource=subresource)
-    check_timeout(info, Query(f"timeout={text}"))
+    return timeout_of(info, Query(f"timeout={text}"))
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -45,4 +47,12 @@ def test_endless_digits_are_no_crash() -> None:
 
 @pytest.mark.parametrize(("verb", "subresource"), [("watch", ""), ("get", "log"), ("create", "exec")])
 def test_long_running_requests_are_not_judged(verb: str, subresource: str) -> None:
-    _check("x", verb, subresource)
+    assert _check("x", verb, subresource) == math.inf
+
+
+@pytest.mark.parametrize(("text", "verb", "seconds"), [
+    ("", "list", 60), ("", "create", 34), ("0", "patch", 34), ("-1s", "update", 34), ("1.5s", "create", 1.5),
+    ("50s", "create", 34), ("50s", "deletecollection", 50), ("2h", "list", 60),
+])
+def test_how_long_a_request_may_take(text: str, verb: str, seconds: float) -> None:
+    assert _check(text, verb) == seconds
