@@ -30,6 +30,7 @@ __all__ = ["fakekube", "fakekube_factory", "fakekube_session", "fakekube_user"]
 _OPTIONS = {
     "profile": ("string", "cluster (with controllers) or apiserver (bare, as envtest)"),
     "controllers": ("string", "which controllers run, as --controllers reads it: *, NAME, -NAME, by commas"),
+    "stages": ("paths", "kwok's Stage files"),
     "nodes": ("string", "how many nodes there are at the start (1 with kubelets, else 0)"),
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),

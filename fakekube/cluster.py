@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
+    from fakekube.testing.manifests import Source
     from fakekube.testing.stages import Stages
 
 __all__ = ["Cluster"]
@@ -78,6 +79,7 @@ class Cluster(ObjectClient):
         compaction_interval: seconds between compactions of the history.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
         nodes: how many nodes there are at the start, node-1 and on; by default one where kubelets run, else none.
+        stages: kwok's Stage files, see `Cluster.stages`.
 
     Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version, TypeError
     for an unknown flag and OptionError for one that is not usable.
@@ -87,6 +89,7 @@ class Cluster(ObjectClient):
         self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
         feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
         control: bool | None = None, compaction_interval: float | None = None, nodes: int | None = None,
+        stages: Source | None = None,
         store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
@@ -125,6 +128,8 @@ class Cluster(ObjectClient):
         this machine."""
         self.clients = Clients(self)
         """Ready clients of other packages."""
+        if stages is not None:
+            self.stages.load(stages)
 
     def _client_for(self, machinery: Machinery, user_agent: str, user: User | None = None) -> Client:
         backend = machinery.backend

@@ -43,6 +43,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     """A running cluster with its manifests loaded. Raises UsageError."""
     from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
+    from fakekube.nodes.stages.errors import StageError
     from fakekube.options import OptionError
     from fakekube.testing.manifests import ManifestError
 
@@ -50,9 +51,9 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         cluster = Cluster(
             profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
             controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
-            nodes=options.nodes, **options.flags,
+            nodes=options.nodes, stages=options.stages, **options.flags,
         )
-    except OptionError as problem:
+    except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None
     try:
         try:

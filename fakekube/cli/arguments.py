@@ -47,6 +47,7 @@ class Options:
     """Switches: *, name, -name."""
     control: bool | None = None
     nodes: int | None = None
+    stages: list[Path] | None = None
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -107,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--controllers", type=_controllers, metavar="*,-NAME,…",
             help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
+        )
+        command.add_argument(
+            "--stages", type=Path, action="append", metavar="FILE_OR_DIR", help="kwok's Stage files; may be given again"
         )
         command.add_argument("--nodes", type=_count, metavar="N", help="how many nodes there are (1 with kubelets, else 0)")
         command.add_argument(

@@ -23,7 +23,7 @@ from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.node_status import condition, initial_status, is_ready, renewed_conditions
 from fakekube.nodes.plans import PlanError, PodPlan, told_by_annotations
-from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status
+from fakekube.nodes.pod_status import completed_status, is_of_job, ready_status, resized_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.rules import RULES, Pods
 
@@ -40,6 +40,8 @@ SELDOM: Final = 3600.0
 #: Real seconds between two renewals that are of one stride.
 IN_ONE_GO: Final = 0.2
 
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 #: Who manages the fields of what is ready at once: kwok, whose results these are.
 AT_ONCE: Final = "kwok"
@@ -202,6 +204,23 @@ class Kubelet(Reconciler):
             self._run(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             self._patch_status("pods", pod, completed_status(pod, self.client.now()))
+        elif status.get("phase") == "Running" and (changed := resized_status(pod)):
+            self._patch_status("pods", pod, changed)
+        if pod["spec"].get("activeDeadlineSeconds") is not None:
+            self._check_deadline(key, pod, node)
+
+    def _check_deadline(self, key: Key, pod: Object, node: Object) -> None:
+        """A pod that has been active for too long fails."""
+        status = pod.get("status") or {}
+        if status.get("phase") in _TERMINAL or not status.get("startTime") or "deletionTimestamp" in pod["metadata"]:
+            return
+        active = (self.clock.now() - datetime.fromisoformat(status["startTime"])).total_seconds()
+        left = pod["spec"]["activeDeadlineSeconds"] - active
+        if left > 0:
+            self.requeue_after(key, left)
+        elif (found := self._addresses_for(pod, node)) is not None:
+            self.recorder.event(pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE, host=pod["spec"]["nodeName"])
+            self._workers.fail(pod, found, DEADLINE_EXCEEDED, DEADLINE_MESSAGE)
 
     def _plan_of(self, pod: Object) -> PodPlan | None:
         """What the pod is told: by its annotations, else by rules. Annotations that say nothing are told of, and left out."""

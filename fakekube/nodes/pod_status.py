@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["completed_status", "container_id", "image_id", "is_of_job", "ready_status", "resources_of"]
+__all__ = ["completed_status", "container_id", "image_id", "is_of_job", "ready_status", "resized_status", "resources_of"]
 
 Object = Mapping[str, Any]
 
@@ -77,6 +77,21 @@ def completed_status(pod: Object, now: str) -> dict[str, Any]:
         "containerStatuses": [_done(pod, container, now, ready=False) for container in pod["spec"]["containers"]],
     }
     return status
+
+
+def resized_status(pod: Object) -> dict[str, Any] | None:
+    """What is to be changed in the status of a pod that runs and has been given other resources; None if it has not."""
+    status = pod["status"]
+    wanted = {container["name"]: resources_of(container) for container in pod["spec"]["containers"]}
+    told = [
+        {**{name: value for name, value in one.items() if name not in ("resources", "allocatedResources")}, **wanted[one["name"]]}
+        if one["name"] in wanted and "resources" in one
+        else one
+        for one in status.get("containerStatuses") or ()
+    ]
+    if told == status.get("containerStatuses", []):
+        return None
+    return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": told}
 
 
 def _condition(pod: Object, type_: str, now: str) -> dict[str, Any]:

@@ -75,6 +75,16 @@ class PodWorkers:
         due = state.next_due
         return None if due is None else max(due - now, 0.0)
 
+    def fail(self, pod: Object, addresses: Addresses, reason: str, message: str) -> None:
+        """The pod as a whole fails. Raises ApiError."""
+        uid = pod["metadata"]["uid"]
+        now = self._clock.monotonic()
+        worker = self._workers.get(uid)
+        if worker is None:
+            worker = self._workers[uid] = self._begin(pod, PodPlan(), now)
+        worker.state.fail(now, reason, message)
+        self._show(pod, worker.state, addresses, now)
+
     def is_done(self, uid: str) -> bool:
         """Has a pod that is being deleted ended?"""
         worker = self._workers.get(uid)

@@ -170,3 +170,25 @@ def test_a_cluster_without_nodes_and_one_with_many() -> None:
 def test_somebody_elses_scheduler_is_left_alone(cluster: Cluster) -> None:
     assert run(cluster, pod("p", schedulerName="mine"))["phase"] == "Pending"
     assert reasons(cluster, "p") == []
+
+
+def test_a_pod_that_is_active_for_too_long_fails(cluster: Cluster) -> None:
+    run(cluster, pod("p", activeDeadlineSeconds=30))
+    pass_time(cluster, seconds=29)
+    assert status(cluster, "p")["phase"] == "Running"
+    pass_time(cluster, seconds=2)
+    found = status(cluster, "p")
+    assert (found["phase"], found["reason"], condition(found, "Ready")) == ("Failed", "DeadlineExceeded", ("False", "PodFailed"))
+    assert "DeadlineExceeded" in reasons(cluster, "p")
+
+
+def test_a_running_pod_is_given_other_resources(cluster: Cluster) -> None:
+    obj = pod("p")
+    obj["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    run(cluster, obj)
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
+    path = "/api/v1/namespaces/default/pods/p/resize"
+    cluster._client.call("PATCH", path, {"spec": {"containers": containers}}, content_type="application/strategic-merge-patch+json")
+    cluster.settle()
+    (told,) = status(cluster, "p")["containerStatuses"]
+    assert (told["allocatedResources"], told["resources"]) == ({"cpu": "2"}, {"requests": {"cpu": "2"}})
