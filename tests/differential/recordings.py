@@ -6,8 +6,10 @@ with the flags that stand beside it.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fakekube import Cluster
+from fakekube.cluster import TOKEN
+from tests.differential import certificates
 from tests.differential.client import Client, Exchange
 from tests.differential.comparison import Difference, Score, differences
 from tests.differential.normaliser import normalise
@@ -76,6 +80,11 @@ class Recording:
     @contextmanager
     def cluster(self) -> Iterator[Transport]:
         """A fresh cluster of ours, as the recording wants it, with its clock held; its controllers work, if it has any."""
+        if "certificates" in self.features:
+            folder = _certificates()
+            with Cluster(profile=self.profile, **_trusting(folder)) as cluster:
+                yield HttpTransport(cluster.url.replace("://", f"://{TOKEN}@"), folder)
+            return
         cluster = Cluster(
             profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval
         )
@@ -86,6 +95,29 @@ class Recording:
             yield InProcessTransport(cluster)
         finally:
             cluster.stop()
+
+
+@functools.cache
+def _certificates() -> Path:
+    """A folder that `certificates.make` filled."""
+    folder = Path(tempfile.mkdtemp(prefix="recorded-"))
+    certificates.make(folder)
+    return folder
+
+
+def _trusting(folder: Path) -> dict[str, Any]:
+    """The flags of `certificates`, but for the front proxy's own certificate, which no scenario needs."""
+    return {
+        "tls": True,
+        "authorization_mode": ("RBAC",),
+        "client_ca_file": folder / "clients.crt",
+        "requestheader_client_ca_file": folder / "front.crt",
+        "requestheader_allowed_names": ("front-proxy",),
+        "requestheader_username_headers": ("X-Remote-User",),
+        "requestheader_group_headers": ("X-Remote-Group",),
+        "requestheader_uid_headers": ("X-Remote-Uid",),
+        "requestheader_extra_headers_prefix": ("X-Remote-Extra-",),
+    }
 
 
 _COMPACTS: dict[str, Any] = {
@@ -112,6 +144,7 @@ RECORDINGS = {
         Recording("compacting/watches", "watches", **_COMPACTS),
         Recording("controlled/identities", "identities", **_CONTROLLED),
         Recording("controlled/policies", "policies", **_CONTROLLED),
+        Recording("certified/identities", "identities", "certificates", frozenset({"certificates"})),
     )
 }  # fmt: skip
 
