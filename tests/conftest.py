@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from fakekube.data import descriptions
+
 pytest_plugins = ("pytester",)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_descriptions() -> Iterator[None]:
+    """The tests tell the same whether kubernetes-validate is installed or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descriptions, "find_spec", lambda _: None)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

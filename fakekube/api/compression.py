@@ -29,6 +29,8 @@ def compress(response: Response, body: bytes | Pieces, accept_encoding: str) -> 
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
     if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
         return body
+    if any(name == "Content-Encoding" for name, _ in response.headers):
+        return body
     response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
     return gzipped(body)
 

@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -211,8 +211,12 @@ def _resource(row: Row) -> ResourceRow:
     )
 
 
+NEWEST: Final = "1.36"
+"""The newest minor that is known."""
+
+
 @cache
-def minor(version: str = "1.36") -> Facts:
+def minor(version: str = NEWEST) -> Facts:
     """The facts of a minor ("1.36"). Raises LookupError, which names the minors that are known."""
     known = sorted(folder.name[1:].replace("_", ".") for folder in Path(__file__).parent.glob("v[0-9]*_[0-9]*"))
     if version not in known:

@@ -21,7 +21,7 @@ from fakekube.codecs import json
 from fakekube.codecs.document import Document, Object, encodings_of
 from fakekube.codecs.pieces import Items, Pieces, enclosed
 from fakekube.views.printers.texts import ages_at
-from fakekube.views.table import TableConvertor
+from fakekube.views.table import TableConvertor, column_definitions
 
 __all__ = ["Rows", "table_json"]
 
@@ -89,7 +89,7 @@ def table_json(
         now: the cluster's time, for ages.
     """
     head: Object = {"kind": "Table", "apiVersion": api_version, "metadata": metadata}
-    head["columnDefinitions"] = [dict(column) for column in convertor.columns]
+    head["columnDefinitions"] = column_definitions(convertor)
     opening = json.dumps(head)[:-1]
     if not rows and convertor.empty is None:
         return opening + b',"rows":null}\n'

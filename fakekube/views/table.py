@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from fakekube import data
+from fakekube.data.descriptions import field_text
 from fakekube.golang.quoting import go_quote
 from fakekube.views.printers import cluster, core, network, pods, storage, workloads
 from fakekube.views.printers.texts import Ages, Cells, Object, ages_at
@@ -58,6 +59,23 @@ class Row:
     """What the row carries besides its cells: the object, its metadata, or nothing."""
 
 
+#: The fields of ObjectMeta that columns show, by the names of the columns.
+_OF_METADATA: Final = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}
+_OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
+    """The columns as a Table shows them; those of metadata are described as that is, where a package has descriptions."""
+    return [
+        {**column, "description": column["description"] or _described(column["name"])} for column in convertor.columns
+    ]
+
+
+def _described(name: str) -> str:
+    field = _OF_METADATA.get(name)
+    return field_text(data.NEWEST, _OBJECT_META, field) if field else ""
+
+
 def table(
     convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *,
     headers: bool = True,
@@ -75,7 +93,7 @@ def table(
     if convertor.order is not None:
         order = convertor.order
         rows = sorted(rows, key=lambda row: order(row.stored))
-    columns = [dict(column) for column in convertor.columns] if headers or convertor.repeats_columns else None
+    columns = column_definitions(convertor) if headers or convertor.repeats_columns else None
     ages = ages_at(now)
     made = [_row(convertor, row, ages) for row in rows]
     empty = None if convertor.empty is None else list(convertor.empty)

@@ -11,6 +11,8 @@ from typing import Any, Final
 from fakekube.api.openapi import v2
 from fakekube.api.openapi.operations import META
 from fakekube.api.openapi.schemas import REFERENCE_PREFIX
+from fakekube.data import NEWEST
+from fakekube.data.descriptions import field_text
 from fakekube.data.shapes import schema_name
 from fakekube.registry.resource import Resource
 
@@ -34,6 +36,18 @@ def definition_version(definition: Mapping[str, Any], version: str) -> Json:
     return found
 
 
+_POD: Final = "io.k8s.api.core.v1.Pod"
+
+
+def _with_text(schema: Json, text: str) -> Json:
+    return {"description": text, **schema} if text else schema
+
+
+def _described(kind: str, properties: Mapping[str, Json]) -> dict[str, Json]:
+    """The properties that every object or list has, with what a package says of those of a built-in kind."""
+    return {name: _with_text(schema, field_text(NEWEST, kind, name)) for name, schema in properties.items()}
+
+
 def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = False) -> dict[str, Json]:
     """The schemas of objects and of lists, by name.
 
@@ -52,14 +66,17 @@ def schemas(resource: Resource, definition: Mapping[str, Any], *, old: bool = Fa
             {"fieldPath": field["jsonPath"].removeprefix(".")} for field in version["selectableFields"]
         ]
     items = {"$ref": f"#/definitions/{schema_name(name)}" if old else REFERENCE_PREFIX + schema_name(name)}
+    of_list = _described(f"{_POD}List", {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ListMeta")})
+    of_items = field_text(NEWEST, f"{_POD}List", "items").replace("pods", resource.plural)
     listing = {
+        "description": f"{resource.list_kind} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": _TEXT,
-            "items": {"type": "array", "items": items},
-            "kind": _TEXT,
-            "metadata": refer(META + "ListMeta"),
+            "apiVersion": of_list["apiVersion"],
+            "items": _with_text({"type": "array", "items": items}, of_items),
+            "kind": of_list["kind"],
+            "metadata": of_list["metadata"],
         },
         "x-kubernetes-group-version-kind": _gvk(resource, resource.list_kind),
     }
@@ -85,7 +102,7 @@ def _object(version: Mapping[str, Any], refer: Callable[[str], Json], *, old: bo
     if declared is None or (old and declared.get(_PRESERVES)):
         return {"type": "object"}
     shown = _completed(v2.custom_schema(declared) if old else declared, refer, old=old)
-    common = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")}
+    common = _described(_POD, {"apiVersion": _TEXT, "kind": _TEXT, "metadata": refer(META + "ObjectMeta")})
     return {**shown, "properties": dict(sorted({**shown.get("properties", {}), **common}.items()))}
 
 

@@ -1,35 +1,17 @@
-"""The prose of schemas, which comes from another package if one is installed; else there is none.
-
-Such a package has an entry point in the group `fakekube.descriptions`. Its name is the minor ("1.36"), its
-value a function without arguments that returns the OpenAPI v2 document of that minor as Kubernetes publishes
-it (`api/openapi-spec/swagger.json`, parsed). What it says of definitions, properties, operations and parameters
-is taken from it, and nothing else; `kubectl explain` shows it.
-"""
+"""The prose of schemas and operations, which comes from another package if one is installed (`data.descriptions`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Any
 
 from fakekube.api.openapi.operations import Operation, Parameter, Paths
+from fakekube.data.descriptions import published
 
 __all__ = ["described", "operations_described"]
 
-_GROUP: Final = "fakekube.descriptions"
-
 Schema = dict[str, Any]
-
-
-@cache
-def _published(version: str) -> Mapping[str, Any]:
-    """The published document of a minor; empty if there is none."""
-    for point in entry_points(group=_GROUP, name=version):
-        document: Mapping[str, Any] = point.load()()
-        return document
-    return {}
 
 
 def described(version: str, name: str, schema: Schema) -> Schema:
@@ -40,12 +22,12 @@ def described(version: str, name: str, schema: Schema) -> Schema:
         name: the schema's name, as `io.k8s.api.core.v1.Pod`.
         schema: in the form of v3; not changed.
     """
-    published = _published(version).get("definitions", {}).get(name)
-    if published is None:
+    found = published(version).get("definitions", {}).get(name)
+    if found is None:
         return schema
-    made = _with(published, schema)
+    made = _with(found, schema)
     if "properties" in schema:
-        texts = published.get("properties", {})
+        texts = found.get("properties", {})
         made["properties"] = {
             field: _with(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()
         }
@@ -62,13 +44,13 @@ def _with(published: Mapping[str, Any], schema: Schema) -> Schema:
 
 def operations_described(version: str, paths: Paths) -> Paths:
     """The operations of built-in paths with what is published of them and their parameters."""
-    document = _published(version)
-    published = document.get("paths", {})
-    if not published:
+    document = published(version)
+    items = document.get("paths", {})
+    if not items:
         return paths
     shared = document.get("parameters", {})
     return {
-        path: [_operation(operation, published.get(path, {}), shared) for operation in operations]
+        path: [_operation(operation, items.get(path, {}), shared) for operation in operations]
         for path, operations in paths.items()
     }
 
@@ -81,7 +63,7 @@ def _operation(operation: Operation, item: Mapping[str, Any], shared: Mapping[st
     }
     return replace(
         operation,
-        description=published.get("description", ""),
+        description=published.get("description") or operation.description,
         parameters=frozenset(_parameter(parameter, texts) for parameter in operation.parameters),
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fakekube.api.openapi.operation_texts import operation_text
 from fakekube.endpoints import negotiation
 from fakekube.registry.resource import GVK, Resource
 from fakekube.registry.subresource import Subresource
@@ -111,6 +112,11 @@ _ITEM_VERBS: Final = {
     "patch": ("patch", "patch", (200, 201), _WRITE | _query(force=_BOOLEAN)),
     "create": ("post", "create", (200, 201, 202), _WRITE),
 }
+_DISCOVERY_TEXTS: Final = {
+    "APIVersions": "get available API versions",
+    "APIGroup": "get information of a group",
+    "APIResources": "get available resources",
+}  # fmt: skip
 _PROXY_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 
 Paths = dict[str, list[Operation]]
@@ -150,7 +156,8 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
     """The GET of a discovery document; `what` ends its identifier."""
     prefix = _prefix(group, version) if group or version or what == "APIVersions" else ""
     return Operation(
-        "get", f"get{prefix}{what}", tag_of(group, version), ((200, go_type),), _OBJECTS, consumes=_OBJECTS
+        "get", f"get{prefix}{what}", tag_of(group, version), ((200, go_type),), _OBJECTS, consumes=_OBJECTS,
+        description=_DISCOVERY_TEXTS[what],
     )
 
 
@@ -218,6 +225,9 @@ class _Builder:
             parameters=place.parameters | details.parameters,
             body=details.body,
             body_required=details.body_required,
+            description=operation_text(
+                details.action, method, resource.kind, _below(place.path), watches="watch" in resource.verbs and not custom
+            ),
         )
         self.paths.setdefault(place.path, []).append(operation)
 
@@ -329,6 +339,12 @@ class _Builder:
         for path, own, rest, action in places:
             place = _Place(path, scope, own | _PRETTY)
             self._add(place, "get", ("watch", rest), events, _Details(action, _LIST, _OBJECTS_AND_STREAMS))
+
+
+def _below(path: str) -> str:
+    """The subresource of a path; "" if it is none."""
+    _, inside, rest = path.partition("/{name}/")
+    return rest.partition("/")[0] if inside else ""
 
 
 def _title(name: str) -> str:

@@ -52,14 +52,23 @@ def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     return found
 
 
+_TEXTS: Final = {
+    "getServiceAccountIssuerOpenIDConfiguration":
+        "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+    "getServiceAccountIssuerOpenIDKeyset":
+        "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)",
+    "getCodeVersion": "get the version information for this server",
+}  # fmt: skip
+
+
 def _get(identifier: str, tag: str, go_type: str, produces: tuple[str, ...]) -> Operation:
-    return Operation("get", identifier, tag, ((200, go_type),), produces, consumes=())
+    return Operation("get", identifier, tag, ((200, go_type),), produces, consumes=(), description=_TEXTS[identifier])
 
 
 def _apis() -> Operation:
     offer = negotiation.Offer().media_types
     answers = ((200, META + "APIGroupList"),)
-    return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer)
+    return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer, description="get available API versions")
 
 
 @cache

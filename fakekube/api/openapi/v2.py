@@ -201,7 +201,8 @@ def schema(v3: Json) -> Json:
         elif key == "$ref":
             shown[key] = _DEFINITIONS + value.rpartition("/")[2]
         elif key == "allOf" and len(value) == 1 and "$ref" in value[0]:
-            shown = {"$ref": _DEFINITIONS + value[0]["$ref"].rpartition("/")[2], **shown}
+            described = {"description": shown.pop("description")} if "description" in shown else {}
+            shown = {**described, "$ref": _DEFINITIONS + value[0]["$ref"].rpartition("/")[2], **shown}
         else:
             shown[key] = value
     if "oneOf" in v3:  # types with more than one form are strings here

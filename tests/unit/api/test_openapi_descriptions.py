@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from fakekube import data
 from fakekube.api.openapi import descriptions, sources, v2, v3
 from fakekube.api.openapi.schemas import Definitions
+from fakekube.data import descriptions as source
 
 POD = "io.k8s.api.core.v1.Pod"
 PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -33,10 +37,11 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package that describes 1.36."""
     found = EntryPoint("1.36", f"{__name__}:published", "fakekube.descriptions")
     monkeypatch.setattr(EntryPoint, "load", lambda _: published)
-    monkeypatch.setattr(descriptions, "entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else [])
-    descriptions._published.cache_clear()
+    monkeypatch.setattr(source, "find_spec", lambda _: None)
+    monkeypatch.setattr(source, "entry_points", lambda group, name: [found] if (group, name) == (found.group, found.name) else [])
+    source.published.cache_clear()
     yield
-    descriptions._published.cache_clear()
+    source.published.cache_clear()
 
 
 def test_kinds_and_their_fields_are_described() -> None:
@@ -47,7 +52,7 @@ def test_kinds_and_their_fields_are_described() -> None:
     assert schema["properties"]["status"] == plain["properties"]["status"]
     assert list(schema["properties"]) == list(plain["properties"])
     shown = v2.schema(schema)["properties"]["spec"]
-    assert shown == {"$ref": "#/definitions/io.k8s.api.core.v1.PodSpec", "description": "What is wanted."}
+    assert list(shown.items()) == [("description", "What is wanted."), ("$ref", "#/definitions/io.k8s.api.core.v1.PodSpec")]
 
 
 def test_without_a_package_there_are_none() -> None:
@@ -69,3 +74,16 @@ def test_operations_and_their_parameters_are_described() -> None:
     shown = v3.document({}, {PODS: paths[PODS]}, definitions)["paths"][PODS]
     assert shown["get"]["description"] == "list pods"
     assert {"name": "pretty", "in": "query", "description": "Indented.", "schema": {"type": "string", "uniqueItems": True}} in shown["parameters"]
+
+
+def test_kubernetes_validate_is_asked_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "kubernetes-json-schema" / "v1.36.0-local"
+    folder.mkdir(parents=True)
+    definitions = {POD: {"description": "A schema.", "properties": {"spec": {"description": "A field."}}}}
+    (folder / "_definitions.json").write_text(json.dumps({"$defs": definitions}))
+    package = ModuleSpec("kubernetes_validate", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(source, "entry_points", lambda group, name: [])
+    monkeypatch.setattr(source, "find_spec", lambda _: package)
+    source.published.cache_clear()
+    assert source.field_text("1.36", POD, "spec") == "A field."
+    assert source.field_text("1.36", POD, "status") == source.field_text("1.35", POD, "spec") == ""
