@@ -92,9 +92,9 @@ class VersionedAttributes:
             type_ = resource.subresources[self.attributes.subresource].type
             return _with_kind(kind, printing.normalise(type_, obj, stored=stored))
         if resource.custom:
-            if obj.get("apiVersion") == resource.api_version or resource.from_storage is None:
+            if obj.get("apiVersion") == resource.api_version or resource.convert is None:
                 return obj
-            return resource.from_storage(obj)
+            return resource.convert(obj, resource.api_version)
         if resource.from_storage is not None:
             return _with_kind(kind, printing.normalise(resource.type, resource.from_storage(obj), stored=stored))
         return _with_kind(kind, obj if stored else printing.normalise(resource.type, obj, stored=False))

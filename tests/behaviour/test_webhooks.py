@@ -346,8 +346,15 @@ def test_custom_resources_are_pruned_after_a_patch(api: Api, hooks: Hooks) -> No
             lambda review: patched(review, replaced) if review["request"]["kind"]["kind"] == "Widget" else allow(review),
             {"rules": [rule]},
         )
-        made = api.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 5}})
-        assert made.json["spec"] == {"size": 3}
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "spec": {"size": 5}}
+        assert api.post(path, {**widget, "metadata": {"name": "w"}}).json["spec"] == {"size": 3}
+        broken = {"op": "replace", "path": "/metadata/labels", "value": 5}
+        hooks.webhooks[-1].behave = lambda review: patched(review, broken)
+        assert "labels" not in api.post(path, {**widget, "metadata": {"name": "x", "labels": {"a": "b"}}}).json["metadata"]
+        hooks.webhooks[-1].behave = lambda review: patched(review, {"op": "remove", "path": "/metadata"})
+        refused = api.post(path, {**widget, "metadata": {"name": "y"}})
+        expected = f'Widget.{group} "" is invalid: metadata.name: Required value: name or generateName is required'
+        assert (refused.status, refused.json["message"]) == (422, expected)
     finally:
         api.delete(f"{definitions}/widgets.{group}")
 

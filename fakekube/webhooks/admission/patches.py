@@ -8,12 +8,15 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from fakekube.admission.versioned import VersionedAttributes
 from fakekube.codecs import json
 from fakekube.codecs.errors import DecodeError as CodecError
+from fakekube.crd.instances.objects import MetadataError, metadata_of
 from fakekube.errors import StatusError, status
+from fakekube.golang.quoting import go_quote
 from fakekube.patch import json_patch
 from fakekube.patch.json_patch import Operation, PatchRejected
 from fakekube.registry.strategy import Object
@@ -54,7 +57,7 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
     except PatchRejected as error:
         raise status.internal(str(error)) from None
     if versioned.resource.custom and versioned.kind == versioned.resource.gvk:
-        after = _unstructured(patched)
+        after = _unstructured(versioned, patched)
         changed = after != before
     else:
         after, type_ = _typed(versioned, patched)
@@ -65,11 +68,27 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
     return changed
 
 
-def _unstructured(patched: Any) -> Object:
-    if not isinstance(patched, dict) or not isinstance(patched.get("kind"), str) or not patched["kind"]:
+def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
+    """A custom resource, a tree of its own; of its metadata nothing is kept that cannot be read."""
+    if not isinstance(patched, dict):
+        raise status.internal(not_an_object(patched))
+    if not isinstance(patched.get("kind"), str) or not patched["kind"]:
         raise status.internal(f"Object 'Kind' is missing in '{json.dumps(patched).decode()}'")
-    found: Object = copied(patched)
+    api_version, wanted = patched.get("apiVersion"), versioned.attributes.resource.api_version
+    if not isinstance(api_version, str) or api_version.rpartition("/")[0] != versioned.kind.group:
+        what = f"{api_version}, Kind={patched['kind']} is unstructured and is not suitable for converting"
+        raise status.generic(500, "", f"{what} to {go_quote(wanted)}")
+    metadata = patched.get("metadata")
+    found: Object = copied({**patched, "metadata": _readable(metadata) if isinstance(metadata, dict) else {}})
     return found
+
+
+def _readable(metadata: Object) -> Object:
+    kept: Object = {}
+    for name, value in metadata.items():
+        with contextlib.suppress(MetadataError):
+            kept |= metadata_of({name: value})[0]
+    return kept
 
 
 def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
