@@ -45,9 +45,15 @@ class Document:
     @property
     def json(self) -> bytes:
         """The object as compact JSON, as it stands in the items of a list; no newline at the end."""
-        if not self._json:
-            self._json = json.dumps(self.object)
-        return self._json
+        encoded = self._json  # which another thread may drop meanwhile
+        if not encoded:
+            # a copy: the encoder's own bytes hold up to twice the room that they need
+            encoded = self._json = memoryview(json.dumps(self.object)).tobytes()
+        return encoded
+
+    def supersede(self) -> None:
+        """Keep no JSON: another version has taken the place of this one, and few ask for it any more."""
+        self._json = b""
 
     def __repr__(self) -> str:
         metadata = self.object.get("metadata") or {}

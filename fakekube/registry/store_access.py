@@ -103,7 +103,9 @@ class StoreAccess:
             if same_object(final, record.value):
                 return old
             try:
-                return bucket.commit(key, record.revision, partial(stamped, final)).value.object
+                committed = bucket.commit(key, record.revision, partial(stamped, final))
+                record.value.supersede()
+                return committed.value.object
             except Conflict:
                 continue
 

@@ -249,7 +249,9 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
         return Written(record.value)
     if scope.dry_run:
         return Written(stamped(final, record.revision))
-    return Written(scope.bucket.commit(record.key, record.revision, partial(stamped, final)).value)
+    committed = scope.bucket.commit(record.key, record.revision, partial(stamped, final))
+    record.value.supersede()
+    return Written(committed.value)
 
 
 def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:

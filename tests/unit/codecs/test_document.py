@@ -23,6 +23,13 @@ def test_encodings_are_kept_apart() -> None:
     assert document.json == b'{"a":1}'
 
 
+def test_what_is_superseded_is_encoded_anew() -> None:
+    document = Document({"a": 1})
+    before = document.json
+    document.supersede()
+    assert document.json == before == b'{"a":1}'
+
+
 def test_its_representation_names_it() -> None:
     assert repr(Document({"metadata": {"namespace": "n", "name": "x"}})) == "<Document n/x>"
     assert repr(Document({})) == "<Document />"
