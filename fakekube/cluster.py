@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from fakekube.codecs.document import Document
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.rules import Pods
+    from fakekube.powers.faults import Faults
+    from fakekube.powers.observation import Observer
+    from fakekube.powers.requests import Requests
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
     from fakekube.store import Snapshot, Store
@@ -56,6 +59,7 @@ Object = dict[str, Any]
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
 USER_AGENT = "fakekube"
+FAULTS_USER_AGENT = "fakekube-faults"
 
 
 class _State(Enum):
@@ -78,6 +82,8 @@ class Cluster(ObjectClient):
         control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
         compaction_interval: seconds between compactions of the history.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
+        keep_requests: how many exchanges `requests` keeps; 0 keeps none.
+        strict: `stop` raises AssertionError if a fault was armed that never happened.
         nodes: how many nodes there are at the start, node-1 and on; by default one where kubelets run, else none.
         stages: kwok's Stage files, see `Cluster.stages`.
 
@@ -90,6 +96,7 @@ class Cluster(ObjectClient):
         feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
         control: bool | None = None, compaction_interval: float | None = None, nodes: int | None = None,
         stages: Source | None = None,
+        keep_requests: int = 10_000, strict: bool = False,
         store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
@@ -117,6 +124,11 @@ class Cluster(ObjectClient):
         )
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
+        self._strict = strict
+        self._keep_requests = keep_requests
+        self._observer: Observer | None = None
+        if keep_requests:
+            self._observe()
         self._server: Server | None = None
         self._starting = threading.Lock()
         self._state = _State.NOT_STARTED
@@ -191,6 +203,28 @@ class Cluster(ObjectClient):
         except ssl.SSLError as error:
             raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {error.reason}") from None
 
+    # ---------------------------------------------------------------- what is asked, and what goes wrong
+
+    def _observe(self) -> Observer:
+        """The observer of the API, from now on."""
+        if self._observer is None:
+            from fakekube.powers.observation import Observer
+
+            client = self._client_for(self._machinery, FAULTS_USER_AGENT)
+            self._observer = Observer(self._machinery.backend, client, self._keep_requests)
+            self._machinery.application.observer = self._observer
+        return self._observer
+
+    @property
+    def requests(self) -> Requests:
+        """What was asked of the cluster, by whom, and what it answered; see docs/powers.md."""
+        return self._observe().requests
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on demand: `faults.on("watch", "pods").gone()`; see docs/powers.md."""
+        return self._observe().faults
+
     # ---------------------------------------------------------------- start and stop
 
     def start(self) -> Cluster:
@@ -235,10 +269,16 @@ class Cluster(ObjectClient):
         return Control(self._machinery, self) if control else self._machinery.application
 
     def stop(self) -> None:
-        """End the server with all its streams, and the controllers. May be called twice."""
+        """End the server with all its streams, and the controllers. May be called twice.
+
+        Raises AssertionError in a strict cluster with a fault that never happened.
+        """
         with self._starting:
             self._state = _State.STOPPED
             server, self._server = self._server, None
+        observer = self._observer
+        if observer is not None:
+            observer.stop()
         if server is not None:
             server.stop()
         self._manager.stop()
@@ -248,6 +288,9 @@ class Cluster(ObjectClient):
             self._folder.cleanup()
             self._folder = None
             self._kubeconfigs.clear()
+        if self._strict and observer is not None:
+            self._strict = False
+            observer.require_hits()
 
     def __enter__(self) -> Cluster:
         return self.start()

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube import endpoints
 from fakekube.aggregator.aggregator import Aggregator
@@ -42,6 +42,7 @@ from fakekube.registry.backend import Backend
 from fakekube.registry.generic.system_fields import random_uuid
 from fakekube.registry.request import Query, Request, RequestInfo, Response, User
 from fakekube.registry.resource import Resource
+from fakekube.streams import BrokenStreamError
 
 if TYPE_CHECKING:
     from fakekube.audit.auditor import Auditor
@@ -50,6 +51,30 @@ if TYPE_CHECKING:
 __all__ = ["Application"]
 
 StartResponse = Callable[..., Any]
+
+
+class Observation(Protocol):
+    """Is told of one request on its way."""
+
+    def identified(self, info: RequestInfo, user: str) -> None:
+        """It is known what the request is about, and (then again) who asks."""
+
+    def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
+        """Have the request performed, or answer in its place. Raises StatusError and BrokenStreamError."""
+
+    def answered(self, response: Response) -> None:
+        """The answer is made; its body may be changed. Raises BrokenStreamError if the client is not to get it."""
+
+    def dropped(self) -> None:
+        """The connection drops before an answer."""
+
+
+class Observer(Protocol):
+    """Stands beside the application: the recorder and the faults of a cluster (`powers.observation`)."""
+
+    def observe(self, environ: Environment, path: str) -> Observation:
+        """A request comes in."""
+
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +107,8 @@ class Application:
         self._access = access
         self._aggregator = aggregator
         self._auditor = auditor
+        self.observer: Observer | None = None
+        """Is told of every request, and may let it fail."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
@@ -106,8 +133,14 @@ class Application:
         """Answer one request."""
         started = time.perf_counter()
         exchange = _Exchange(environ)
+        if self.observer is not None:
+            exchange.observation = self.observer.observe(environ, exchange.path)
         try:
             response = self._respond(exchange)
+        except BrokenStreamError:
+            assert exchange.observation is not None
+            exchange.observation.dropped()
+            raise
         except Exception:
             _log.exception("%s %s", exchange.method, exchange.path)
             response = _panic(exchange, cbor=self._cbor)
@@ -116,6 +149,8 @@ class Application:
                 exchange.audit = None
         if exchange.audit is not None and exchange.info is not None:
             auditing.answered(exchange.audit, exchange.info, exchange.annotations, response)
+        if exchange.observation is not None:
+            exchange.observation.answered(response)
         body = _finished(response, environ)
         if exchange.info is not None:
             labels = labels_of(exchange.info, dry_run="dryRun" in exchange.query)
@@ -132,6 +167,8 @@ class Application:
             exchange.query = Query(raw_query)
         try:
             info = exchange.info = request_info(exchange.method, exchange.path, exchange.query)
+            if exchange.observation is not None:
+                exchange.observation.identified(info, "")
         except UnknownTargetError:
             return _unknown_target(environ)
         exchange.headers.append(_NOT_CACHED)
@@ -161,14 +198,23 @@ class Application:
         request.deadline = time.monotonic() + timeout
         if exchange.audit is not None:
             request.audit, request.annotations = exchange.audit, exchange.annotations
+        observation = exchange.observation
         try:
-            elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
-            response = elsewhere or self._route(request)
+            if observation is None:
+                response = self._performed(request, environ, exchange)
+            else:
+                observation.identified(info, user.name)
+                response = observation.perform(request, partial(self._performed, request, environ, exchange))
         except StatusError as error:
             response = answers.error_response(error, headers, exchange.query, cbor=self._cbor)
         if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
+
+    def _performed(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+        """The answer of this server, or of another one that serves the path. Raises StatusError."""
+        elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
+        return elsewhere or self._route(request)
 
     def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User) -> User:
         """As whom the request counts, who may make it. Raises StatusError 400 or 403."""
@@ -223,7 +269,10 @@ def _refused(exchange: _Exchange, error: StatusError) -> Response:
 class _Exchange:
     """What is known of a request so far, and the headers that its answer will have whatever it is."""
 
-    __slots__ = ("annotations", "audit", "environ", "headers", "info", "method", "path", "query", "request_headers", "warnings")
+    __slots__ = (
+        "annotations", "audit", "environ", "headers", "info", "method", "observation", "path", "query", "request_headers",
+        "warnings",
+    )
 
     def __init__(self, environ: Environment) -> None:
         self.environ = environ
@@ -232,6 +281,7 @@ class _Exchange:
         self.query = _NO_QUERY
         self.info: RequestInfo | None = None
         self.audit: AuditContext | None = None
+        self.observation: Observation | None = None
         self.annotations: dict[str, tuple[str, str]] = {}
         """What admission tells the audit."""
         self.warnings: list[str] = []

@@ -23,12 +23,15 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.golang.timestamps import print_time
 from fakekube.registry.request import User
 from fakekube.registry.resource import Registry, Resource
-from fakekube.streams import Stream
+from fakekube.streams import BrokenStreamError, Stream
 
 __all__ = ["Client", "UnknownResource"]
 
 Object = dict[str, Any]
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
+
+#: In the environment of a request of a client in the same process.
+OWN = "fakekube.own"
 
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
@@ -137,13 +140,17 @@ class Client:
             "SERVER_NAME": "fakekube", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
             "wsgi.version": (1, 0), "wsgi.input": io.BytesIO(data), "wsgi.errors": None, "wsgi.multithread": True,
             "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": accept, "HTTP_USER_AGENT": self._user_agent,
+            OWN: True,
         }
         if self._user is not None:
             environ[IN_PROCESS_USER] = self._user
         if body is not None:
             environ |= {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(len(data))}
         started: list[str] = []
-        result = self._application(environ, lambda line, headers, error=None: started.append(line))
+        try:
+            result = self._application(environ, lambda line, headers, error=None: started.append(line))
+        except BrokenStreamError as error:
+            raise ConnectionResetError(str(error)) from None
         code = int(started[0].partition(" ")[0])
         return Answer(code, result if hasattr(result, "take") else b"".join(result))
 

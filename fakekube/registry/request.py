@@ -173,7 +173,14 @@ class Request:
     """Takes what is written down of the request; None if nothing is."""
     deadline: float = inf
     """When the answer is due, by `time.monotonic()`."""
+    as_of: int | None = None
+    """The revision as of which a read that may be stale is answered; None: the present."""
     _body: bytes | None = None
+
+    @property
+    def sent_body(self) -> bytes | None:
+        """The body, if it was read."""
+        return self._body
 
     def read_body(self, limit: int = BODY_LIMIT) -> bytes:
         """The whole body.

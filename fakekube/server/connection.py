@@ -174,6 +174,7 @@ class Connection:
         except (Disconnected, websocket.Refused):
             raise
         except BrokenStreamError as error:
+            self._transport.reset()
             raise Disconnected(str(error)) from None
         except BodyError as error:
             if answer.head is not None:

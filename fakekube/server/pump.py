@@ -298,7 +298,9 @@ class Pump:
         was_blocked = delivery.progress is _BLOCKED
         try:
             progress = delivery.advance(self._cache)
-        except (Disconnected, BrokenStreamError):
+        except (Disconnected, BrokenStreamError) as error:
+            if isinstance(error, BrokenStreamError):
+                delivery.transport.reset()
             self._remove(delivery, reusable=False)
             return
         except Exception:

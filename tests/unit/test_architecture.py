@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 
 #: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture. Rooms within
 #: `registry` and `crd` are named apart where other rooms stand between them.
-ROW = ("cli", "cluster", "control", "testing", "nodes", "scheduler", "controllers", "client", "assembly",
+ROW = ("cli", "cluster", "control", "testing", "powers", "nodes", "scheduler", "controllers", "client", "assembly",
        "options", "server", "api", "audit", "auth", "endpoints", "aggregator", "webhooks", "controlplane",
        "registry.store_access", "registry.generic", "crd", "crd.definition", "crd.instances", "crd.schema", "views", "admission",
        "quota", "apis", "registry", "patch", "codecs", "validation", "cel", "store")

@@ -16,6 +16,7 @@ k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from fakekube.endpoints.response_writers import EventEncoder, UnencodableError
 from fakekube.errors import status
 from fakekube.registry.generic import versions
 from fakekube.registry.generic.conversion_cache import ConvertedCursor, conversions_of
-from fakekube.registry.generic.reads import wait_for_revision
+from fakekube.registry.generic.reads import stale_revision, wait_for_revision
 from fakekube.registry.generic.selection import candidates, matcher
 from fakekube.registry.options import ListOptions, parse_resource_version
 from fakekube.registry.scope import Scope
@@ -60,6 +61,7 @@ class WatchStream:
         self._prefix = scope.prefix
         self._name_key = scope.resource.key(scope.namespace, scope.name) if scope.name and self._has_full_key(scope) else ""
         self._bookmarks = options.allow_bookmarks
+        self._bookmarks_often = False
         self._bookmark_period = settings.bookmark_period
         seconds = options.timeout_seconds or settings.min_request_timeout * random.uniform(1.0, 2.0)
         now = clock.monotonic()
@@ -97,7 +99,8 @@ class WatchStream:
         The bookmark tells the store's revision; if any state from `not_older_than` on will do, that of the watch cache.
         Raises StatusError 500 if a webhook does not convert them.
         """
-        page = self._bucket.page(self._name_key) if self._name_key else self._candidates()
+        as_of = stale_revision(self._scope, not_older_than or 0)
+        page = self._bucket.page(self._name_key, revision=as_of) if self._name_key else self._candidates(revision=as_of)
         if self._conversions is not None:
             for record in page.records:
                 versions.shown(self._scope.resource, record.value)
@@ -110,6 +113,14 @@ class WatchStream:
 
     def _follow(self, cursor: Cursor[Document]) -> None:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
+
+    def set_bookmarks(self, when: str) -> None:
+        """When bookmarks come from now on: "never", "often" (after every portion of changes) or "at end"."""
+        now = self._clock.monotonic()
+        self._bookmarks = when != "never"
+        self._bookmarks_often = when == "often"
+        self._bookmark_period = math.inf if when == "at end" else self._bookmark_period
+        self._bookmark_at = self._next_bookmark(now)
 
     def fail(self, error: status.StatusError) -> None:
         """End the stream with an error event."""
@@ -185,6 +196,8 @@ class WatchStream:
             frame = self._frame(event)
             if frame is not None:
                 frames.append(frame)
+        if frames and self._bookmarks_often:
+            frames.append(self._encoder.bookmark(self._cursor.position))
         if events and not frames:  # nothing of this portion was for us: look at the next one
             return self._take_changes()
         return frames

@@ -79,6 +79,7 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
 
     Raises StatusError: 404, 500 for a revision that is no number, 504 for one that does not come.
     """
+    wanted = 0
     if resource_version:
         try:
             wanted = parse_resource_version(resource_version)
@@ -87,10 +88,16 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
         wait_for_revision(scope, wanted, cached=scope.resource.strategy.cached)
     if scope.resource.computed is not None:
         return _computed(scope, scope.resource.computed())
-    record = scope.bucket.get(scope.key)
+    record = scope.bucket.get(scope.key, stale_revision(scope, wanted) if resource_version else None)
     if record is None:
         raise scope.not_found()
     return record
+
+
+def stale_revision(scope: Scope, wanted: int) -> int | None:
+    """The revision at which a read is answered that any state from `wanted` on satisfies; None: the present."""
+    as_of = scope.request.as_of
+    return None if as_of is None else max(as_of, wanted)
 
 
 def _unreadable_revision(scope: Scope, problem: str) -> StatusError:
@@ -175,7 +182,8 @@ def _view(scope: Scope, options: ListOptions) -> View:
         return View(wanted, scope.prefix, limit)
     asks_storage = single and options.limit > 0 and options.match != NOT_OLDER_THAN
     wait_for_revision(scope, wanted, cached=cached and not asks_storage)
-    return View(None, scope.prefix, limit)
+    stale = stale_revision(scope, wanted) if options.resource_version else None
+    return View(stale, scope.prefix, limit)
 
 
 def _page(scope: Scope, options: ListOptions, view: View) -> Listing:

@@ -1,0 +1,339 @@
+"""What can happen to a request: one class an action, a table of them by name.
+
+An action works at one of three places: `before` the request is performed (it may wait, raise, or answer itself), `after` it was
+(the answer may be lost or cut), or on the `stream` of a watch. Actions that are not `adds_up` exclude each other: the first fault
+that was armed wins.
+
+Invariant: an action never makes up state. What it changes, it changes through the API or the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fakekube.codecs import json
+from fakekube.powers.statuses import status_of
+from fakekube.registry.request import Request, Response
+from fakekube.streams import BrokenStreamError
+
+if TYPE_CHECKING:
+    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+    from fakekube.powers.faults import Surroundings
+    from fakekube.powers.streams import ObservedStream
+
+__all__ = ["ACTIONS", "Action"]
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Action:
+    """One thing that happens. The fields of a class are the arguments of the action."""
+
+    name: ClassVar[str]
+    adds_up: ClassVar[bool] = False
+    """Several faults with such actions happen to one request."""
+    on_watches: ClassVar[bool] = True
+    """It can happen to a watch."""
+    on_others: ClassVar[bool] = True
+    """It can happen to other requests."""
+    on_open: ClassVar[bool] = False
+    """It happens to watches that are open when it is armed, too."""
+    loses_streams: ClassVar[bool] = False
+    """`after` is called for the answers of watches, too."""
+
+    def concerns(self, exchange: Exchange) -> bool:
+        """Can it happen to this request?"""
+        return self.on_watches if exchange.verb == "watch" else self.on_others
+
+    def armed(self, around: Surroundings) -> None:
+        """Called once, when the fault is armed."""
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        """Called before the request is performed; a response is sent in place of that. May raise StatusError."""
+        return None
+
+    def after(self, response: Response) -> None:
+        """Called when the request was performed."""
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        """Called with the stream of a watch."""
+
+    def describe(self) -> dict[str, Any]:
+        """As the control prefix tells it."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {self.name: {name: value for name, value in values.items() if value is not None and not callable(value)}}
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.describe()[self.name].items())
+        return f"{self.name}({shown})"
+
+
+@dataclass(slots=True, frozen=True)
+class ReturnStatus(Action):
+    """The request is answered with a Status and not performed."""
+
+    name = "status"
+    code: int
+    reason: str | None = None
+    message: str | None = None
+    retry_after: int | None = None
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        raise status_of(request.info, self.code, self.reason, self.message, self.retry_after)
+
+
+@dataclass(slots=True, frozen=True)
+class Refuse(Action):
+    """The connection drops before the request is performed."""
+
+    name = "refuse"
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        raise BrokenStreamError(f"{fault}: refused")
+
+
+@dataclass(slots=True, frozen=True)
+class Lose(Action):
+    """The request is performed, and the connection drops before the answer."""
+
+    name = "lose"
+    loses_streams = True
+
+    def after(self, response: Response) -> None:
+        close = getattr(response.body, "close", None)
+        if close is not None:
+            close()
+        raise BrokenStreamError("the answer is lost")
+
+
+@dataclass(slots=True, frozen=True)
+class Delay(Action):
+    """The request is performed later."""
+
+    name = "delay"
+    adds_up = True
+    seconds: float
+    jitter: float = 0.0
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        seconds = self.seconds + (fault.dice.uniform(0.0, self.jitter) if self.jitter else 0.0)
+        around.wait_until(lambda: fault.removed, around.clock.monotonic() + seconds)
+        return None
+
+
+@dataclass(slots=True, frozen=True)
+class Hang(Action):
+    """The request is performed when the fault is removed."""
+
+    name = "hang"
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        around.wait_until(lambda: fault.removed)
+        return None
+
+
+@dataclass(slots=True, frozen=True)
+class Conflict(Action):
+    """Somebody else writes the object just before the request is performed."""
+
+    name = "conflict"
+    on_watches = False
+    change: Callable[[Object], Object | None] | None = None
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        around.write(request.info, self.change)
+        return None
+
+
+@dataclass(slots=True, frozen=True)
+class Gone(Action):
+    """The history is compacted; open watches end with the 410."""
+
+    name = "gone"
+    on_open = True
+
+    def armed(self, around: Surroundings) -> None:
+        around.compact()
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        around.compact()
+        return None
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.expire()
+
+
+@dataclass(slots=True, frozen=True)
+class Stale(Action):
+    """A read that may be stale is answered from so many revisions ago."""
+
+    name = "stale"
+    by: int
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        request.as_of = around.revision_ago(self.by)
+        return None
+
+
+@dataclass(slots=True, frozen=True)
+class End(Action):
+    """A watch closes cleanly after so many events."""
+
+    name = "end"
+    adds_up = True
+    on_others = False
+    on_open = True
+    after_events: int = 0
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.end_after(self.after_events)
+
+
+@dataclass(slots=True, frozen=True)
+class Cut(Action):
+    """The connection is reset there, in mid-frame if need be; without arguments right after the headers."""
+
+    name = "cut"
+    adds_up = True
+    on_open = True
+    after_events: int | None = None
+    after_bytes: int | None = None
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        if self.after_events is not None:
+            stream.cut_after_events(self.after_events)
+        if self.after_bytes is not None or self.after_events is None:
+            stream.cut_after_bytes(self.after_bytes or 0)
+
+    def after(self, response: Response) -> None:
+        response.body = _CutBody(response, self.after_bytes or 0)  # type: ignore[assignment]
+
+
+@dataclass(slots=True, frozen=True)
+class Slice(Action):
+    """What is sent arrives in pieces of so many bytes."""
+
+    name = "slice"
+    adds_up = True
+    on_open = True
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError("a slice has at least one byte")
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.slice(self.size)
+
+    def after(self, response: Response) -> None:
+        response.body = _SlicedBody(response, self.size)  # type: ignore[assignment]
+
+
+@dataclass(slots=True, frozen=True)
+class Silence(Action):
+    """Nothing more is sent after so many events; the connection stays."""
+
+    name = "silence"
+    adds_up = True
+    on_others = False
+    on_open = True
+    after_events: int = 0
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.silence_after(self.after_events)
+
+
+@dataclass(slots=True, frozen=True)
+class ErrorEvent(Action):
+    """An ERROR event with a Status, then the end of the watch."""
+
+    name = "error_event"
+    on_others = False
+    on_open = True
+    code: int
+    reason: str | None = None
+    message: str | None = None
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.fail(status_of(stream.exchange.info, self.code, self.reason, self.message, None))
+
+
+@dataclass(slots=True, frozen=True)
+class Bookmarks(Action):
+    """When a watch gets bookmarks: never (but the one that ends the initial events), often, or only at its end."""
+
+    name = "bookmarks"
+    on_others = False
+    on_open = True
+    when: str
+
+    def __post_init__(self) -> None:
+        if self.when not in ("never", "often", "at end"):
+            raise ValueError('bookmarks come "never", "often" or "at end"')
+
+    def stream(self, stream: ObservedStream, around: Surroundings) -> None:
+        stream.set_bookmarks(self.when)
+
+
+@dataclass(slots=True, frozen=True)
+class Intercept(Action):
+    """A function answers: it is given the exchange, and returns a code and an object, or None."""
+
+    name = "intercept"
+    function: Callable[[Exchange], tuple[int, Any] | None]
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        answer = self.function(exchange)
+        if answer is None:
+            return None
+        code, obj = answer
+        return Response(code, [("Content-Type", "application/json")], json.dumps(obj) + b"\n")
+
+
+ACTIONS: Mapping[str, type[Action]] = {
+    action.name: action
+    for action in (
+        ReturnStatus, Refuse, Lose, Delay, Hang, Conflict, Gone, Stale, End, Cut, Slice, Silence, ErrorEvent, Bookmarks,
+        Intercept,
+    )
+}
+
+
+# ---------------------------------------------------------------- bodies that are no streams
+
+
+def _whole(response: Response) -> list[bytes]:
+    """The body in one piece; its length is told."""
+    body = response.body
+    whole = body if isinstance(body, bytes) else b"".join(body)
+    response.headers.append(("Content-Length", str(len(whole))))
+    return [whole]
+
+
+class _CutBody:
+    """So many bytes of a body, then the connection breaks."""
+
+    def __init__(self, response: Response, size: int) -> None:
+        self._head = _whole(response)[0][:size]
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._head:
+            yield self._head
+        raise BrokenStreamError("the connection is cut")
+
+
+class _SlicedBody:
+    """A body in pieces of so many bytes."""
+
+    def __init__(self, response: Response, size: int) -> None:
+        self._pieces: Iterable[bytes] = response.body if isinstance(response.body, _CutBody) else _whole(response)
+        self._size = size
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            for start in range(0, len(piece), self._size):
+                yield piece[start : start + self._size]

@@ -1,0 +1,194 @@
+"""One exchange: a request, and its answer as far as it has come.
+
+An exchange is made when a request comes in and filled in on the way. Bodies are kept as the bytes that were sent and decoded when
+somebody looks; those beyond `KEPT_BYTES` are not kept.
+
+Invariant: nothing here is read before a test looks at it, so that recording costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs
+
+from fakekube.client.client import OWN
+from fakekube.codecs import cbor, json, yaml
+from fakekube.codecs.errors import DecodeError
+from fakekube.codecs.pieces import Pieces
+from fakekube.registry.request import RequestInfo
+
+__all__ = ["KEPT_BYTES", "Exchange"]
+
+#: The largest body that is kept, of a request or of an answer.
+KEPT_BYTES = 1 << 20
+
+_PREFIX = "HTTP_"
+
+
+class Exchange:
+    """See the module. What is not known yet has the value of the class."""
+
+    info: RequestInfo | None = None
+    """What the request is about; None if that could not be told."""
+    user: str = ""
+    """Who asks, after impersonation; "" if nobody was authenticated."""
+    status: int | None = None
+    """Of the answer; None until there is one."""
+    seconds: float | None = None
+    """Real time from the request to the answer, or to the head of a watch."""
+    raw_body: bytes = b""
+    raw_answer: bytes | Pieces | None = None
+    """None for a watch, and for a body that was too large to be kept."""
+    answer_headers: Sequence[tuple[str, str]] = ()
+    faults: Sequence[str] = ()
+    """Labels or ids of all faults that met the request."""
+    fault: str | None = None
+    """Of the fault that decided the answer."""
+    events: int | None = None
+    """Of a watch: how many events it has delivered."""
+    ended: str | None = None
+    """Of a watch: why it ended; None while it is open."""
+    last_frame: bytes = b""
+    _created_name: str | None = None
+
+    def __init__(self, number: int, environ: Mapping[str, Any], path: str, started: datetime) -> None:
+        """
+        Args:
+            number: counts the exchanges of a cluster.
+            environ: the WSGI environment of the request.
+            path: decoded.
+            started: by the cluster's clock.
+        """
+        self.number = number
+        self.path = path
+        self.started = started
+        self._environ = environ
+
+    @property
+    def method(self) -> str:
+        return str(self._environ["REQUEST_METHOD"])
+
+    @property
+    def own(self) -> bool:
+        """Was it asked by the cluster's own controllers, or by a client of the same process?"""
+        return OWN in self._environ
+
+    # ------------------------------------------------------------ what it is about
+
+    @property
+    def verb(self) -> str:
+        """The verb of a request about a resource, else the lower-case method."""
+        return self.info.verb if self.info is not None else self.method.lower()
+
+    @property
+    def is_resource_request(self) -> bool:
+        return self.info is not None and self.info.is_resource_request
+
+    @property
+    def resource(self) -> str:
+        """The plural; "" for requests that are not about resources."""
+        return self.info.resource if self.info is not None else ""
+
+    @property
+    def group(self) -> str:
+        return self.info.group if self.info is not None else ""
+
+    @property
+    def subresource(self) -> str:
+        return self.info.subresource if self.info is not None else ""
+
+    @property
+    def namespace(self) -> str:
+        return self.info.namespace if self.info is not None else ""
+
+    @property
+    def name(self) -> str:
+        """In the path, or in the body of a create."""
+        if self.info is None or self.info.name or self.info.verb != "create":
+            return self.info.name if self.info is not None else ""
+        if self._created_name is None:
+            body = self.body
+            metadata = body.get("metadata") if isinstance(body, dict) else None
+            self._created_name = str((metadata or {}).get("name") or "")
+        return self._created_name
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent."""
+        return str(self._environ.get("HTTP_USER_AGENT", ""))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of the request, by lower-case name."""
+        return {
+            name.removeprefix(_PREFIX).replace("_", "-").lower(): value
+            for name, value in self._environ.items() if name.startswith(_PREFIX)
+        }
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The first value of each parameter."""
+        query = parse_qs(self._environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        return {name: values[0] for name, values in query.items()}
+
+    # ------------------------------------------------------------ bodies
+
+    @property
+    def body(self) -> Any:
+        """The decoded body of the request; None if there is none, bytes if it cannot be decoded."""
+        return _decoded(self.raw_body, self._environ.get("CONTENT_TYPE") or "")
+
+    @property
+    def answer_type(self) -> str:
+        """The Content-Type of the answer."""
+        return next((value for name, value in self.answer_headers if name == "Content-Type"), "")
+
+    @property
+    def answer(self) -> Any:
+        """The decoded body of the answer; None for a watch or one that was too large, bytes if it cannot be decoded."""
+        answer = self.raw_answer
+        if answer is None:
+            return None
+        return _decoded(answer if isinstance(answer, bytes) else b"".join(answer), self.answer_type)
+
+    @property
+    def revision(self) -> int | None:
+        """The resourceVersion in the metadata of the answer."""
+        return _revision_of(self.answer)
+
+    @property
+    def last_revision(self) -> int | None:
+        """Of a watch: the resourceVersion of the last event."""
+        event = _decoded(self.last_frame, self.answer_type)
+        return _revision_of(event.get("object")) if isinstance(event, dict) else None
+
+    def __str__(self) -> str:
+        state = "in flight" if self.status is None else str(self.status)
+        query = self._environ.get("QUERY_STRING")
+        asked = f"?{query}" if query else ""
+        fault = f", fault {self.fault}" if self.fault else ""
+        return f"#{self.number} {self.verb} {self.path}{asked} by {self.user or 'nobody'} ({self.agent}): {state}{fault}"
+
+
+def _revision_of(value: Any) -> int | None:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    text = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return int(text) if isinstance(text, str) and text.isdigit() else None
+
+
+def _decoded(body: bytes, content_type: str) -> Any:
+    if not body:
+        return None
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        if "cbor" in media_type:
+            return cbor.loads(body)
+        if "yaml" in media_type:
+            return yaml.loads(body)[0]
+        if "protobuf" in media_type:
+            return body
+        return json.reread(body)
+    except DecodeError:
+        return body

@@ -1,0 +1,171 @@
+"""What stands at the seams of the API: it records every exchange and lets faults happen.
+
+`Observer` is given to the application (`api.application.Application.observer`), which tells it of every request: when it
+comes in, when it is about to be performed, and what it is answered.
+
+Invariant: without faults an exchange passes unchanged.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fakekube.client import Client
+from fakekube.codecs.pieces import Pieces
+from fakekube.powers.exchange import KEPT_BYTES, Exchange
+from fakekube.powers.fault import Fault
+from fakekube.powers.faults import Faults, Surroundings
+from fakekube.powers.recorder import Recorder
+from fakekube.powers.requests import Requests
+from fakekube.powers.streams import ObservedStream, SharedSource
+from fakekube.registry.backend import Backend
+from fakekube.registry.request import Request, RequestInfo, Response
+
+__all__ = ["Observation", "Observer"]
+
+class Observer:
+    """The recorder and the faults of one cluster.
+
+    Args:
+        backend: of the cluster.
+        client: in process, for what faults write.
+        keep: how many exchanges are kept.
+    """
+
+    def __init__(self, backend: Backend, client: Client, keep: int) -> None:
+        def resolve(name: str) -> str:
+            with suppress(LookupError):
+                return client.resource(name).plural
+            return name
+
+        self._clock = backend.clock
+        self.surroundings = Surroundings(backend, client)
+        self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
+        self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
+        self.recorder = Recorder(keep, resolve)
+        self.requests = Requests(self.recorder)
+        self.faults = Faults(self, backend.clock, resolve)
+
+    def observe(self, environ: Mapping[str, Any], path: str) -> Observation:
+        """A request comes in."""
+        recorder = self.recorder
+        exchange = Exchange(recorder.next_number(), environ, path, self._clock.now())
+        recorder.keep(exchange)
+        return Observation(self, exchange)
+
+    def armed(self, fault: Fault) -> None:
+        """A fault is armed: open watches may be met at once."""
+        fault.action.armed(self.surroundings)
+        if not fault.action.on_open:
+            return
+        for stream in list(self._streams):
+            if fault.action.concerns(stream.exchange) and fault.meets(stream.exchange) and fault.take():
+                stream.exchange.faults = [*stream.exchange.faults, fault.name]
+                stream.exchange.fault = stream.exchange.fault or fault.name
+                fault.action.stream(stream, self.surroundings)
+                stream.wake()
+
+    def stop(self) -> None:
+        """The cluster stops: requests that wait for something go on."""
+        self.surroundings.stop()
+
+    def require_hits(self) -> None:
+        """Raises AssertionError if a fault never happened; says which requests came closest."""
+        unfired = self.faults.unfired()
+        if unfired:
+            near = (f"{fault} never happened{self.requests.nearest(fault.criteria)}" for fault in unfired)
+            raise AssertionError("\n".join(near))
+
+    def stream(self, exchange: Exchange, stream: Any) -> ObservedStream:
+        """The observed stream of a watch."""
+        source = self._sources.get(id(stream.source))
+        if source is None or source.source is not stream.source:
+            source = self._sources[id(stream.source)] = SharedSource(stream.source)
+        observed = ObservedStream(stream, exchange, source, self._clock, self._streams.discard)
+        self._streams.add(observed)
+        return observed
+
+
+class Observation:
+    """One exchange on its way."""
+
+    __slots__ = ("_began", "_hits", "_observer", "_request", "exchange")
+
+    def __init__(self, observer: Observer, exchange: Exchange) -> None:
+        self._observer = observer
+        self._began = time.perf_counter()
+        self._request: Request | None = None
+        self._hits: Sequence[Fault] = ()
+        self.exchange = exchange
+
+    def identified(self, info: RequestInfo, user: str) -> None:
+        """It is known what the request is about, and who asks."""
+        self.exchange.info, self.exchange.user = info, user
+
+    def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
+        """Perform the request, unless a fault answers in its place. Raises StatusError and BrokenStreamError."""
+        self._request = request
+        faults = self._observer.faults.current
+        if not faults:
+            return perform()
+        exchange = self.exchange
+        exchange.raw_body = _kept(request.read_body()) if exchange.verb in ("create", "update", "patch") else b""
+        self._hits = hits = self._chosen(faults)
+        around = self._observer.surroundings
+        for fault in hits:
+            answer = fault.action.before(fault, exchange, request, around)
+            if answer is not None:
+                return answer
+        return perform()
+
+    def _chosen(self, faults: tuple[Fault, ...]) -> list[Fault]:
+        """The faults that happen to the request; of those that exclude each other the first armed one."""
+        hits: list[Fault] = []
+        decided = False
+        for fault in faults:
+            action = fault.action
+            if (decided and not action.adds_up) or not action.concerns(self.exchange) or not fault.meets(self.exchange):
+                continue
+            if fault.take():
+                decided = decided or not action.adds_up
+                hits.append(fault)
+                self.exchange.faults = [*self.exchange.faults, fault.name]
+        decisive = next((fault for fault in hits if not fault.action.adds_up), hits[0] if hits else None)
+        self.exchange.fault = decisive.name if decisive is not None else None
+        return hits
+
+    def answered(self, response: Response) -> None:
+        """The answer is made; faults may change its body. Raises BrokenStreamError if it is lost."""
+        exchange = self.exchange
+        if self._request is not None:
+            body = self._request.sent_body
+            if body is not None:
+                exchange.raw_body = _kept(body)
+        exchange.answer_headers = response.headers
+        body_of_answer = response.body
+        if isinstance(body_of_answer, bytes | Pieces):
+            exchange.raw_answer = body_of_answer if len(body_of_answer) <= KEPT_BYTES else None
+        else:
+            observed = self._observer.stream(exchange, body_of_answer)
+            response.body = observed  # type: ignore[assignment]
+            for fault in self._hits:
+                fault.action.stream(observed, self._observer.surroundings)
+        exchange.seconds = time.perf_counter() - self._began
+        exchange.status = response.status
+        self._observer.recorder.notify()
+        for fault in self._hits:
+            if isinstance(body_of_answer, bytes | Pieces) or fault.action.loses_streams:
+                fault.action.after(response)
+
+    def dropped(self) -> None:
+        """The connection dropped before an answer."""
+        self.exchange.seconds = time.perf_counter() - self._began
+        self._observer.recorder.notify()
+
+
+def _kept(body: bytes) -> bytes:
+    return body if len(body) <= KEPT_BYTES else b""

@@ -1,0 +1,52 @@
+"""The Status that a real server gives with a code, where a test names nothing but the code.
+
+Specified by: k8s.io/apimachinery/pkg/api/errors/errors.go (the constructors, NewGenericServerResponse);
+k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fakekube.errors import StatusError
+from fakekube.golang.quoting import go_quote
+from fakekube.registry.request import RequestInfo
+
+__all__ = ["status_of"]
+
+#: code → reason and message; {what} is the resource with its group, {name} the quoted name.
+_STATUSES: Mapping[int, tuple[str, str]] = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "Unauthorized"),
+    403: ("Forbidden", "{what} {name} is forbidden: unknown"),
+    404: ("NotFound", "{what} {name} not found"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: (
+        "Conflict",
+        "Operation cannot be fulfilled on {what} {name}: the object has been modified; please apply your changes to the "
+        "latest version and try again",
+    ),
+    410: ("Expired", "The resourceVersion for the provided watch is too old."),
+    413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
+    415: ("UnsupportedMediaType", "the server was unable to process the media type of the request"),
+    422: ("Invalid", "{what} {name} is invalid"),
+    429: ("TooManyRequests", "Too many requests, please try again later."),
+    500: ("InternalError", "Internal error occurred: unknown"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),
+}
+
+
+def status_of(
+    info: RequestInfo | None, code: int, reason: str | None, message: str | None, retry_after: int | None
+) -> StatusError:
+    """The error of that code, about the object of the request."""
+    known_reason, known_message = _STATUSES.get(code, ("", "unknown"))
+    group, resource, name = (info.group, info.resource, info.name) if info is not None else ("", "", "")
+    what = f"{resource}.{group}" if group else resource
+    details: dict[str, Any] = {"name": name, "group": group, "kind": resource, "retryAfterSeconds": retry_after}
+    found = {key: value for key, value in details.items() if value}
+    said = known_message.format(what=what, name=go_quote(name)) if message is None else message
+    return StatusError(code, known_reason if reason is None else reason, said, found or None)

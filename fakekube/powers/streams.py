@@ -1,0 +1,204 @@
+"""The stream of a watch on its way to the client: counted for the recorder, and disturbed by faults.
+
+Invariant: without faults every frame passes as it is, in the same portions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fakekube.errors import StatusError, status
+from fakekube.powers.exchange import Exchange
+from fakekube.streams import BrokenStreamError, Source, Stream
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+
+__all__ = ["ObservedStream", "SharedSource"]
+
+TOO_OLD = "The resourceVersion for the provided watch is too old."
+
+
+class ObservedStream:
+    """Stands before the stream of a watch; see `streams.Stream`."""
+
+    def __init__(
+        self, stream: Stream, exchange: Exchange, source: SharedSource, clock: Clock, closed: Callable[[ObservedStream], None]
+    ) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._closed = closed
+        self.exchange = exchange
+        self.source: SharedSource = source
+        self.binary = bool(getattr(stream, "binary", False))
+        self._ended = False
+        self._end_after: int | None = None
+        self._silent_after: int | None = None
+        self._cut_after_events: int | None = None
+        self._cut_after_bytes: int | None = None
+        self._size: int | None = None
+        self._pieces: list[bytes] = []
+        self._sent_bytes = 0
+        exchange.events = 0
+
+    # ------------------------------------------------------------ what faults do
+
+    def wake(self) -> None:
+        """Have whoever serves the stream look at it."""
+        self.source.wake()
+
+    def end_after(self, events: int) -> None:
+        """Close cleanly after so many events of now on."""
+        self._end_after = _sooner(self._end_after, events + (self.exchange.events or 0))
+
+    def silence_after(self, events: int) -> None:
+        """Send nothing after so many events of now on."""
+        self._silent_after = _sooner(self._silent_after, events + (self.exchange.events or 0))
+
+    def cut_after_events(self, events: int) -> None:
+        """Break the connection after so many events of now on."""
+        self._cut_after_events = _sooner(self._cut_after_events, events + (self.exchange.events or 0))
+
+    def cut_after_bytes(self, size: int) -> None:
+        """Break the connection after so many bytes of now on."""
+        self._cut_after_bytes = _sooner(self._cut_after_bytes, size + self._sent_bytes)
+
+    def slice(self, size: int) -> None:
+        """Send at most so many bytes at once."""
+        self._size = size if self._size is None else min(self._size, size)
+
+    def expire(self) -> None:
+        """End with the 410 of a watch that has fallen out of the history."""
+        self.fail(status.expired(TOO_OLD))
+
+    def fail(self, error: StatusError) -> None:
+        """End with an ERROR event."""
+        fail: Any = getattr(self._stream, "fail", None)
+        if fail is not None:
+            fail(error)
+            self.exchange.ended = f"error {error.code}"
+
+    def set_bookmarks(self, when: str) -> None:
+        """See `actions.Bookmarks`."""
+        change: Any = getattr(self._stream, "set_bookmarks", None)
+        if change is not None:
+            change(when)
+
+    # ------------------------------------------------------------ streams.Stream
+
+    @property
+    def ended(self) -> bool:
+        return self._ended or (self._stream.ended and not self._pieces)
+
+    @property
+    def deadline(self) -> float | None:
+        return None if self._ended else self._stream.deadline
+
+    def take(self) -> list[bytes]:
+        if self._ended:
+            return []
+        if self._pieces:
+            return [self._next_piece()]
+        if self._is_past(self._cut_after_events) or self._is_cut():
+            raise self._broken()
+        if self._is_past(self._end_after):
+            self._end("ended by a fault")
+            return []
+        if self._is_past(self._silent_after):
+            return []
+        frames = self._within_limits(self._stream.take())
+        if frames:
+            self._count(frames)
+        if self._stream.ended and self.exchange.ended is None:
+            self.exchange.ended = "ended by the server"
+        if not frames or (self._size is None and self._cut_after_bytes is None):
+            return frames
+        self._pieces = frames
+        return [self._next_piece()]
+
+    def _within_limits(self, frames: list[bytes]) -> list[bytes]:
+        limits = [limit for limit in (self._end_after, self._silent_after, self._cut_after_events) if limit is not None]
+        return frames[: max(min(limits) - (self.exchange.events or 0), 0)] if limits else frames
+
+    def _count(self, frames: list[bytes]) -> None:
+        self.exchange.events = (self.exchange.events or 0) + len(frames)
+        self.exchange.last_frame = frames[-1]
+
+    def _next_piece(self) -> bytes:
+        """The next bytes, cut to size."""
+        frame = self._pieces.pop(0)
+        size = len(frame) if self._size is None else min(self._size, len(frame))
+        if self._cut_after_bytes is not None:
+            size = min(size, self._cut_after_bytes - self._sent_bytes)
+            if size <= 0:
+                raise self._broken()
+        if size < len(frame):
+            self._pieces.insert(0, frame[size:])
+        self._sent_bytes += size
+        return frame[:size]
+
+    def _is_past(self, limit: int | None) -> bool:
+        return limit is not None and (self.exchange.events or 0) >= limit
+
+    def _is_cut(self) -> bool:
+        return self._cut_after_bytes is not None and self._sent_bytes >= self._cut_after_bytes
+
+    def _broken(self) -> BrokenStreamError:
+        self._end("cut by a fault")
+        return BrokenStreamError("the connection is cut")
+
+    def _end(self, why: str) -> None:
+        self._ended = True
+        self.exchange.ended = self.exchange.ended or why
+        self._closed(self)
+
+    def close(self) -> None:
+        self.exchange.ended = self.exchange.ended or ("ended by the server" if self._stream.ended else "closed by the client")
+        self._ended = True
+        self._stream.close()
+        self._closed(self)
+
+    def __iter__(self) -> Iterator[bytes]:
+        changed = threading.Event()
+        self.source.subscribe(changed.set)
+        self._clock.subscribe(changed.set)
+        try:
+            while not self.ended:
+                changed.clear()
+                frames = self.take()
+                yield from frames
+                if not frames and not self.ended and self.deadline is not None:
+                    changed.wait(max(self.deadline - self._clock.monotonic(), 0.001))
+        finally:
+            self._clock.unsubscribe(changed.set)
+            self.source.unsubscribe(changed.set)
+            self.close()
+
+
+class SharedSource:
+    """The source of all observed streams of one collection, which a fault can wake, too."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._wakes: tuple[Callable[[], None], ...] = ()
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """See `streams.Source`."""
+        self._wakes += (wake,)
+        self.source.subscribe(wake)
+
+    def unsubscribe(self, wake: Callable[[], None]) -> None:
+        """See `streams.Source`."""
+        self._wakes = tuple(other for other in self._wakes if other != wake)
+        self.source.unsubscribe(wake)
+
+    def wake(self) -> None:
+        """Have whoever serves the streams look at them."""
+        for wake in self._wakes:
+            wake()
+
+
+def _sooner(known: int | None, new: int) -> int:
+    return new if known is None else min(known, new)

@@ -1,0 +1,112 @@
+"""The recorder: what was asked, by whom, and what was answered; views, waiting, and errors that explain themselves."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from fakekube import Cluster
+
+PODS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(profile="apiserver") as made:
+        yield made
+
+
+def send(cluster: Cluster, method: str, path: str, body: object = None, agent: str = "test/1") -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    headers = {"User-Agent": agent, "Content-Type": "application/json"}
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def test_an_exchange_tells_what_was_asked_and_answered(cluster: Cluster) -> None:
+    body = {"metadata": {"name": "a"}, "data": {"x": "1"}}
+    send(cluster, "POST", f"{PODS}?fieldManager=m", body)
+    one = cluster.requests.one
+    assert (one.verb, one.resource, one.subresource, one.namespace, one.name) == ("create", "configmaps", "", "default", "a")
+    assert (one.user, one.agent, one.method, one.path, one.query) == ("admin", "test/1", "POST", PODS, {"fieldManager": "m"})
+    assert (one.status, one.body, one.answer["data"]) == (201, body, {"x": "1"})
+    assert one.revision == int(one.answer["metadata"]["resourceVersion"])
+    assert one.headers["user-agent"] == "test/1"
+    assert one.seconds is not None
+    assert one.started <= cluster.clock.now()
+    assert (one.fault, one.faults, one.events) == (None, (), None)
+
+
+def test_views_are_narrowed(cluster: Cluster) -> None:
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}})
+    mark = cluster.requests.mark()
+    send(cluster, "GET", PODS, agent="one")
+    send(cluster, "GET", f"{PODS}/none", agent="two")
+    requests = cluster.requests
+    assert [one.verb for one in requests] == ["list", "get"]
+    assert len(requests.where(own=True)) == 3
+    assert requests.where(status=404).one.agent == "two"
+    assert requests.where(verb="get,list").where(agent="on").one.verb == "list"
+    assert requests.where(resource="cm", namespace="default", name="none", user="admin").last.status == 404
+    assert len(requests.since(mark)) == 2
+    assert len(requests.since(requests.mark())) == 0
+    requests.where(verb="delete").none()
+    requests.clear()
+    assert len(requests) == 0
+
+
+def test_refused_requests_are_seen_too(cluster: Cluster) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection.request("GET", PODS, headers={"Authorization": "Bearer wrong"})
+    assert connection.getresponse().status == 401
+    connection.close()
+    assert (cluster.requests.one.status, cluster.requests.one.user) == (401, "")
+
+
+def test_waiting_for_requests(cluster: Cluster) -> None:
+    timer = threading.Thread(target=lambda: send(cluster, "GET", PODS))
+    port = cluster.port
+    timer.start()
+    assert cluster.requests.where(verb="list").wait(1).one.status == 200
+    timer.join()
+    assert port
+
+
+def test_errors_show_near_misses(cluster: Cluster) -> None:
+    send(cluster, "GET", PODS)
+    with pytest.raises(TimeoutError, match=r"0 of 2 requests with verb=list, resource=pods .*\n.*list.*other resource"):
+        cluster.requests.where(verb="list", resource="pods").wait(2, timeout=0.01)
+    with pytest.raises(AssertionError, match="no request with verb=delete; the nearest are"):
+        cluster.requests.where(verb="delete").last  # noqa: B018
+    with pytest.raises(AssertionError, match="1 requests with verb=list"):
+        cluster.requests.where(verb="list").none()
+    with pytest.raises(AssertionError, match="0 requests with"):
+        cluster.requests.where(verb="delete").one  # noqa: B018
+
+
+def test_watches_tell_what_they_delivered_and_why_they_ended(cluster: Cluster) -> None:
+    made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    connection.request("GET", f"{PODS}?watch=1")
+    response = connection.getresponse()
+    response.readline()
+    watch = cluster.requests.where(verb="watch").wait(1).one
+    assert (watch.events, watch.ended, watch.last_revision) == (1, None, int(made["metadata"]["resourceVersion"]))
+    response.close()
+    connection.close()
+    cluster.stop()
+    assert watch.ended is not None
+
+
+def test_the_ring_forgets_the_oldest() -> None:
+    with Cluster(profile="apiserver", keep_requests=2) as cluster:
+        for name in "abc":
+            send(cluster, "GET", f"{PODS}/{name}")
+        assert [one.name for one in cluster.requests] == ["b", "c"]
