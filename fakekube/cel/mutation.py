@@ -1,13 +1,14 @@
 """What expressions of mutating policies make: parts of an apply configuration, and operations of a JSON patch.
 
-`Object{…}`, `Object.spec{…}` … are objects of any fields, named after their place; `JSONPatch{…}` is one operation.
-`native` is the JSON that a value stands for.
+`Object{…}`, `Object.spec{…}` … are objects of any fields, named after their place; `JSONPatch{…}` is one operation. The
+values in them become plain ones in two ways: `native` in apply configurations, `json_value` in JSON patches.
 
-Specified by: k8s.io/apiserver/pkg/cel/mutation (dynamic/objects.go, jsonpatch.go).
+Specified by: k8s.io/apiserver/pkg/cel/mutation (dynamic/objects.go, jsonpatch.go), cel-go/common/types (ConvertToNative).
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,9 +16,12 @@ from typing import Any, Final
 from fakekube.cel import values
 from fakekube.cel.errors import EvaluationError
 from fakekube.cel.values import Opaque, kind_of
+from fakekube.cel.views import Untyped
+from fakekube.golang.durations import print_duration
+from fakekube.golang.fmt import GoValue
 from fakekube.golang.quoting import go_quote, go_type
 
-__all__ = ["MAKERS", "JSONPatch", "ObjectValue", "maker_of", "native", "type_mismatches"]
+__all__ = ["JSONPatch", "NotJSONError", "ObjectValue", "json_value", "maker_of", "native", "type_mismatches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +64,125 @@ def _json_patch(fields: Mapping[str, Any]) -> JSONPatch:
     return JSONPatch(**arguments)
 
 
-MAKERS: Final[Mapping[str, Maker]] = {"JSONPatch": _json_patch}
-
-
 def maker_of(name: str) -> Maker:
     """What makes a value of a type of messages from its fields."""
-    return MAKERS.get(name) or (lambda fields: ObjectValue(name, fields))
+    return _json_patch if name == "JSONPatch" else lambda fields: ObjectValue(name, fields)
+
+
+class NotJSONError(Exception):
+    """A value has no JSON."""
+
+
+# ------------------------------------------------------------ apply configurations
 
 
 def native(value: Any) -> Any:
-    """The JSON of a value. Raises EvaluationError for a key that is no text."""
+    """What a value is among the values of an apply configuration: JSON, or a `GoValue`. Raises NotJSONError."""
     if isinstance(value, ObjectValue):
-        return {name: native(part) for name, part in value.fields.items()}
+        return {name: _field(part) for name, part in value.fields.items()}
+    if isinstance(value, Untyped):
+        return value.raw
     kind = kind_of(value)
     if kind is list:
         return [native(item) for item in value]
     if kind is values.Mapping:
-        return {_key(key): native(value.find(key)) for key in value}
-    if kind is values.UInt:
-        return int(value)
-    return value
+        return {_text_key(key): _field(value.find(key)) for key in value}
+    make = _GO_VALUES.get(kind)
+    if make is not None:
+        return make(value)
+    return GoValue(kind.go_type, str(value), str(value), value) if issubclass(kind, Opaque) else value
 
 
-def _key(key: Any) -> str:
+def _field(value: Any) -> Any:
+    """Of a field, where null is a value of its own."""
+    return GoValue("structpb.NullValue", "NULL_VALUE", "0") if value is None else native(value)
+
+
+def _text_key(key: Any) -> str:
     if isinstance(key, str):
         return key
-    raise EvaluationError(f'map key "{key}" is of type {values.go_name_of(key)}, not string')
+    raise NotJSONError("invalid return type: *dynamic.ObjectVal")
+
+
+def _bytes(value: bytes) -> GoValue:
+    numbers, digits = " ".join(map(str, value)), ", ".join(f"0x{byte:x}" for byte in value)
+    return GoValue("[]uint8", f"[{numbers}]", f"[]uint8{{{digits}}}", value)
+
+
+def _timestamp(value: values.Timestamp) -> GoValue:
+    date, _, rest = str(values.Timestamp(value.nanoseconds)).partition("T")
+    text = f"{date} {rest.removesuffix('Z')} +0000 UTC"
+    return GoValue("time.Time", text, text, value)
+
+
+_GO_VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
+    values.UInt: lambda value: GoValue("uint64", str(int(value)), f"0x{int(value):x}", int(value)),
+    bytes: _bytes,
+    values.Duration: lambda value: GoValue("time.Duration", print_duration(value.nanoseconds), str(value.nanoseconds), value),
+    values.Timestamp: _timestamp,
+    values.CelType: lambda value: value.name,
+    values.Optional: lambda value: native(value.content) if value.present else None,
+}
+
+
+# ------------------------------------------------------------ JSON patches
+
+#: Integers up to here are numbers in JSON for everybody, larger ones become texts.
+_SAFE_INTEGER: Final = (1 << 53) - 1
+
+
+def json_value(value: Any) -> Any:
+    """What a value is in a JSON patch. Raises NotJSONError."""
+    if isinstance(value, ObjectValue):
+        return _struct(native(value))
+    kind = kind_of(value)
+    if kind is list:
+        return [json_value(item) for item in value]
+    if kind is values.Mapping:
+        return {_json_key(key): json_value(value.find(key)) for key in value}
+    if kind in (int, values.UInt):
+        return int(value) if abs(value) <= _SAFE_INTEGER else str(int(value))
+    if kind is bytes:
+        return b64encode(value).decode()
+    if kind in (values.Timestamp, values.Duration):
+        return str(value)
+    if kind is values.Optional:
+        return json_value(value.content) if value.present else None
+    if kind is values.CelType:
+        raise NotJSONError("type conversion not supported for 'type'")
+    if issubclass(kind, Opaque):
+        name = kind.type_name if "authorization" in kind.type_name else kind.type_name.rpartition(".")[2]
+        raise NotJSONError(f"type conversion error from '{name}' to '*structpb.Value'")
+    return _number(value)
+
+
+def _struct(value: Any) -> Any:
+    """What Protobuf makes of the native value of an object: every number is a double."""
+    if isinstance(value, dict):
+        return {name: _struct(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_struct(item) for item in value]
+    if isinstance(value, GoValue):
+        if value.type == "[]uint8":
+            return b64encode(value.value).decode()
+        if value.type != "uint64":
+            raise NotJSONError(f"proto: invalid type: {value.type}")
+        value = value.value
+    return _number(float(value)) if value.__class__ is int else _number(value)
+
+
+def _number(value: Any) -> Any:
+    """A double without a fraction is written as an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _json_key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    raise NotJSONError(f"unsupported type conversion from '{values.type_of(key).name}' to string")
+
+
+# ------------------------------------------------------------ names of types
 
 
 def type_mismatches(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -260,6 +260,11 @@ class Untyped(values.Mapping):
         self._value = value
         self._seen: dict[str, Any] = {}
 
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The JSON. Not to be changed."""
+        return self._value
+
     def find(self, key: Any) -> Any:
         if key.__class__ is not str or key not in self._value:
             return ABSENT

@@ -1,8 +1,9 @@
-"""Durations such as `1h30m` or `-1.5s`, as Go reads them, and its words for what is none.
+"""Durations such as `1h30m` or `-1.5s`, as Go reads and prints them, and its words for what is none.
 
 Users of formats may also spell the units out, and count days and weeks.
 
-Specified by: Go's time package (format.go: ParseDuration); k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
+Specified by: Go's time package (format.go: ParseDuration, time.go: Duration.String);
+k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from fakekube.golang.integers import parse_int
 from fakekube.golang.timestamps import quoted
 
-__all__ = ["parse_duration", "parse_spelled_duration"]
+__all__ = ["parse_duration", "parse_spelled_duration", "print_duration"]
 
 _NANOSECONDS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
@@ -57,6 +58,25 @@ def parse_duration(text: str) -> int:
     if total == _LIMIT and not negative:
         raise _invalid(text)
     return -total if negative else total
+
+
+def print_duration(nanoseconds: int) -> str:
+    """As Go prints a duration: `1h0m0s`, `1.5s`, `20ms`."""
+    sign, rest = "-" if nanoseconds < 0 else "", abs(nanoseconds)
+    if rest < 10**9:
+        unit = next((unit for unit in ("ms", "µs") if rest >= _NANOSECONDS[unit]), "ns") if rest else "s"
+        return f"{sign}{_decimal(rest, _NANOSECONDS[unit])}{unit}"
+    seconds, fraction = divmod(rest, 10**9)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    opening = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{opening}{_decimal(seconds * 10**9 + fraction, 10**9)}s"
+
+
+def _decimal(number: int, unit: int) -> str:
+    whole, rest = divmod(number, unit)
+    fraction = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else str(whole)
 
 
 def parse_spelled_duration(text: str) -> int:

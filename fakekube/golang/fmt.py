@@ -6,11 +6,32 @@ Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from fakekube.golang.quoting import go_float, go_quote, go_type
+from fakekube.golang.quoting import go_float, go_quote
+from fakekube.golang.quoting import go_type as _type_of_json
 
-__all__ = ["go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
+__all__ = ["GoValue", "go_syntax", "go_type", "go_type_or_nil", "plain", "string_verb"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoValue:
+    """A value that JSON does not have, where the real server holds one among JSON values."""
+
+    type: str
+    """As %T prints it."""
+    text: str
+    """As %v prints it."""
+    syntax: str
+    """As %#v prints it."""
+    value: Any = None
+    """What it stands for."""
+
+
+def go_type(value: Any) -> str:
+    """%T"""
+    return value.type if isinstance(value, GoValue) else _type_of_json(value)
 
 
 def go_type_or_nil(value: Any) -> str:
@@ -24,6 +45,8 @@ def plain(value: Any) -> str:
         return f"map[{' '.join([f'{key}:{plain(value[key])}' for key in sorted(value)])}]"
     if isinstance(value, list):
         return f"[{' '.join([plain(item) for item in value])}]"
+    if isinstance(value, GoValue):
+        return value.text
     return value if isinstance(value, str) else _scalar(value)
 
 
@@ -47,6 +70,8 @@ def go_syntax(value: Any) -> str:
         return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
     if isinstance(value, str):
         return go_quote(value)
+    if isinstance(value, GoValue):
+        return value.syntax
     return "interface {}(nil)" if value is None else _scalar(value)
 
 

@@ -7,13 +7,11 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/{dispatcher.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.cel.errors import EvaluationError
-from fakekube.cel.mutation import JSONPatch, ObjectValue, native, type_mismatches
-from fakekube.cel.values import ABSENT, Duration, Timestamp
+from fakekube.cel.mutation import JSONPatch, NotJSONError, ObjectValue, json_value, native, type_mismatches
+from fakekube.cel.values import ABSENT
 from fakekube.errors import status
 from fakekube.patch import json_patch
 from fakekube.patch.apply.configurations import ConfigurationError, merged
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PATCHERS", "MutationError"]
 
-#: Integers up to here are numbers in JSON for everybody, larger ones become texts.
-_SAFE_INTEGER: Final = (1 << 53) - 1
-
 
 class MutationError(Exception):
     """A mutation cannot be done; the failure policy says what follows."""
@@ -46,7 +41,7 @@ def _applied(versioned: VersionedAttributes, value: Any) -> Object:
         raise MutationError("type mismatch: " + "\n".join(problems))
     try:
         configuration = native(value)
-    except EvaluationError as error:
+    except NotJSONError as error:
         raise MutationError(str(error)) from None
     live = versioned.object
     assert live is not None
@@ -104,26 +99,11 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
         if problems:
             raise MutationError("type mismatch: " + "\n".join(problems))
         try:
-            operation["value"] = _as_json(native(patch.value))
-        except EvaluationError as error:
+            operation["value"] = json_value(patch.value)
+        except NotJSONError as error:
             text = "JSONPath valueExpression evaluated to a type that could not marshal to JSON"
             raise MutationError(f"{text}: {error}") from None
     return operation
-
-
-def _as_json(value: Any) -> Any:
-    """A value as Protobuf's own JSON has it."""
-    if isinstance(value, dict):
-        return {name: _as_json(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_as_json(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Timestamp | Duration):
-        return str(value)
-    if value.__class__ is int and abs(value) > _SAFE_INTEGER:
-        return str(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
@@ -151,14 +131,13 @@ def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
 
 def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
     """The type of the kind that a patched object says it is of. Raises StatusError 500."""
-    group, _, version = str(patched.get("apiVersion") or "").rpartition("/")
-    kind = str(patched.get("kind") or "")
     own = versioned.kind
+    api_version, kind = str(patched.get("apiVersion") or own.api_version), str(patched.get("kind") or own.kind)
+    group, _, version = api_version.rpartition("/")
     if (group, version, kind) == (own.group, own.version, own.kind):
         return _type(versioned)
     found = builtins().kind_type(group, version, kind)
     if found is None:
-        api_version = str(patched.get("apiVersion") or "")
         raise status.internal(f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"')
     return found
 
@@ -188,11 +167,15 @@ def _without_kind(obj: Mapping[str, Any]) -> Object:
 
 
 def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None = None) -> Object:
-    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`.
+    """A tree of its own, defaulted, in the form of `VersionedAttributes.object`. Raises MutationError.
 
     It may share whole fields with `live`, the object before: they are defaulted and in their form.
     """
     resource, kind = versioned.resource, versioned.kind
+    asked = versioned.attributes.resource
+    if kind == resource.gvk and resource is not asked and not resource.custom:
+        wrong, right = (each.type.name.rpartition("/")[2] for each in (resource, asked))
+        raise MutationError(f"converting ({wrong}) to ({right}): unknown conversion")
     defaults.apply(kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)

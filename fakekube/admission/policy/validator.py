@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.admission.cel.activation import Activation
@@ -106,15 +106,16 @@ class Validator:
                     return Result()
             except MatchConditionError as error:
                 return Result([self._error(str(error))])
-        activation = Activation(
-            versioned, resource, authorizer, params=params, namespace=namespace, variables=self._variables
+        bindings = partial(
+            Activation, versioned, resource, params=params, namespace=namespace, variables=self._variables
         )
         try:
-            results, left = evaluate(self._expressions, activation, BUDGET)
-            decisions = self._decisions(results, activation, left)
+            results, left = evaluate(self._expressions, bindings(authorizer=authorizer), BUDGET)
+            unasked = bindings(authorizer=None)  # messages and annotations cannot ask, nor can variables for them
+            decisions = self._decisions(results, unasked, left)
             if not self._values:
                 return Result(decisions)
-            values, _ = evaluate(self._values, activation, BUDGET)
+            values, _ = evaluate(self._values, unasked, BUDGET)
         except OutOfBudget as error:
             return Result([self._error(str(error))])
         return Result(decisions, [

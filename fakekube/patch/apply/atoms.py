@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from fakekube.golang.fmt import go_syntax, go_type, plain
+from fakekube.golang.fmt import GoValue, go_syntax, go_type, plain
 from fakekube.patch.apply.elements import printed
 from fakekube.patch.apply.fields import LEAF, Tree, union
 
@@ -216,7 +216,7 @@ def _check_boolean(value: Any) -> str | None:
 
 
 def _check_untyped(value: Any) -> str | None:
-    return f"expected any scalar, got {shown(value)}" if isinstance(value, dict | list) else None
+    return f"expected any scalar, got {shown(value)}" if isinstance(value, dict | list | GoValue) else None
 
 
 _SCALAR_CHECKS = {
@@ -253,8 +253,8 @@ class Choice(Atom):
         self.map: Atom
 
     def _of(self, value: Any) -> Atom:
-        """The alternative for a value; null is a map."""
-        if value is None or isinstance(value, dict):
+        """The alternative for a value; null is a map, and so is what is no JSON."""
+        if value is None or isinstance(value, dict | GoValue):
             return self.map
         return self.list if isinstance(value, list) else self.scalar
 

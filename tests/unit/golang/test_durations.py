@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.golang.durations import parse_duration
+from fakekube.golang.durations import parse_duration, print_duration
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,11 @@ def test_units(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_duration(text)
     assert str(raised.value) == f"time: {problem}"
+
+
+@pytest.mark.parametrize(("nanoseconds", "text"), [
+    (0, "0s"), (1, "1ns"), (1500, "1.5µs"), (20 * 10**6, "20ms"), (1500 * 10**6, "1.5s"), (90 * 10**9, "1m30s"),
+    (3600 * 10**9, "1h0m0s"), (-5 * 10**9, "-5s"), (3661 * 10**9 + 5, "1h1m1.000000005s"),
+])
+def test_durations_are_printed_as_go_prints_them(nanoseconds: int, text: str) -> None:
+    assert print_duration(nanoseconds) == text
