@@ -216,6 +216,10 @@ class InProcessTransport:
             except ValueError as error:
                 return Reply(status, fields, b""), [f"<{type(error).__name__}>"]
 
+    def stream(self, target: str, headers: dict[str, str]) -> Any:
+        """A watch as a stream (`fakekube.streams.Stream`), for whoever reads it now and then."""
+        return self._call("GET", target, None, headers)[2]
+
     def _events(self, stream: Any, quiet: float, limit: int) -> list[Any]:
         events: list[Any] = []
         left = quiet
