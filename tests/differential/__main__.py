@@ -5,6 +5,7 @@
     python -m tests.differential run --reference URL               a running reference against fakekube, live
     python -m tests.differential run --reference URL random:7:100  the same with other random stories: any seed, any number
     python -m tests.differential record --reference URL lists      records the reference's answers anew
+    python -m tests.differential record --reference URL life/jobs  the same of a living cluster (`life.stack` starts one)
     python -m tests.differential scores [--write]                  the table of scores; --write replaces it
 
 Without names, all recordings are meant. A name is one of fixtures/recorded (`lists`, `cbor/negotiation`), or
@@ -16,54 +17,101 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
+from typing import Any
 
-from fakekube.data import descriptions
-from tests.differential import scores
-from tests.differential.comparison import Score
-from tests.differential.recordings import (
-    RECORDINGS,
-    Recording,
-    Transcripts,
-    mark_unstable,
-    play_in_process,
-    play_to_server,
-    score,
-    score_in_process,
-)
+from tests.differential import recordings, scores
+from tests.differential.life import recordings as lives
+from tests.differential.life.cluster import RemoteCluster
+from tests.differential.recordings import RECORDINGS, Recording, Transcripts
 
-#: The scores are those without descriptions, whether kubernetes-validate is installed or not.
-descriptions.find_spec = lambda *_: None
+Options = argparse.Namespace
 
 
-def chosen(names: list[str]) -> list[Recording]:
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """A recording of exchanges."""
+
+    recording: Recording
+
+    def recorded(self, options: Options) -> Transcripts:
+        """What the reference answers: as recorded, or now, where it is given; played twice, to see what it repeats."""
+        if not options.reference:
+            return {name: exchanges for name, exchanges in self.recording.read().items() if options.word in name}
+        first = self._play(options, options.reference)
+        count = recordings.mark_unstable(first, self._play(options, options.reference))
+        print(f"{self.recording.name}: {count} exchanges are not compared: the reference does not repeat itself there")
+        return first
+
+    def score(self, options: Options) -> Any:
+        """How much of it the subject answers."""
+        wanted = self.recorded(options)
+        if not options.subject:
+            return recordings.score_in_process(self.recording, wanted)
+        return recordings.score(wanted, self._play(options, options.subject, set(wanted)))
+
+    def record(self, options: Options) -> None:
+        """Record it anew."""
+        self.recording.write(self.recorded(options))
+
+    def _play(self, options: Options, url: str, names: set[str] | None = None) -> Transcripts:
+        found = {n: s for n, s in self.recording.scenarios(options.word).items() if names is None or n in names}
+        return recordings.play_to_server(self.recording, found, url, options.jobs)
+
+    @staticmethod
+    def figures(score: Any) -> scores.Expected:
+        """What the table says of a score."""
+        return scores.figures(score)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A recording of what scenarios leave in a living cluster."""
+
+    name: str
+
+    def recorded(self, options: Options) -> lives.Plays:
+        """What the reference leaves: as recorded, or now, where it is given; played twice, to see what it repeats."""
+        if not options.reference:
+            return lives.read(self.name, options.word)
+        return lives.merge([self._play(options, options.reference) for _ in range(2)])
+
+    def score(self, options: Options) -> Any:
+        """How much of it the subject leaves."""
+        wanted = self.recorded(options)
+        if not options.subject:
+            return lives.score_in_process(self.name, wanted)
+        return lives.score(wanted, self._play(options, options.subject, set(wanted)))
+
+    def record(self, options: Options) -> None:
+        """Record it anew."""
+        lives.write(self.name, self.recorded(options))
+
+    def _play(self, options: Options, url: str, names: set[str] | None = None) -> lives.Plays:
+        found = {n: s for n, s in lives.scenarios_of(self.name, options.word).items() if names is None or n in names}
+        cluster = RemoteCluster(url)
+        try:
+            return lives.play_to(cluster, found, options.jobs)
+        finally:
+            cluster.close()
+
+    @staticmethod
+    def figures(score: Any) -> scores.Expected:
+        """What the table says of a score."""
+        return scores.life_figures(score)
+
+
+ALL: dict[str, Exchanges | Life] = {
+    **{name: Exchanges(recording) for name, recording in RECORDINGS.items()},
+    **{f"life/{name}": Life(name) for name in lives.LIVES},
+}
+
+
+def chosen(names: list[str]) -> dict[str, Exchanges | Life]:
     """The recordings of these names, or all. Raises SystemExit for a name that is none."""
-    if unknown := [name for name in names if name not in RECORDINGS and not name.startswith("random:")]:
-        raise SystemExit(f"no recording is called {', '.join(unknown)}; there are {', '.join(RECORDINGS)}")
-    return [RECORDINGS.get(name) or Recording(name, name) for name in names] or list(RECORDINGS.values())
-
-
-def play(recording: Recording, options: argparse.Namespace, url: str, names: set[str] | None = None) -> Transcripts:
-    """The answers of the server at the URL, or of fakekube in this process if there is none."""
-    found = {n: s for n, s in recording.scenarios(options.word).items() if names is None or n in names}
-    return play_to_server(recording, found, url, options.jobs) if url else play_in_process(recording, found)
-
-
-def recorded(recording: Recording, options: argparse.Namespace) -> Transcripts:
-    """What the reference answers: as recorded, or now, where it is given; played twice, to see what it repeats."""
-    if not options.reference:
-        return {name: exchanges for name, exchanges in recording.read().items() if options.word in name}
-    first = play(recording, options, options.reference)
-    count = mark_unstable(first, play(recording, options, options.reference))
-    print(f"{recording.name}: {count} exchanges are not compared: the reference does not repeat itself there")
-    return first
-
-
-def compared(recording: Recording, options: argparse.Namespace) -> Score:
-    """The score of one recording."""
-    wanted = recorded(recording, options)
-    if not options.subject:
-        return score_in_process(recording, wanted)
-    return score(wanted, play(recording, options, options.subject, set(wanted)))
+    if unknown := [name for name in names if name not in ALL and not name.startswith("random:")]:
+        raise SystemExit(f"no recording is called {', '.join(unknown)}; there are {', '.join(ALL)}")
+    return {name: ALL.get(name) or Exchanges(Recording(name, name)) for name in names or ALL}
 
 
 def main() -> int:
@@ -84,16 +132,16 @@ def main() -> int:
         parser.error(f"{options.command} needs --reference")
     wrong = 0
     table = scores.read()
-    for recording in chosen(options.names):
+    for name, recording in chosen(options.names).items():
         if options.command == "record":
-            recording.write(recorded(recording, options))
+            recording.record(options)
             continue
-        result = compared(recording, options)
-        print(f"{recording.name}: {result.report(0 if options.command == 'scores' else options.verbose)}", flush=True)
-        table[recording.name] = scores.figures(result)
+        result = recording.score(options)
+        print(f"{name}: {result.report(0 if options.command == 'scores' else options.verbose)}", flush=True)
+        table[name] = recording.figures(result)
         wrong += len(result.differences)
     if options.command == "scores" and options.write:
-        scores.write({name: table[name] for name in RECORDINGS if name in table})
+        scores.write({name: table[name] for name in ALL if name in table})
     return 1 if wrong and options.command != "scores" else 0
 
 

@@ -133,8 +133,13 @@ def make(folder: Path) -> None:
     made = {name: (authority.certificate, authority.key) for name, authority in authorities.items()}
     made |= {name: authorities[shown.authority].issue(shown) for name, shown in SHOWN.items()}
     for name, (certificate, key) in made.items():
-        (folder / f"{name}.crt").write_bytes(_pem(certificate))
-        (folder / f"{name}.key").write_bytes(_key_pem(key))
+        write(folder, name, certificate, key)
+
+
+def write(folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a certificate and its key, NAME.crt and NAME.key."""
+    (folder / f"{name}.crt").write_bytes(_pem(certificate))
+    (folder / f"{name}.key").write_bytes(_key_pem(key))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.differential.comparison import Score
+from tests.differential.life import recordings as lives
 from tests.differential.recordings import FOLDER
 
 TABLE = FOLDER / "scores.json"
@@ -26,6 +27,14 @@ def figures(score: Score) -> Expected:
     """What the table says of a score."""
     return {
         "identical": score.identical, "in_order": score.in_order, "exchanges": score.exchanges,
+        "identical_scenarios": score.identical_scenarios, "scenarios": score.scenarios,
+    }  # fmt: skip
+
+
+def life_figures(score: lives.Score) -> Expected:
+    """The same of a score of a living cluster: `dumps` take the place of exchanges, and events count apart."""
+    return {
+        "identical": score.identical, "dumps": score.dumps, "identical_events": score.identical_events, "events": score.events,
         "identical_scenarios": score.identical_scenarios, "scenarios": score.scenarios,
     }  # fmt: skip
 
@@ -51,8 +60,31 @@ def shown_rows() -> str:
 
 def page_rows(table: Mapping[str, Expected]) -> str:
     """The rows of the page."""
-    head = "| recording | identical exchanges | identical scenarios |\n|---|---|---|\n"
-    return head + "".join(
-        f"| {name} | {row['identical']:,} of {row['exchanges']:,} | {row['identical_scenarios']} of {row['scenarios']} |\n"
+    exchanges = [
+        (name, _of(row, "identical", "exchanges"), _of(row, "identical_scenarios", "scenarios"))
         for name, row in table.items()
-    )
+        if "exchanges" in row
+    ]
+    states = [
+        (
+            name,
+            _of(row, "identical", "dumps"),
+            _of(row, "identical_events", "events"),
+            _of(row, "identical_scenarios", "scenarios"),
+        )
+        for name, row in table.items()
+        if "dumps" in row
+    ]
+    return "\n".join((
+        _table(("recording", "identical exchanges", "identical scenarios"), exchanges),
+        _table(("living cluster", "identical states", "identical events", "identical scenarios"), states),
+    ))  # fmt: skip
+
+
+def _of(row: Expected, part: str, whole: str) -> str:
+    return f"{row[part]:,} of {row[whole]:,}"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n".replace("| --- ", "|---").replace("| ---|", "|---|") for line in lines)

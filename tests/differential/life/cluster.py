@@ -206,6 +206,7 @@ class LocalCluster(LivingCluster):
             kind: transport.stream(f"{path}?watch=1&timeoutSeconds=100000", {"Accept": JSON})
             for kind, path in _WATCHED.items()
         }
+        self._read()  # what is there at the start
 
     def settle(self, places: list[str], timeout: float) -> bool:
         end = time.monotonic() + timeout
@@ -223,13 +224,16 @@ class LocalCluster(LivingCluster):
         self.cluster.clock.advance(seconds=seconds)
 
     def happened(self, place: str) -> list[Change]:
+        self._read()
+        return super().happened(place)
+
+    def _read(self) -> None:
         for kind, stream in self._streams.items():
             while frames := stream.take():
                 for line in b"".join(frames).splitlines():
                     event = json.loads(line)
                     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
                         self.seen(kind, event["type"], event["object"])
-        return super().happened(place)
 
     def close(self) -> None:
         for stream in self._streams.values():
