@@ -139,6 +139,9 @@ def main() -> int:
         result = recording.score(options)
         print(f"{name}: {result.report(0 if options.command == 'scores' else options.verbose)}", flush=True)
         table[name] = recording.figures(result)
+        if isinstance(recording, Life) and options.write:  # of what threads do, the least is promised
+            again = [scores.life_figures(lives.score_in_process(recording.name)) for _ in range(2)]
+            table[name] = {figure: min(table[name][figure], *(other[figure] for other in again)) for figure in table[name]}
         wrong += len(result.differences)
     if options.command == "scores" and options.write:
         scores.write({name: table[name] for name in ALL if name in table})
