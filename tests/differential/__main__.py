@@ -20,12 +20,16 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from fakekube.data import descriptions
 from tests.differential import recordings, scores
 from tests.differential.life import recordings as lives
 from tests.differential.life.cluster import RemoteCluster
 from tests.differential.recordings import RECORDINGS, Recording, Transcripts
 
 Options = argparse.Namespace
+
+#: The scores are those without descriptions, whether kubernetes-validate is installed or not.
+descriptions.find_spec = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,9 @@ def main() -> int:
         table[name] = recording.figures(result)
         if isinstance(recording, Life) and options.write:  # of what threads do, the least is promised
             again = [scores.life_figures(lives.score_in_process(recording.name)) for _ in range(2)]
-            table[name] = {figure: min(table[name][figure], *(other[figure] for other in again)) for figure in table[name]}
+            table[name] = {
+                figure: min(table[name][figure], *(other[figure] for other in again)) for figure in table[name]
+            }
         wrong += len(result.differences)
     if options.command == "scores" and options.write:
         scores.write({name: table[name] for name in ALL if name in table})
