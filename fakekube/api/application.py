@@ -79,6 +79,8 @@ class Observer(Protocol):
 _log = logging.getLogger(__name__)
 
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
+#: Up to so many bytes net/http tells the length of a body that a handler has not told (bufferBeforeChunkingSize).
+_MEASURED: Final = 2048
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _NO_QUERY: Final = Query()
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
@@ -291,13 +293,13 @@ class _Exchange:
 
 
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
-    """The body as WSGI wants it: compressed where that is due, with its length told unless it is a stream."""
+    """The body as WSGI wants it: compressed where that is due; the length of a short one is told."""
     body = response.body
     if not isinstance(body, bytes | Pieces):
         return body
     if len(body) > THRESHOLD:
         body = compress(response, body, environ.get("HTTP_ACCEPT_ENCODING", ""))
-    if response.status not in _WITHOUT_BODY:
+    if len(body) <= _MEASURED and response.status not in _WITHOUT_BODY:
         response.headers.append(("Content-Length", str(len(body))))
     return (body,) if isinstance(body, bytes) else body
 

@@ -1,6 +1,7 @@
 """Large answers are compressed for clients that say they take gzip.
 
-Only objects are (what has a serializer's media type), and only from 128 KiB on; watches never are.
+Only objects are (what has a serializer's media type), and only from 128 KiB on; watches never are, nor what has its encoding
+or length told already.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go.
 """
@@ -29,7 +30,7 @@ def compress(response: Response, body: bytes | Pieces, accept_encoding: str) -> 
     media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
     if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
         return body
-    if any(name == "Content-Encoding" for name, _ in response.headers):
+    if any(name in ("Content-Encoding", "Content-Length") for name, _ in response.headers):
         return body
     response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
     return gzipped(body)

@@ -17,6 +17,9 @@ from .transport import Transport
 
 __all__ = ["Answer"]
 
+_MEASURED_BYTES = 2048
+"""Bodies up to this size have their length told; net/http sends longer ones in chunks (bufferBeforeChunkingSize)."""
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _JOINED_BYTES = 65536
 """Up to this size bodies are copied behind their heads."""
 
@@ -124,13 +127,24 @@ class Answer:
             self._transport.send(data)
 
     def _give_whole(self, body: bytes) -> None:
-        head = self.encode_head(len(body))
+        head = self.encode_head(len(body) if len(body) <= _MEASURED_BYTES else None)
+        if head.chunked:
+            self._give_in_one_chunk(head, body)
+            return
         body = self._measured(body) if head.has_body else b""
         if len(body) <= _JOINED_BYTES:
             self._transport.send(head.data + body)
         else:
             self._transport.send(head.data + body[:_JOINED_BYTES])
             self._transport.send(memoryview(body)[_JOINED_BYTES:])
+
+    def _give_in_one_chunk(self, head: Head, body: bytes) -> None:
+        begin = b"%b%x\r\n" % (head.data, len(body))
+        if len(body) <= _JOINED_BYTES:
+            self._transport.send(b"".join((begin, body, _LAST_CHUNK)))
+            return
+        for piece in (begin, body, _LAST_CHUNK):
+            self._transport.send(piece)
 
     def _measured(self, piece: bytes) -> bytes:
         """As much of a piece as still fits what the head promised."""

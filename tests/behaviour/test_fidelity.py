@@ -95,6 +95,23 @@ def test_a_job_is_first_written_with_the_labels_of_its_template(api: Api, metada
     assert (revisions[0] != revisions[1], revisions[1] != revisions[2]) == (writes, False)
 
 
+# ---------------------------------------------------------------- lengths and compression
+
+
+@pytest.mark.parametrize(("path", "accept_encoding", "headers"), [
+    ("/api", "gzip", {"content-length": True, "content-encoding": None}),
+    ("/apis", "gzip", {"content-length": False, "content-encoding": None}),
+    ("/openapi/v3/api/v1", "gzip", {"content-length": True, "content-encoding": None}),
+    ("/openapi/v2", "", {"content-length": True, "content-encoding": None}),
+    ("/openapi/v2", "GZIP", {"content-length": False, "content-encoding": "gzip"}),
+    ("/metrics", "gzip", {"content-length": False, "content-encoding": "gzip"}),
+])  # fmt: skip
+def test_what_is_told_of_a_body(api: Api, path: str, accept_encoding: str, headers: dict[str, Any]) -> None:
+    found = api.get(path, headers={"Accept": "*/*", "Accept-Encoding": accept_encoding}).headers
+    assert ("content-length" in found) == headers["content-length"]
+    assert found.get("content-encoding") == headers["content-encoding"]
+
+
 # ---------------------------------------------------------------- half-empty versions
 
 

@@ -34,6 +34,7 @@ Headers = list[tuple[str, str]]
 
 _INDEX: Final = "/openapi/v3"
 _ROOT: Final = "/openapi/v3/"
+_SHORT: Final = 2048
 _YEAR: Final = timedelta(days=365)
 _JSON_SUBTYPE: Final = "json"
 
@@ -113,7 +114,8 @@ class OpenAPIEndpoints:
         body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v2")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
-        if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "")):
+        if response.status == 200 and takes_gzip(request.headers.get("accept-encoding", "").lower()):
+            response.headers = [entry for entry in response.headers if entry[0] != "Content-Length"]
             response.headers.append(("Content-Encoding", "gzip"))
             response.body = gzipped(body)
         return response
@@ -148,7 +150,12 @@ class OpenAPIEndpoints:
         if etag and _matches(request.headers.get("if-none-match", ""), etag):
             kept = [header for header in headers if header[0] not in ("Content-Type", "Last-Modified", "Accept-Ranges")]
             return Response(304, kept, b"")
-        return Response(200, headers, body)
+        return Response(200, [*headers, *_length(body)], body)
+
+
+def _length(body: bytes) -> Headers:
+    """The length of a document is told whatever its size; that of a short one by whoever sends it."""
+    return [("Content-Length", str(len(body)))] if len(body) > _SHORT else []
 
 
 def _matches(if_none_match: str, etag: str) -> bool:

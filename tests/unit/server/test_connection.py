@@ -48,6 +48,20 @@ def test_one_connection_serves_many_requests(serve: Serve, connect: Connect) -> 
         assert "Connection" not in fields
 
 
+@pytest.mark.parametrize(("size", "told"), [(2048, True), (2049, False), (70_000, False)])
+def test_the_length_of_short_bodies_is_told(serve: Serve, connect: Connect, size: int, told: bool) -> None:
+    def sized(_: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        start_response("200 OK", [TYPE])
+        return [b"x" * size]
+
+    client = connect(serve(sized))
+    for _ in range(2):
+        client.get("/")
+        _, fields, body = client.answer()
+        assert body == b"x" * size
+        assert (fields.get("Content-Length"), fields.get("Transfer-Encoding")) == ((str(size), None) if told else (None, "chunked"))
+
+
 def test_the_standard_library_s_client_gets_along(serve: Serve) -> None:
     client = http.client.HTTPConnection("127.0.0.1", serve(echo).port, timeout=TIMEOUT)
     for body in (b"x" * 10, iter([b"a" * 70000, b"b" * 70000]), b"y" * 3_000_000):
