@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from fakekube.nodes.container import Container, Kind, State, Step, Termination
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
-__all__ = ["Container", "Happening", "Kind", "Pod", "State", "Termination"]
+__all__ = ["Happening", "Pod"]
 
 BACK_OFF: Final = 10.0
 MAX_BACK_OFF: Final = 300.0
@@ -36,37 +36,8 @@ PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
 
 
-class Kind(Enum):
-    """Which list of the pod a container stands in."""
-
-    INIT = "init"
-    SIDECAR = "sidecar"
-    MAIN = "main"
-
-
-class State(Enum):
-    """As in a container status."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    TERMINATED = "terminated"
-
-
-class _Step(Enum):
-    """What happens next to a container. Those that come first are done first at the same time."""
-
-    START = 0
-    STARTED = 1
-    READY = 2
-    EXIT = 3
-    FAIL_PULL = 4
-    WAIT = 5
-    PULL_AGAIN = 6
-    RESTART = 7
-
-
 #: Steps before which what is there is shown.
-_SHOWN_BEFORE: Final = frozenset({_Step.WAIT, _Step.PULL_AGAIN, _Step.RESTART})
+_SHOWN_BEFORE: Final = frozenset({Step.WAIT, Step.PULL_AGAIN, Step.RESTART})
 
 
 class Happening(NamedTuple):
@@ -76,76 +47,6 @@ class Happening(NamedTuple):
     type: str
     reason: str
     message: str
-
-
-@dataclass(slots=True, frozen=True)
-class Termination:
-    """How a run ended."""
-
-    exit_code: int
-    reason: str
-    message: str
-    started: float
-    finished: float
-    attempt: int
-
-
-@dataclass(slots=True)
-class Container:
-    """One container."""
-
-    spec: Mapping[str, Any]
-    kind: Kind
-    plan: ContainerPlan
-    policy: str
-    state: State = State.WAITING
-    reason: str = ""
-    message: str = ""
-    attempt: int = 0
-    """How often it was restarted."""
-    started_at: float = 0.0
-    ended: Termination | None = None
-    last: Termination | None = None
-    ready: bool = False
-    started: bool = False
-    begun: bool = False
-    pull_failures: int = 0
-    back_off: float = 0.0
-    steps: dict[_Step, float] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Of the container."""
-        name: str = self.spec["name"]
-        return name
-
-    @property
-    def finished_well(self) -> bool:
-        """Has it ended with code 0?"""
-        return self.state is State.TERMINATED and self.ended is not None and self.ended.exit_code == 0
-
-    @property
-    def restarts(self) -> bool:
-        """Will it be restarted when it ends as it did?"""
-        return self.ended is not None and should_restart(self.spec, self.policy, self.kind, self.ended.exit_code)
-
-    @property
-    def is_over(self) -> bool:
-        """Has it ended for good?"""
-        return self.state is State.TERMINATED and not self.restarts
-
-
-def should_restart(spec: Mapping[str, Any], policy: str, kind: Kind, code: int) -> bool:
-    """Is a container that ended with this code restarted?"""
-    for rule in spec.get("restartPolicyRules") or ():
-        codes = rule.get("exitCodes") or {}
-        listed = code in (codes.get("values") or ())
-        if rule.get("action") == "Restart" and listed is (codes.get("operator") == "In"):
-            return True
-    own = spec.get("restartPolicy") or policy
-    if own == "Always" and kind is Kind.INIT:
-        own = "OnFailure"  # one that has ended well has done its work
-    return own == "Always" or (own == "OnFailure" and code != 0)
 
 
 @dataclass(slots=True)
@@ -299,7 +200,7 @@ class Pod:
         fails = bool(plan.pull_error) and (plan.pull_failures is None or one.pull_failures < plan.pull_failures)
         if fails or plan.pull_seconds or one.pull_failures:
             self._say(one, "Normal", "Pulling", f'Pulling image "{one.spec.get("image", "")}"')
-        one.steps[_Step.FAIL_PULL if fails else _Step.START] = now + plan.pull_seconds
+        one.steps[Step.FAIL_PULL if fails else Step.START] = now + plan.pull_seconds
 
     def _fail_pull(self, one: Container, now: float) -> None:
         image = one.spec.get("image", "")
@@ -309,8 +210,8 @@ class Pod:
         self._say(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
         self._say(one, "Warning", "Failed", "Error: ErrImagePull")
         one.back_off = min(one.back_off * 2, MAX_BACK_OFF) if one.back_off else BACK_OFF
-        one.steps[_Step.WAIT] = now
-        one.steps[_Step.PULL_AGAIN] = now + one.back_off
+        one.steps[Step.WAIT] = now
+        one.steps[Step.PULL_AGAIN] = now + one.back_off
 
     def _wait(self, one: Container, now: float) -> None:
         """The back-off begins to show."""
@@ -323,7 +224,7 @@ class Pod:
             return
         one.last, one.ended = one.ended, None
         one.state, one.reason = State.WAITING, CRASH_LOOP
-        delay = int(one.steps[_Step.RESTART] - (one.last.finished if one.last else now))
+        delay = int(one.steps[Step.RESTART] - (one.last.finished if one.last else now))
         minutes, rest = divmod(delay, 60)
         text = f"{minutes}m{rest}s" if minutes else f"{rest}s"
         one.message = f"back-off {text} restarting failed container={one.name} pod=$POD"
@@ -356,12 +257,12 @@ class Pod:
         """What a run that starts now has before it."""
         one.steps.clear()
         started = max(one.plan.started_after, _delay(one.spec, "startupProbe"))
-        one.steps[_Step.STARTED] = now + started
+        one.steps[Step.STARTED] = now + started
         if one.plan.ready_after is not None and one.kind is not Kind.INIT:
-            one.steps[_Step.READY] = now + max(one.plan.ready_after, started, _delay(one.spec, "readinessProbe"))
+            one.steps[Step.READY] = now + max(one.plan.ready_after, started, _delay(one.spec, "readinessProbe"))
         run = one.plan.run(one.attempt)
         if run.seconds is not None:
-            one.steps[_Step.EXIT] = now + run.seconds
+            one.steps[Step.EXIT] = now + run.seconds
 
     def _started(self, one: Container, now: float) -> None:
         one.started = True
@@ -380,9 +281,9 @@ class Pod:
         assert one.ended is not None
         delay = one.back_off if one.ended.finished - one.ended.started < LONG_RUN else 0.0
         one.back_off = min(delay * 2, MAX_BACK_OFF) if delay else BACK_OFF
-        one.steps[_Step.RESTART] = now + delay
+        one.steps[Step.RESTART] = now + delay
         if delay:
-            one.steps[_Step.WAIT] = now
+            one.steps[Step.WAIT] = now
 
     @staticmethod
     def _end(one: Container, now: float, run: Run) -> None:
@@ -443,10 +344,10 @@ class Pod:
             one.steps.clear()
             if one.plan.stop_seconds > grace:
                 one.plan = _ending(one.plan, KILLED)
-                one.steps[_Step.EXIT] = now + grace
+                one.steps[Step.EXIT] = now + grace
             else:
                 one.plan = _ending(one.plan, 0)
-                one.steps[_Step.EXIT] = now + one.plan.stop_seconds
+                one.steps[Step.EXIT] = now + one.plan.stop_seconds
 
     def _say(self, one: Container, type_: str, reason: str, message: str) -> None:
         self.happenings.append(Happening(one.name, type_, reason, message))
@@ -467,6 +368,6 @@ def _ending(plan: ContainerPlan, code: int) -> ContainerPlan:
 
 
 _STEPS: Final = {
-    _Step.START: Pod._start, _Step.STARTED: Pod._started, _Step.READY: Pod._ready, _Step.EXIT: Pod._exit,
-    _Step.FAIL_PULL: Pod._fail_pull, _Step.WAIT: Pod._wait, _Step.PULL_AGAIN: Pod._pull, _Step.RESTART: Pod._restart,
+    Step.START: Pod._start, Step.STARTED: Pod._started, Step.READY: Pod._ready, Step.EXIT: Pod._exit,
+    Step.FAIL_PULL: Pod._fail_pull, Step.WAIT: Pod._wait, Step.PULL_AGAIN: Pod._pull, Step.RESTART: Pod._restart,
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from fakekube.nodes.containers import Container, Kind, Pod, State, Termination
+from fakekube.nodes.container import Container, Kind, State, Termination
+from fakekube.nodes.containers import Pod
 from fakekube.nodes.pod_status import container_id, image_id, resources_of
 
 __all__ = ["Clock", "told_status"]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.nodes.containers import Kind, Pod, State, should_restart
+from fakekube.nodes.container import Kind, State, should_restart
+from fakekube.nodes.containers import Pod
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
 NAMES = ("a", "b")

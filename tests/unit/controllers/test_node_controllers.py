@@ -1,0 +1,116 @@
+"""What becomes of nodes that are not well, and of the pods on them: the rules, and silent nodes in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+from fakekube.controllers.node_lifecycle import ZoneState, condition_taints, zone_key, zone_state
+from fakekube.controllers.node_ttl import step_for
+from fakekube.controllers.taint_eviction import toleration_seconds
+from fakekube.selectors.nodes import preferred_weight, required_node_affinity, selects_node
+from fakekube.selectors.taints import tolerates, untolerated
+
+Object = dict[str, Any]
+
+
+@pytest.mark.parametrize(("ready", "not_ready", "state"), [
+    (1, 0, ZoneState.NORMAL), (0, 1, ZoneState.FULL), (1, 2, ZoneState.NORMAL), (2, 3, ZoneState.PARTIAL), (3, 3, ZoneState.NORMAL),
+])
+def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:
+    assert zone_state(ready, not_ready) is state
+
+
+def test_conditions_become_taints() -> None:
+    conditions = [{"type": "Ready", "status": "Unknown"}, {"type": "DiskPressure", "status": "True"}, {"type": "PIDPressure", "status": "False"}]
+    node = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"conditions": conditions}}
+    assert [key.removeprefix("node.kubernetes.io/") for key, _ in condition_taints(node)] == ["unreachable", "disk-pressure", "unschedulable"]
+
+
+def test_zones_have_keys() -> None:
+    assert zone_key({"metadata": {}}) == ""
+    labels = {"topology.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/region": "r"}
+    assert zone_key({"metadata": {"labels": labels}}) == "r:\x00:z"
+
+
+@pytest.mark.parametrize(("nodes", "step", "then"), [(100, 0, 0), (101, 0, 1), (95, 1, 1), (89, 1, 0), (20000, 0, 4)])
+def test_the_larger_the_cluster_the_longer_the_ttl(nodes: int, step: int, then: int) -> None:
+    assert step_for(nodes, step) == then
+
+
+FIRE = {"key": "fire", "value": "hot", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(("toleration", "tolerated"), [
+    ({}, False), ({"operator": "Exists"}, True), ({"key": "fire", "value": "hot"}, True), ({"key": "fire"}, False),
+    ({"key": "fire", "operator": "Exists", "effect": "NoSchedule"}, False), ({"key": "fire", "operator": "Gt", "value": "1"}, False),
+])
+def test_tolerations(toleration: Object, tolerated: bool) -> None:
+    assert tolerates(toleration, FIRE) is tolerated
+    assert (untolerated([FIRE], [toleration]) is None) is tolerated
+
+
+@pytest.mark.parametrize(("tolerations", "seconds"), [
+    ([], 0.0), ([{"operator": "Exists"}], None), ([{"operator": "Exists", "tolerationSeconds": 7}], 7.0),
+    ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
+])
+def test_how_long_a_pod_may_stay(tolerations: list[Object], seconds: float | None) -> None:
+    assert toleration_seconds([FIRE], tolerations) == seconds
+
+
+NODE = {"metadata": {"name": "n", "labels": {"disk": "ssd", "size": "3"}}}
+
+
+@pytest.mark.parametrize(("term", "selected"), [
+    ({}, False), ({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd", "hdd"]}]}, True),
+    ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["2"]}]}, True),
+    ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["x"]}]}, False),
+    ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}, True),
+    ({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}, False),
+    ({"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["n"]}]}, False),
+])
+def test_node_selectors(term: Object, selected: bool) -> None:
+    assert selects_node({"nodeSelectorTerms": [term]}, NODE) is selected
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    matches = required_node_affinity({"affinity": {"nodeAffinity": affinity}})
+    assert matches is not None and matches(NODE) is selected
+    assert preferred_weight([{"weight": 4, "preference": term}], NODE) == (4 if selected else 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    made = Cluster()
+    made.clock.hold()
+    yield made
+    made.stop()
+
+
+def taints(cluster: Cluster, name: str) -> set[str]:
+    return {f"{one['key'].removeprefix('node.kubernetes.io/')}:{one['effect']}" for one in cluster.nodes[name]["spec"].get("taints", ())}
+
+
+def test_a_node_that_never_speaks_is_unknown_after_a_minute(cluster: Cluster) -> None:
+    cluster.nodes.add("mute", silent=True)
+    cluster.settle()
+    assert taints(cluster, "mute") == set()
+    cluster.clock.advance(seconds=61)
+    cluster.settle()
+    ready = next(one for one in cluster.nodes["mute"]["status"]["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("Unknown", "NodeStatusNeverUpdated")
+    assert taints(cluster, "mute") == {"unreachable:NoSchedule", "unreachable:NoExecute"}
+
+
+def test_nobody_is_driven_out_while_every_node_has_failed(cluster: Cluster) -> None:
+    cluster.nodes.fail("node-1")
+    cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"},
+                    "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "x"}]}})
+    cluster.clock.advance(minutes=10)
+    cluster.settle()
+    assert taints(cluster, "node-1") == {"unreachable:NoSchedule"}
+    cluster.nodes.recover("node-1")
+    cluster.settle()
+    assert taints(cluster, "node-1") == set()
+    assert cluster.get("pods", "p")["status"]["phase"] == "Running"
