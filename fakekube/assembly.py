@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fakekube import data
-from fakekube.admission import Chain, Plugin, UnknownPluginError, chain_of
+from fakekube.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, configured
 from fakekube.admission.options import AdmissionOptions
 from fakekube.aggregator.aggregator import Aggregator
 from fakekube.api import Application
@@ -47,6 +47,9 @@ from fakekube.webhooks.services import ServiceResolver
 if TYPE_CHECKING:
     from fakekube.audit.auditor import Auditor
     from fakekube.webhooks.caller import Caller
+
+#: The plugin that is imported only if it is enabled.
+_IMAGE_POLICY = "ImagePolicyWebhook"
 
 DEFAULT_OPTIONS = ServerOptions()
 NO_AUDIT = AuditOptions()
@@ -129,14 +132,15 @@ def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
 
 
 def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:
-    """The admission chain of a cluster. Raises OptionError for flags that name unknown plugins."""
+    """The admission chain of a cluster. Raises OptionError for flags that are not usable."""
     dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
     try:
-        return chain_of(
-            profile, enabled=options.enable_admission_plugins, disabled=options.disable_admission_plugins,
-            dynamic={plugin.name: plugin for plugin in dynamic},
-        )
-    except UnknownPluginError as error:
+        if _IMAGE_POLICY in options.enable_admission_plugins:
+            from fakekube.webhooks.admission.image_policy import ImagePolicyWebhook
+
+            dynamic.append(configured(ImagePolicyWebhook, options))
+        return chain_of(profile, options, {plugin.name: plugin for plugin in dynamic})
+    except (UnknownPluginError, ConfigurationError) as error:
         raise OptionError(str(error)) from None
 
 

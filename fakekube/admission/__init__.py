@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from fakekube.admission.chain import Chain
+from fakekube.admission.configuration import ConfigurationError
+from fakekube.admission.options import AdmissionOptions
 from fakekube.admission.plugin import Attributes, Operation, Plugin
-from fakekube.admission.profiles import UnknownPluginError, plugins
+from fakekube.admission.profiles import UnknownPluginError, configured, plugins
 
-__all__ = ["Attributes", "Chain", "Operation", "Plugin", "UnknownPluginError", "chain_of"]
+__all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "UnknownPluginError", "chain_of", "configured"]
 
 
-def chain_of(
-    profile: str, *, enabled: Iterable[str] = (), disabled: Iterable[str] = (), dynamic: Mapping[str, Plugin] | None = None,
-) -> Chain:
+def chain_of(profile: str, options: AdmissionOptions | None = None, dynamic: Mapping[str, Plugin] | None = None) -> Chain:
     """The admission chain of a cluster; see `profiles.plugins` for the arguments and errors."""
-    return Chain(plugins(profile, enabled=enabled, disabled=disabled, dynamic=dynamic))
+    return Chain(plugins(profile, options or AdmissionOptions(), dynamic))

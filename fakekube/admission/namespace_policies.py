@@ -55,6 +55,10 @@ class PodNodeSelector(Plugin):
     def __init__(self, selectors: Mapping[str, str] | None = None) -> None:
         self._selectors = selectors or {}
 
+    @classmethod
+    def configured(cls, configuration: Any) -> PodNodeSelector:
+        return cls((configuration or {}).get("podNodeSelectorPluginConfig"))
+
     def admit(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         spec = attributes.object["spec"]
@@ -121,6 +125,11 @@ class PodTolerationRestriction(Plugin):
 
     def __init__(self, default: Sequence[Toleration] = (), whitelist: Sequence[Toleration] = ()) -> None:
         self._default, self._whitelist = default, whitelist
+
+    @classmethod
+    def configured(cls, configuration: Any) -> PodTolerationRestriction:
+        said = configuration or {}
+        return cls(said.get("default") or (), said.get("whitelist") or ())
 
     def admit(self, attributes: Attributes) -> None:
         assert attributes.object is not None

@@ -19,3 +19,5 @@ class AdmissionOptions:
     """Plugins that run although they are off by default."""
     disable_admission_plugins: Sequence[str] = ()
     """Plugins that do not run although they are on by default."""
+    admission_control_config_file: str = ""
+    """An AdmissionConfiguration: what is said to single plugins."""

@@ -95,6 +95,11 @@ class Plugin:
     subresources: ClassVar[frozenset[str] | None] = frozenset({""})
     """Through which subresources it sees them ("": the object itself); None: all."""
 
+    @classmethod
+    def configured(cls, configuration: Any) -> Plugin:
+        """The plugin, with what the configuration file says to it (None: nothing). Raises ConfigurationError."""
+        return cls()
+
     def admit(self, attributes: Attributes) -> None:
         """Change the new object, or raise StatusError."""
 

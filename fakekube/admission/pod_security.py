@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from fakekube.admission.configuration import ConfigurationError
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.pod_security_checks import NEWEST, Violation, violations
 from fakekube.errors import FieldError, status
-from fakekube.errors.field import invalid
+from fakekube.errors.field import aggregate, invalid
 from fakekube.registry.strategy import Object
 
 __all__ = ["PodSecurity"]
@@ -66,10 +68,47 @@ _Policy = Mapping[str, _Standard]
 _WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _Standard())
 
 
+@dataclass(slots=True, frozen=True)
+class _Configuration:
+    """What the configuration file says: PodSecurityConfiguration."""
+
+    defaults: _Policy = field(default_factory=lambda: _WITHOUT_LABELS)
+    """For namespaces whose labels say nothing."""
+    usernames: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    runtime_classes: frozenset[str] = frozenset()
+    """Who is exempt."""
+
+
 class PodSecurity(Plugin):
     """See the module."""
 
     name = "PodSecurity"
+
+    def __init__(self, configuration: _Configuration | None = None) -> None:
+        self._configuration = configuration or _Configuration()
+
+    @classmethod
+    def configured(cls, configuration: Any) -> PodSecurity:
+        """Raises ConfigurationError."""
+        said = configuration or {}
+        defaults, exempt = said.get("defaults") or {}, said.get("exemptions") or {}
+        errors: list[FieldError] = []
+        for mode in MODES:
+            level, version = defaults.get(mode) or "privileged", defaults.get(f"{mode}-version") or "latest"
+            if level not in LEVELS:
+                errors.append(invalid(f"defaults.{mode}", level, f"must be one of {', '.join(LEVELS)}"))
+            if version != "latest" and _minor(version) is None:
+                errors.append(invalid(f"defaults.{mode}-version", version, 'must be "latest" or "v1.x"'))
+        if errors:
+            raise ConfigurationError(aggregate(errors))
+        standards = {
+            mode: _Standard(defaults.get(mode) or "privileged", defaults.get(f"{mode}-version") or "latest") for mode in MODES
+        }
+        return cls(_Configuration(standards, *(
+            frozenset(exempt.get(name) or ()) for name in ("usernames", "namespaces", "runtimeClasses")
+        )))
+
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({NAMESPACES, PODS, *_TEMPLATES})
     subresources = frozenset({"", "ephemeralcontainers", "resize"})
@@ -79,27 +118,27 @@ class PodSecurity(Plugin):
         if obj is None:
             return
         if resource == NAMESPACES:
-            _check_namespace(attributes, obj)
+            _check_namespace(attributes, obj, self._configuration)
         elif resource == PODS:
             if attributes.old is None or _changed(obj, attributes.old):
-                _check_pod(attributes, obj, enforce=True)
+                _check_pod(attributes, obj, self._configuration, enforce=True)
         else:
             template: Object | None = obj
             for field in _TEMPLATES[resource]:
                 template = (template or {}).get(field)
             if template is not None and not attributes.subresource:
-                _check_pod(attributes, template, enforce=False)
+                _check_pod(attributes, template, self._configuration, enforce=False)
 
 
 # ---------------------------------------------------------------- policies
 
 
-def _policy(namespace: Object) -> tuple[_Policy, list[FieldError]]:
+def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldError]]:
     """What the labels say, and what is wrong with them (then: the strictest that may be meant)."""
     labels = namespace["metadata"].get("labels") or {}
     if PREFIX not in " ".join(labels):
-        return _WITHOUT_LABELS, []
-    policy = dict(_WITHOUT_LABELS)
+        return defaults, []
+    policy = dict(defaults)
     errors: list[FieldError] = []
     for mode in MODES:
         level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
@@ -127,19 +166,20 @@ def _wrong(mode: str, value: str, text: str) -> FieldError:
 # ---------------------------------------------------------------- namespaces
 
 
-def _check_namespace(attributes: Attributes, namespace: Object) -> None:
+def _check_namespace(attributes: Attributes, namespace: Object, configuration: _Configuration) -> None:
     """The labels must be right; pods that are there already are only told of."""
     if attributes.subresource:
         return
-    policy, errors = _policy(namespace)
-    old, old_errors = _policy(attributes.old) if attributes.old is not None else ({}, [])
+    policy, errors = _policy(namespace, configuration.defaults)
+    old, old_errors = _policy(attributes.old, configuration.defaults) if attributes.old is not None else ({}, [])
     if errors and errors != old_errors:
         raise status.invalid("", "Namespace", attributes.name, errors)
     if attributes.old is None:
         return
     new, before = policy["enforce"], old["enforce"]
     relaxed = new.version == before.version and new.strictness <= before.strictness
-    if new != before and new.level != "privileged" and not relaxed:
+    exempt = attributes.name in configuration.namespaces
+    if new != before and new.level != "privileged" and not relaxed and not exempt:
         attributes.context.warnings += _pods_against(attributes, new)
 
 
@@ -184,13 +224,17 @@ def _one_of_each_first(pods: Iterable[Object]) -> list[Object]:
 # ---------------------------------------------------------------- pods
 
 
-def _check_pod(attributes: Attributes, pod: Object, *, enforce: bool) -> None:
+def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuration, *, enforce: bool) -> None:
     namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
     if namespace is None:
         return
-    policy, _ = _policy(namespace)
+    policy, _ = _policy(namespace, configuration.defaults)
     enforced, warned = policy["enforce"], policy["warn"]
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    if spec.get("runtimeClassName") in configuration.runtime_classes or attributes.namespace in configuration.namespaces:
+        return
+    if attributes.context.user in configuration.usernames:
+        return
     if enforce:
         found = enforced.violations(meta, spec)
         if found:

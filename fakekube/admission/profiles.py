@@ -9,20 +9,23 @@ Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOf
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 from fakekube.admission.certificates import (
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
 )
+from fakekube.admission.configuration import ConfigurationError, read_configuration
 from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
 from fakekube.admission.namespace_lifecycle import NamespaceLifecycle
 from fakekube.admission.node_features import NodeDeclaredFeatureValidator
 from fakekube.admission.node_restriction import NodeRestriction
 from fakekube.admission.nodes import TaintNodesByCondition
+from fakekube.admission.options import AdmissionOptions
 from fakekube.admission.plugin import Plugin
 from fakekube.admission.pod_security import PodSecurity
 from fakekube.admission.pods import (
@@ -42,7 +45,7 @@ from fakekube.admission.storage import (
 )
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["UnknownPluginError", "plugins"]
+__all__ = ["UnknownPluginError", "configured", "plugins"]
 
 #: All plugins of the real server, in the order in which they run.
 _ORDERED: Sequence[str] = (
@@ -113,12 +116,16 @@ _STATIC: Mapping[str, type[Plugin]] = {
 
 #: Plugins that are off by default, imported when they are enabled.
 _OPTIONAL: Mapping[str, str] = {
-    "AlwaysDeny": "restrictions", "AlwaysPullImages": "optional_pods", "DenyServiceExternalIPs": "restrictions",
-    "ExtendedResourceToleration": "optional_pods", "LimitPodHardAntiAffinityTopology": "optional_pods",
-    "NamespaceAutoProvision": "namespace_existence", "NamespaceExists": "namespace_existence",
-    "OwnerReferencesPermissionEnforcement": "restrictions", "PodNodeSelector": "namespace_policies",
-    "PodTolerationRestriction": "namespace_policies",
+    "AlwaysDeny": "admission.restrictions", "AlwaysPullImages": "admission.optional_pods",
+    "DenyServiceExternalIPs": "admission.restrictions", "EventRateLimit": "admission.event_rate_limit",
+    "ExtendedResourceToleration": "admission.optional_pods",
+    "LimitPodHardAntiAffinityTopology": "admission.optional_pods", "NamespaceAutoProvision": "admission.namespace_existence",
+    "NamespaceExists": "admission.namespace_existence",
+    "OwnerReferencesPermissionEnforcement": "admission.restrictions", "PodNodeSelector": "admission.namespace_policies",
+    "PodTolerationRestriction": "admission.namespace_policies",
 }
+
+_NO_OPTIONS = AdmissionOptions()
 
 _NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount"})}
 
@@ -128,29 +135,50 @@ class UnknownPluginError(ValueError):
 
 
 def plugins(
-    profile: str, *, enabled: Iterable[str] = (), disabled: Iterable[str] = (), dynamic: Mapping[str, Plugin] | None = None,
+    profile: str, options: AdmissionOptions = _NO_OPTIONS, dynamic: Mapping[str, Plugin] | None = None,
 ) -> Sequence[Plugin]:
     """The plugins of a cluster, in their order.
 
     Args:
         profile: `apiserver` or `cluster`: which plugins are on by default.
-        enabled, disabled: names of plugins that are not as by default.
+        options: which plugins are not as by default, and where their configuration is.
         dynamic: the plugins that are made for one cluster, by their names.
 
     Raises:
         UnknownPluginError: for a name that is unknown, or both enabled and disabled.
+        ConfigurationError: for a configuration that is not usable.
     """
-    enabled, disabled = frozenset(enabled), frozenset(disabled)
+    enabled, disabled = frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins)
     _check(enabled, disabled)
     on = (_DEFAULT_ON - _NOT_IN.get(profile, frozenset()) | enabled) - disabled
     made = {name: kind() for name, kind in _STATIC.items() if name in on} | dict(dynamic or {})
-    made |= {name: _imported(name) for name in on & _OPTIONAL.keys() - made.keys()}
+    said = _said(options)
+    for name in on & (_OPTIONAL.keys() | (_STATIC.keys() & said.keys())):
+        made[name] = _configured(_STATIC.get(name) or _imported(name), said.get(name))
     return [made[name] for name in _ORDERED if name in on and name in made]
 
 
-def _imported(name: str) -> Plugin:
-    plugin: type[Plugin] = getattr(import_module(f"fakekube.admission.{_OPTIONAL[name]}"), name)
-    return plugin()
+def configured(kind: type[Plugin], options: AdmissionOptions) -> Plugin:
+    """A plugin with what the configuration file says to it. Raises ConfigurationError."""
+    return _configured(kind, _said(options).get(kind.name))
+
+
+def _said(options: AdmissionOptions) -> Mapping[str, Any]:
+    """The configurations in the file, by the names of the plugins."""
+    file = options.admission_control_config_file
+    return read_configuration(file) if file else {}
+
+
+def _imported(name: str) -> type[Plugin]:
+    kind: type[Plugin] = getattr(import_module(f"fakekube.{_OPTIONAL[name]}"), name)
+    return kind
+
+
+def _configured(kind: type[Plugin], said: Any) -> Plugin:
+    try:
+        return kind.configured(said)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"couldn't init admission plugin {go_quote(kind.name)}: {error}") from None
 
 
 def _check(enabled: frozenset[str], disabled: frozenset[str]) -> None:

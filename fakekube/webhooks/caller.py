@@ -28,7 +28,7 @@ from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
 from fakekube.webhooks.type_meta import not_an_object, not_registered
 
-__all__ = ["Caller", "review_in"]
+__all__ = ["Caller", "body_of", "review_in"]
 
 Object = dict[str, Any]
 
@@ -145,13 +145,18 @@ def _clean(path: str) -> str:
 
 def review_in(answer: Answer, api_version: str, kind: str) -> Object:
     """The review in the answer of a webhook. Raises CallError."""
+    return _decoded(body_of(answer), api_version, kind)
+
+
+def body_of(answer: Answer) -> bytes:
+    """The body of an answer that tells of a success. Raises CallError."""
     media_type = _media_type(answer)
     if not 200 <= answer.status <= 206 and answer.status != 101:
         raise CallError(_told_status(answer, media_type) or _message(answer, media_type))
     if not answer.body:
         content_type = answer.headers.get("content-type") or "application/json"
         raise CallError(f"0-length response with status code: {answer.status} and content type: {content_type}")
-    return _decoded(answer.body, api_version, kind)
+    return answer.body
 
 
 def _media_type(answer: Answer) -> str:
