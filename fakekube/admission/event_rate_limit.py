@@ -16,7 +16,7 @@ from typing import Any
 
 from fakekube.admission.configuration import ConfigurationError
 from fakekube.admission.plugin import Attributes, Operation, Plugin
-from fakekube.errors import FieldError, status
+from fakekube.errors import FieldError, StatusError
 from fakekube.errors.field import aggregate, invalid, not_supported
 
 __all__ = ["EventRateLimit"]
@@ -94,7 +94,7 @@ class EventRateLimit(Plugin):
             problems = [problem for limit in self._limits if (problem := limit.accept(attributes))]
         if problems:
             told = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-            raise status.too_many_requests(f"Too many requests: {told}")
+            raise StatusError(429, "TooManyRequests", f"Too many requests: {told}")
 
 
 def _errors(limit: Mapping[str, Any], path: str) -> list[FieldError]:

@@ -174,13 +174,29 @@ def _check_namespace(attributes: Attributes, namespace: Object, configuration: _
     old, old_errors = _policy(attributes.old, configuration.defaults) if attributes.old is not None else ({}, [])
     if errors and errors != old_errors:
         raise status.invalid("", "Namespace", attributes.name, errors)
-    if attributes.old is None:
-        return
-    new, before = policy["enforce"], old["enforce"]
-    relaxed = new.version == before.version and new.strictness <= before.strictness
     exempt = attributes.name in configuration.namespaces
-    if new != before and new.level != "privileged" and not relaxed and not exempt:
-        attributes.context.warnings += _pods_against(attributes, new)
+    if attributes.old is not None:
+        new, before = policy["enforce"], old["enforce"]
+        relaxed = new.version == before.version and new.strictness <= before.strictness
+        if new == before or new.level == "privileged" or relaxed:
+            return
+        if not exempt:
+            attributes.context.warnings += _pods_against(attributes, new)
+    if exempt:
+        attributes.context.warnings += _ignored(namespace, policy, configuration.defaults)
+
+
+def _ignored(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]:
+    """What is said of the labels of a namespace that is exempt."""
+    if policy == defaults or all(standard.level == "privileged" for standard in policy.values()):
+        return []
+    labels = namespace["metadata"].get("labels") or {}
+    told = [
+        f"{mode}={standard}" for mode, standard in policy.items()
+        if standard.level != "privileged" and {PREFIX + mode, f"{PREFIX}{mode}-version"} & labels.keys()
+    ]
+    name = namespace["metadata"]["name"]
+    return [f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(told)}) will be ignored']
 
 
 def _pods_against(attributes: Attributes, standard: _Standard) -> list[str]:
