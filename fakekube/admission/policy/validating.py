@@ -8,7 +8,6 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{plugin,di
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from fakekube.admission.policy.source import Binding, Hook, PolicySource
 from fakekube.admission.policy.validator import Action, Decision, Validator, validator_of
 from fakekube.admission.refusals import forbidden
 from fakekube.admission.versioned import VersionedAttributes
+from fakekube.codecs import json
 from fakekube.errors import StatusError, status
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Dispatch:
                 "message": decision.message, "policy": hook.name, "binding": binding.name, "expressionIndex": index,
                 "validationActions": binding.spec.get("validationActions"),
             }
-            self._attributes.add_annotation(_FAILURE_ANNOTATION, json.dumps([failure], separators=(",", ":"), ensure_ascii=False))
+            self._attributes.add_annotation(_FAILURE_ANNOTATION, json.dumps([failure]).decode())
 
     def _deny(self, hook: Hook[Validator], binding: Binding | None, decision: Decision) -> None:
         who = f"ValidatingAdmissionPolicy '{hook.name}'"
