@@ -223,8 +223,8 @@ def authorizer_of(context: WriteContext) -> Authorizer:
     def ask(spec: Mapping[str, Any]) -> Decision:
         key = json.dumps(spec, sort_keys=True, default=list)
         if key not in known:
-            allowed, reason = context.services.authorize(spec["user"], spec.get("groups", ()), dict(spec))
-            known[key] = Decision(allowed, reason)
+            answer = context.services.decide(spec)
+            known[key] = Decision(answer.allowed, answer.reason, answer.error)
         return known[key]
 
     subject: dict[str, Any] = {"user": context.user, "groups": list(context.groups)}
