@@ -99,7 +99,7 @@ def test_values_of_other_types_are_shown(cluster: Cluster, value: str, shown: st
     mutate(cluster, "p", f"Object{{data: {{'x': {value}}}}}")
     with pytest.raises(ApiError) as refused:
         cluster.create(config_map())
-    assert refused.value.message.endswith(f"failed to convert patch object to typed object: .data.x: {shown}")
+    assert str(refused.value).endswith(f"failed to convert patch object to typed object: .data.x: {shown}")
 
 
 def test_bodies_of_subresources_have_no_schema_of_their_own(cluster: Cluster) -> None:
