@@ -225,11 +225,10 @@ class Cache:
         found = self._informers.get(name)
         if found is None:
             resource = self._client.resource(name)
-            canonical = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-            found = self._informers.get(canonical)
+            found = self._informers.get(resource.group_resource)
             if found is None:
-                found = Informer(canonical, resource, self._store.bucket(resource.bucket))
-                self._informers[canonical] = found
+                found = Informer(resource.group_resource, resource, self._store.bucket(resource.bucket))
+                self._informers[resource.group_resource] = found
                 self._opened(found)
         return found
 

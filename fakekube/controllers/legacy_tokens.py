@@ -9,10 +9,10 @@ Specified by: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
+from fakekube.apis.core.pods.references import secret_names
 from fakekube.client import ApiError
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.service_account_tokens import NAME, TYPE, UID
@@ -70,7 +70,7 @@ class LegacyTokenCleaner(Reconciler):
         if metadata["name"] not in {one.get("name") for one in account.get("secrets") or ()}:
             return False
         pods = self.cache.list("pods", metadata["namespace"])
-        return not any(metadata["name"] in _secrets_of(pod) for pod in pods)
+        return not any(metadata["name"] in secret_names(pod["spec"]) for pod in pods)
 
     def _mark_or_delete(self, secret: Object, now: datetime) -> None:
         metadata = secret["metadata"]
@@ -97,26 +97,3 @@ def _day(text: str) -> datetime | None:
 
 def _print(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
-
-
-def _secrets_of(pod: Object) -> set[str]:
-    """The names of all secrets that a pod refers to (VisitPodSecretNames): wherever a field says so."""
-    return set(_secret_names(pod["spec"]))
-
-
-def _secret_names(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _secret_names(item)
-        return
-    if not isinstance(value, dict):
-        return
-    for field, item in value.items():
-        if field in ("secretRef", "secretKeyRef", "nodePublishSecretRef", "secret") and isinstance(item, dict):
-            yield item.get("name") or item.get("secretName") or ""
-        elif field == "secretName" and isinstance(item, str):
-            yield item
-        elif field == "imagePullSecrets":
-            yield from (one.get("name", "") for one in item or ())
-        else:
-            yield from _secret_names(item)

@@ -79,7 +79,7 @@ class NamespaceController(Reconciler):
             self._report(namespace, replace(remaining, resources=Counter(), finalizers=Counter()))
             return
         for resource in self.client.namespaced_resources():
-            if {"delete", "list"} <= resource.verbs and _name_of(resource) != "pods":
+            if {"delete", "list"} <= resource.verbs and resource.group_resource != "pods":
                 self._empty(namespace, resource, remaining)
         self._report(namespace, remaining)
         if remaining.refused:
@@ -107,7 +107,7 @@ class NamespaceController(Reconciler):
 
     def _empty(self, namespace: Object, resource: Resource, remaining: Remaining) -> int:
         """Delete what a namespace has of a resource. Returns how much of it remains, and notes it down."""
-        name, place = _name_of(resource), namespace["metadata"]["name"]
+        name, place = resource.group_resource, namespace["metadata"]["name"]
         if not self.cache.list(name, place):
             return 0
         self.also_watch(name)
@@ -138,7 +138,7 @@ class NamespaceController(Reconciler):
 
     def _grace_left(self, namespace: Object, resource: Resource) -> float:
         """The seconds that pods may still take to end, of the longest grace period from the namespace's deletion on."""
-        if _name_of(resource) != "pods":
+        if resource.group_resource != "pods":
             return 0.0
         pods = self._items(resource, namespace["metadata"]["name"])
         grace = max((
@@ -185,10 +185,6 @@ class NamespaceController(Reconciler):
         namespace = self.client.get("namespaces", name)
         kept = sorted({one for one in namespace["spec"].get("finalizers", ()) if one != FINALIZER})
         self.client.update({**namespace, "spec": {"finalizers": kept}}, subresource="finalize")
-
-
-def _name_of(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
 def _conditions(remaining: Remaining) -> list[dict[str, str]]:

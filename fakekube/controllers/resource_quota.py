@@ -79,9 +79,9 @@ class ResourceQuotaController(Reconciler):
             names = [name for name in hard if evaluator is not None and evaluator.measures(name)]
             if evaluator is None or not names:
                 continue
-            place = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-            self.also_watch(place)
-            usage = self._usage(quota, evaluator, self.cache.list(place, quota["metadata"]["namespace"]))
+            self.also_watch(resource.group_resource)
+            objects = self.cache.list(resource.group_resource, quota["metadata"]["namespace"])
+            usage = self._usage(quota, evaluator, objects)
             for name in names:
                 amount = usage.get(name, NONE)
                 total[name] = total[name] + amount if name in total else amount

@@ -105,6 +105,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @cached_property
+    def group_resource(self) -> str:
+        """Plural and group as they are written together: pods, deployments.apps."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @cached_property
     def gvk(self) -> GVK:
         return GVK(self.group, self.version, self.kind)
 

@@ -10,10 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fakekube.controllers.volumes.matching import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    DELAYED,
+    SELECTED_NODE,
+    fits,
+    is_bound_to,
+    offers_modes,
+    requested,
+    size_of,
+    storage_class,
+)
 from fakekube.scheduler.cycle import Catalog
 from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import selects_node
-from fakekube.validation.resource_lists import quantity
 
 __all__ = [
     "BIND_COMPLETED", "BOUND_BY_CONTROLLER", "SELECTED_NODE", "ClaimError", "NodeVolumes", "PodClaims", "claim_names", "is_bound",
@@ -22,10 +33,6 @@ __all__ = [
 
 Object = Mapping[str, Any]
 
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
@@ -40,12 +47,6 @@ def claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
             yield volume["persistentVolumeClaim"]["claimName"], False
         elif "ephemeral" in volume:
             yield f"{pod['metadata']['name']}-{volume['name']}", True
-
-
-def storage_class(obj: Object) -> str:
-    """The class of a claim or a volume, "" without one."""
-    annotations = obj["metadata"].get("annotations") or {}
-    return annotations.get(BETA_CLASS) or obj["spec"].get("storageClassName") or ""
 
 
 def is_bound(claim: Object) -> bool:
@@ -101,7 +102,7 @@ def _usable(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Ob
 def _is_delayed(claim: Object, catalog: Catalog) -> bool:
     name = storage_class(claim)
     found = catalog.get("storageclasses.storage.k8s.io", "", name) if name else None
-    return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+    return found is not None and found.get("volumeBindingMode") == DELAYED
 
 
 def reaches(volume: Object, node: Object) -> bool:
@@ -147,7 +148,7 @@ def _find_delayed(
     found: NodeVolumes, claims: Sequence[Object], node: Object, catalog: Catalog, taken: frozenset[str],
 ) -> bool:
     chosen: set[str] = set(taken)
-    for claim in sorted(claims, key=_requested):
+    for claim in sorted(claims, key=requested):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if selected is not None and selected != node["metadata"]["name"]:
             return False
@@ -162,44 +163,22 @@ def _find_delayed(
     return True
 
 
-def _requested(claim: Object) -> int:
-    return quantity((claim["spec"].get("resources") or {}).get("requests", {}).get("storage", "0")).value()
-
-
 def _smallest(claim: Object, node: Object, volumes: Iterable[Object], taken: set[str]) -> Object | None:
     best: tuple[int, str] | None = None
     chosen = None
     for volume in volumes:
         name = volume["metadata"]["name"]
-        reference = volume["spec"].get("claimRef")
-        if name in taken or not _suits(claim, volume):
+        if name in taken or not fits(volume, claim):
             continue
-        if reference is not None:
-            if _is_for(reference, claim):
+        if volume["spec"].get("claimRef") is not None:
+            if is_bound_to(volume, claim):
                 return volume if reaches(volume, node) else None
             continue
-        size = quantity(volume["spec"].get("capacity", {}).get("storage", "0")).value()
+        size = size_of(volume).value()
         if not _matches(claim, volume) or not reaches(volume, node) or (best is not None and (size, name) >= best):
             continue
         best, chosen = (size, name), volume
     return chosen
-
-
-def _suits(claim: Object, volume: Object) -> bool:
-    size = quantity(volume["spec"].get("capacity", {}).get("storage", "0")).value()
-    mode = claim["spec"].get("volumeMode") or "Filesystem"
-    return (
-        size >= _requested(claim) and mode == (volume["spec"].get("volumeMode") or "Filesystem")
-        and "deletionTimestamp" not in volume["metadata"]
-        and claim["spec"].get("volumeAttributesClassName") == volume["spec"].get("volumeAttributesClassName")
-    )
-
-
-def _is_for(reference: Object, claim: Object) -> bool:
-    metadata = claim["metadata"]
-    if (reference.get("name"), reference.get("namespace")) != (metadata["name"], metadata["namespace"]):
-        return False
-    return not reference.get("uid") or reference["uid"] == metadata["uid"]
 
 
 def _matches(claim: Object, volume: Object) -> bool:
@@ -209,7 +188,7 @@ def _matches(claim: Object, volume: Object) -> bool:
         return False
     if selector is not None and not from_label_selector(selector).matches(volume["metadata"].get("labels")):
         return False
-    return set(spec.get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
+    return offers_modes(volume, claim)
 
 
 def _can_be_provisioned(claim: Object, node: Object, catalog: Catalog) -> bool:

@@ -77,7 +77,7 @@ class GarbageCollector(Reconciler):
     def resources_changed(self) -> None:
         self._kinds = {(resource.api_version, resource.kind): resource for resource in self.context.registry}
         for resource in self.context.registry:
-            name = _name_of(resource)
+            name = resource.group_resource
             if {"delete", "list", "watch"} <= resource.verbs and name not in IGNORED:
                 self.also_watch(name)
         for uid in self._unserved:
@@ -159,7 +159,7 @@ class GarbageCollector(Reconciler):
 
     def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """An owner: from the cache, which knows of everything that was there when its dependent was written."""
-        informer = _name_of(resource)
+        informer = resource.group_resource
         if informer not in IGNORED and "watch" in resource.verbs:
             return self.cache.get(informer, namespace, name)
         try:
@@ -252,15 +252,15 @@ class GarbageCollector(Reconciler):
         metadata = obj["metadata"]
         for reference in metadata["ownerReferences"]:
             resource = self._kinds.get((reference["apiVersion"], reference["kind"]))
-            if resource is None or not resource.namespaced or _name_of(resource) in IGNORED:
+            if resource is None or not resource.namespaced or resource.group_resource in IGNORED:
                 continue
-            here = self.cache.get(_name_of(resource), metadata.get("namespace", ""), reference["name"])
+            here = self.cache.get(resource.group_resource, metadata.get("namespace", ""), reference["name"])
             if here is None and self._is_elsewhere(resource, reference):
                 self._foreign.setdefault(metadata["uid"], set()).add(reference["uid"])
 
     def _is_elsewhere(self, resource: Resource, reference: Reference) -> bool:
         return any(
-            owner["metadata"]["uid"] == reference["uid"] for owner in self.cache.named(_name_of(resource), reference["name"])
+            owner["metadata"]["uid"] == reference["uid"] for owner in self.cache.named(resource.group_resource, reference["name"])
         )
 
     def _report_foreign_owners(self, node: Node) -> None:
@@ -282,10 +282,6 @@ def _policy_of(obj: Mapping[str, Any]) -> str:
     if has_finalizer(obj, ORPHAN):
         return "Orphan"
     return "Foreground" if has_finalizer(obj, FOREGROUND) else "Background"
-
-
-def _name_of(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
 def _text(reference: Reference, node: Node) -> str:

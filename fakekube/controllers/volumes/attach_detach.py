@@ -12,10 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from fakekube.apis.core.pods.references import claim_names
 from fakekube.client import ApiError
 from fakekube.controllers.informers import DELETED
 from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.reconciler import Key, Object, Reconciler
+from fakekube.controllers.volumes.matching import uses_claim
 
 __all__ = ["AttachDetachController", "attachment_name"]
 
@@ -55,7 +57,7 @@ class AttachDetachController(Reconciler):
         if resource == ATTACHMENTS:
             return (Key("", obj["spec"]["nodeName"]),)
         pods = self.cache.list("pods", obj["metadata"]["namespace"])
-        nodes = {pod["spec"].get("nodeName") for pod in pods if obj["metadata"]["name"] in _claims_of(pod)}
+        nodes = {pod["spec"].get("nodeName") for pod in pods if uses_claim(pod, obj["metadata"]["name"])}
         return [Key("", node) for node in nodes if node]
 
     def reconcile(self, key: Key) -> None:
@@ -78,7 +80,7 @@ class AttachDetachController(Reconciler):
         for pod in self.cache.list("pods"):
             if pod["spec"].get("nodeName") != node or is_terminal(pod):
                 continue
-            for claim_name in _claims_of(pod):
+            for claim_name in claim_names(pod["spec"], pod["metadata"]["name"]):
                 claim = self.cache.get("persistentvolumeclaims", pod["metadata"]["namespace"], claim_name)
                 name = (claim or {"spec": {}})["spec"].get("volumeName")
                 volume = self.cache.get("persistentvolumes", "", name) if name else None
@@ -137,14 +139,3 @@ class AttachDetachController(Reconciler):
 def _source(volume: Object) -> tuple[str, str]:
     """The handle and the driver of a CSI volume."""
     return volume["spec"]["csi"]["volumeHandle"], volume["spec"]["csi"]["driver"]
-
-
-def _claims_of(pod: Object) -> set[str]:
-    """The names of the claims that a pod's volumes stand for."""
-    names = set()
-    for volume in pod["spec"].get("volumes") or ():
-        if "persistentVolumeClaim" in volume:
-            names.add(volume["persistentVolumeClaim"]["claimName"])
-        elif "ephemeral" in volume:
-            names.add(f"{pod['metadata']['name']}-{volume['name']}")
-    return names

@@ -5,9 +5,11 @@ Specified by: pkg/controller/volume/persistentvolume/pv_controller.go (syncUnbou
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
+from fakekube.admission.defaults import newest_default
+from fakekube.admission.storage import DEFAULT_MARKS
+from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.volumes.binding import Binding, annotated
 from fakekube.controllers.volumes.matching import (
     BIND_COMPLETED,
@@ -19,19 +21,19 @@ from fakekube.controllers.volumes.matching import (
     is_bound_to,
     problem_with,
     storage_class,
+    uses_claim,
 )
 from fakekube.controllers.volumes.plugins import MIGRATED, PluginError, check_provisioner
 
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Object, Reconciler
 
-__all__ = ["ClaimSync", "default_class"]
+__all__ = ["ClaimSync"]
 
 CLASSES, VOLUMES = "storageclasses.storage.k8s.io", "persistentvolumes"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
-IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 _LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
 _LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
@@ -94,19 +96,14 @@ class ClaimSync:
         metadata = claim["metadata"]
         return [
             pod["metadata"]["name"] for pod in self._controller.cache.list("pods", metadata["namespace"])
-            if not pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-            and any(
-                (volume.get("persistentVolumeClaim") or {}).get("claimName") == metadata["name"]
-                or ("ephemeral" in volume and f"{pod['metadata']['name']}-{volume['name']}" == metadata["name"])
-                for volume in pod["spec"].get("volumes") or ()
-            )
+            if not pod["spec"].get("nodeName") and not is_terminal(pod) and uses_claim(pod, metadata["name"])
         ]
 
     def _assign_default_class(self, claim: Object) -> bool:
         """A claim that says nothing of its class gets the default one, as soon as there is one."""
         if storage_class(claim) or "storageClassName" in claim["spec"]:
             return False
-        found = default_class(self._controller)
+        found = newest_default(self._controller.cache.list(CLASSES), DEFAULT_MARKS)
         if found is None:
             return False
         spec = {**claim["spec"], "storageClassName": found["metadata"]["name"]}
@@ -172,15 +169,3 @@ class ClaimSync:
             self._binding.lose_claim(claim, "ClaimMisbound", _MISBOUND)
 
 
-def default_class(controller: Reconciler) -> Object | None:
-    """The newest of the classes that are marked as the default one, of several the first by name."""
-    marked = [
-        one for one in controller.cache.list(CLASSES)
-        if any((one["metadata"].get("annotations") or {}).get(name) == "true" for name in IS_DEFAULT)
-    ]
-    return min(marked, key=_newest_first, default=None)
-
-
-def _newest_first(obj: Object) -> tuple[float, str]:
-    metadata = obj["metadata"]
-    return -datetime.fromisoformat(metadata["creationTimestamp"]).timestamp(), metadata["name"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fakekube.apis.core.pods.references import claim_names
 from fakekube.schema.quantity import Quantity
 from fakekube.selectors import from_label_selector
 from fakekube.validation.resource_lists import quantity
@@ -23,13 +24,16 @@ __all__ = [
     "PROVISIONED_BY",
     "SELECTED_NODE",
     "best_match",
+    "fits",
     "has_annotation",
     "is_bound_to",
     "mode_of",
+    "offers_modes",
     "problem_with",
     "requested",
     "size_of",
     "storage_class",
+    "uses_claim",
 ]
 
 Object = Mapping[str, Any]
@@ -89,14 +93,34 @@ def problem_with(volume: Object, claim: Object) -> str:
         return "volumeAttributesClassName does not match"
     if mode_of(volume) != mode_of(claim):
         return "incompatible volumeMode"
-    return "" if _has_modes(volume, claim) else "incompatible accessMode"
+    return "" if offers_modes(volume, claim) else "incompatible accessMode"
+
+
+def uses_claim(pod: Object, claim: str) -> bool:
+    """Is the claim of this name among the volumes of a pod?"""
+    return claim in claim_names(pod["spec"], pod["metadata"]["name"])
+
+
+def fits(volume: Object, claim: Object) -> bool:
+    """Is it large enough, of the same mode and attributes, and there to stay?"""
+    return (
+        not size_of(volume) < requested(claim)
+        and mode_of(volume) == mode_of(claim)
+        and _attributes_class(volume) == _attributes_class(claim)
+        and "deletionTimestamp" not in volume["metadata"]
+    )
+
+
+def offers_modes(volume: Object, claim: Object) -> bool:
+    """Has the volume all access modes that the claim asks for?"""
+    return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
 
 
 def best_match(claim: Object, volumes: Iterable[Object], *, delayed: bool) -> Any:
     """The volume for a claim that names none, or None; `delayed`: the scheduler chooses among those that are free."""
     by_modes: dict[tuple[str, ...], list[Object]] = {}
     for volume in volumes:
-        if _has_modes(volume, claim):
+        if offers_modes(volume, claim):
             by_modes.setdefault(tuple(sorted(volume["spec"].get("accessModes") or ())), []).append(volume)
     for _, group in sorted(by_modes.items(), key=lambda item: (len(item[0]), item[0])):
         found = _smallest(claim, group, delayed)
@@ -111,7 +135,7 @@ def _smallest(claim: Object, volumes: Iterable[Object], delayed: bool) -> Object
     matches = from_label_selector(selector).matches if selector is not None else None
     for volume in volumes:
         reference = volume["spec"].get("claimRef")
-        if (reference is not None and not is_bound_to(volume, claim)) or not _fits(volume, claim):
+        if (reference is not None and not is_bound_to(volume, claim)) or not fits(volume, claim):
             continue
         if reference is not None:
             return volume
@@ -126,19 +150,5 @@ def _smallest(claim: Object, volumes: Iterable[Object], delayed: bool) -> Object
     return best
 
 
-def _fits(volume: Object, claim: Object) -> bool:
-    """Is it large enough, of the same mode and attributes, and there to stay?"""
-    return (
-        not size_of(volume) < requested(claim)
-        and mode_of(volume) == mode_of(claim)
-        and _attributes_class(volume) == _attributes_class(claim)
-        and "deletionTimestamp" not in volume["metadata"]
-    )
-
-
 def _attributes_class(obj: Object) -> str:
     return obj["spec"].get("volumeAttributesClassName") or ""
-
-
-def _has_modes(volume: Object, claim: Object) -> bool:
-    return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())

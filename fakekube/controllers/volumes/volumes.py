@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fakekube.client import ApiError
+from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.volumes.binding import Binding, phase_of
-from fakekube.controllers.volumes.matching import PROVISIONED_BY, has_annotation, mode_of
+from fakekube.controllers.volumes.matching import PROVISIONED_BY, has_annotation, mode_of, uses_claim
 from fakekube.controllers.volumes.plugins import PluginError, deleter_of, is_recyclable
 
 if TYPE_CHECKING:
@@ -113,9 +114,5 @@ class VolumeSync:
         """The pods that use a claim and have not ended, each as namespace/name."""
         return sorted(
             f"{namespace}/{pod['metadata']['name']}" for pod in self._controller.cache.list("pods", namespace)
-            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-            and any(
-                (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
-                for volume in pod["spec"].get("volumes") or ()
-            )
+            if not is_terminal(pod) and uses_claim(pod, claim)
         )

@@ -11,7 +11,6 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.controllers.bootstrap_tokens import signature
-from fakekube.controllers.legacy_tokens import _secrets_of
 
 TOKEN = "kubernetes.io/service-account-token"
 NAME, UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
@@ -80,16 +79,6 @@ def test_tokens_that_nobody_uses_are_marked_then_deleted(cluster: Cluster) -> No
     assert "kubernetes.io/legacy-token-invalid-since" in labels
     cluster.clock.advance(days=367)
     assert names(cluster, "secrets") == ["manual"]
-
-
-def test_every_field_that_names_a_secret_is_seen() -> None:
-    spec = {
-        "imagePullSecrets": [{"name": "pull"}],
-        "containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": "key"}}}], "envFrom": [{"secretRef": {"name": "all"}}]}],
-        "volumes": [{"secret": {"secretName": "volume"}}, {"projected": {"sources": [{"secret": {"name": "projected"}}]}},
-                    {"csi": {"nodePublishSecretRef": {"name": "csi"}}}, {"azureFile": {"secretName": "azure"}}],
-    }
-    assert _secrets_of({"spec": spec}) == {"pull", "key", "all", "volume", "projected", "csi", "azure"}
 
 
 def bootstrap_token(cluster: Cluster, token: str, **data: str) -> None:
