@@ -44,6 +44,8 @@ RETRY_HORIZON = 0.1
 CONFLICTS = 10
 #: Real seconds that a moving clock waits for a controller that is at work in another thread.
 PATIENCE = 1.0
+#: Real seconds that the work of one moment may keep a moving clock.
+LONGEST_CATCH_UP = 60.0
 #: Real seconds between the first change and the thread's work.
 PAUSE = 0.001
 
@@ -372,12 +374,21 @@ class Manager:
             self._notice()
 
     def _catch_up(self) -> None:
-        """Do what is to be done now, in the thread that moves the clock."""
-        end = time.monotonic() + PATIENCE
-        while self._step(end):
-            if time.monotonic() > end:
-                self._notice()
-                return
+        """Do what is to be done now, in the thread that moves the clock.
+
+        A controller that is at work in another thread is waited for, but not for long: it may wait for the clock itself.
+        """
+        if not self._working.acquire(timeout=PATIENCE):
+            self._notice()
+            return
+        try:
+            end = time.monotonic() + LONGEST_CATCH_UP
+            while self._step():
+                if time.monotonic() > end:  # they keep each other busy
+                    self._notice()
+                    return
+        finally:
+            self._working.release()
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fakekube import ApiError, Cluster
-from fakekube.controllers import table
+from fakekube.controllers import manager, table
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -211,6 +211,12 @@ def test_a_moving_clock_takes_the_controllers_along(cluster: Cluster, monkeypatc
     cluster.create(config_map("a"))
     cluster.clock.advance(minutes=5)
     assert [round(moment - start, 6) for _, moment in Probe.made[0].done] == [0, 60, 120, 180, 240, 300]
+
+
+def test_a_moving_clock_waits_for_work_however_long_it_takes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patience is for controllers that are at work in another thread."""
+    monkeypatch.setattr(manager, "PATIENCE", 0.0)
+    test_a_moving_clock_takes_the_controllers_along(cluster, monkeypatch)
 
 
 def test_settle_waits_for_what_is_due_within_its_horizon(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
