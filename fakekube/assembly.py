@@ -73,6 +73,8 @@ class Machinery:
     aggregator: Aggregator
     close: Callable[[], None]
     """Closes the connections that the API server keeps to others."""
+    origin: Store[Document] | None = None
+    """The base state that the cluster is a fork of."""
 
 
 Prepare = Callable[[Machinery], None]
@@ -92,8 +94,10 @@ def build(
 
     Raises OptionError for flags that are not usable.
     """
+    origin = store
     if store is None:
-        store = base(settings.version, profile, tls, prepare, (controllers, nodes)).fork(now=clock.monotonic, retention=retention)
+        origin = base(settings.version, profile, tls, prepare, (controllers, nodes))
+        store = origin.fork(now=clock.monotonic, retention=retention)
     registry = _builtins(settings.version).copy()
     access = Access(store.bucket, clock, options=options.authentication, authorization=options.authorization, authority=authority)
     services = StoreAccess(store, registry, settings, access)
@@ -119,7 +123,7 @@ def build(
         if auditor is not None:
             auditor.close()
 
-    return Machinery(backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close)
+    return Machinery(backend, access, Application(backend, access, aggregator, auditor), resolver, aggregator, close, origin)
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:

@@ -31,6 +31,9 @@ class _Reading(NamedTuple):
     monotonic: float
     now: datetime
     offset: timedelta
+    factor: float = 1.0
+    """How fast the clock runs. Another factor than one counts from `monotonic` and `now`, which it showed at `real`."""
+    real: float = 0.0
 
 
 _REAL = _Reading(False, 0.0, datetime.min.replace(tzinfo=UTC), timedelta())
@@ -58,10 +61,11 @@ _due = attrgetter("due")
 class Clock:
     """A clock that can be held and moved. Thread-safe, and cheap to make: it has no thread of its own."""
 
-    __slots__ = ("_before", "_closed", "_lock", "_moving", "_reading", "_subscribers", "_timers")
+    __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_reading", "_subscribers", "_timers")
 
     def __init__(self) -> None:
         self._reading = _REAL
+        self._factor = 1.0
         self._lock = threading.Lock()
         self._moving = threading.RLock()
         self._timers: list[Timer] = []
@@ -74,12 +78,20 @@ class Clock:
     def now(self) -> datetime:
         """The time of day, aware, in UTC."""
         reading = self._reading
-        return reading.now if reading.held else datetime.now(UTC) + reading.offset
+        if reading.held:
+            return reading.now
+        if reading.factor != 1.0:
+            return reading.now + timedelta(seconds=(time.monotonic() - reading.real) * reading.factor)
+        return datetime.now(UTC) + reading.offset
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary moment; never fewer than before."""
         reading = self._reading
-        return reading.monotonic if reading.held else time.monotonic() + reading.monotonic
+        if reading.held:
+            return reading.monotonic
+        if reading.factor != 1.0:
+            return reading.monotonic + (time.monotonic() - reading.real) * reading.factor
+        return time.monotonic() + reading.monotonic
 
     @property
     def held(self) -> bool:
@@ -135,6 +147,18 @@ class Clock:
         self.advance(seconds=max(0.0, due - self.monotonic()))
         return self.now() - before
 
+    def scale(self, factor: float) -> None:
+        """Run so many times as fast as real time, whenever the clock is not held. Raises ValueError unless it is positive."""
+        if not 0.0 < factor < float("inf"):
+            raise ValueError("a clock runs at a positive factor")
+        with self._moving:
+            held = self.held
+            self._stop()
+            self._factor = factor
+            if not held:
+                self._run()
+        self._tell()
+
     def release(self) -> None:
         """Run on from where the clock stands."""
         with self._moving:
@@ -144,7 +168,7 @@ class Clock:
     def fork(self) -> Clock:
         """An independent clock that shows the same time and is held if this one is; timers stay here."""
         twin = Clock()
-        twin._reading = self._reading
+        twin._reading, twin._factor = self._reading, self._factor
         return twin
 
     def _stop(self) -> None:
@@ -155,9 +179,10 @@ class Clock:
     def _run(self) -> None:
         monotonic, now = self.monotonic(), self.now()
         if self.held:
-            self._reading = _Reading(
-                False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC)
-            )
+            if self._factor != 1.0:
+                self._reading = _Reading(False, monotonic, now, timedelta(), self._factor, time.monotonic())
+            else:
+                self._reading = _Reading(False, monotonic - time.monotonic(), _REAL.now, now - datetime.now(UTC))
             self._set_alarm()
 
     def _move(self, move: timedelta) -> None:
@@ -220,7 +245,7 @@ class Clock:
         with self._lock:
             reading = self._reading
             wanted = not reading.held and self._timers
-            _alarm.set(self, self._timers[0].due - reading.monotonic if wanted else None)
+            _alarm.set(self, reading.real + (self._timers[0].due - reading.monotonic) / reading.factor if wanted else None)
 
     # ------------------------------------------------------------ jumps
 

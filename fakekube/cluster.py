@@ -12,12 +12,14 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from fakekube.api.version import user_agent
 from fakekube.assembly import Machinery, build
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from fakekube.nodes.fleet import Nodes
     from fakekube.nodes.rules import Pods
     from fakekube.powers.faults import Faults
+    from fakekube.powers.history import Past, Version
     from fakekube.powers.observation import Observer
     from fakekube.powers.requests import Requests
     from fakekube.server import Server
@@ -83,6 +86,7 @@ class Cluster(ObjectClient):
         compaction_interval: seconds between compactions of the history.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
         keep_requests: how many exchanges `requests` keeps; 0 keeps none.
+        first_revision: where revisions go on from, up to 2^128; objects of a fresh cluster keep theirs.
         strict: `stop` raises AssertionError if a fault was armed that never happened.
         nodes: how many nodes there are at the start, node-1 and on; by default one where kubelets run, else none.
         stages: kwok's Stage files, see `Cluster.stages`.
@@ -96,7 +100,7 @@ class Cluster(ObjectClient):
         feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
         control: bool | None = None, compaction_interval: float | None = None, nodes: int | None = None,
         stages: Source | None = None,
-        keep_requests: int = 10_000, strict: bool = False,
+        keep_requests: int = 10_000, strict: bool = False, first_revision: int = 0,
         store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
@@ -124,6 +128,11 @@ class Cluster(ObjectClient):
         )
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
         self._manager = self._manager_for(self._machinery, settled=store is None)
+        self._initial = None if store is None else self.snapshot()
+        self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
+        """Those of the control prefix: name → the snapshot, and when it was taken."""
+        if first_revision:
+            self._machinery.backend.store.skip(first_revision)
         self._strict = strict
         self._keep_requests = keep_requests
         self._observer: Observer | None = None
@@ -482,6 +491,122 @@ class Cluster(ObjectClient):
         store.compact()
         for resource in self._machinery.backend.registry:
             store.bucket(resource.bucket).forget()
+
+    def reset(self) -> None:
+        """Be as after the start and the load of constructor, fixture or command line; revisions never go back.
+
+        Faults and records go, the clock stays.
+        """
+        if self._observer is not None:
+            self._observer.faults.clear()
+            self._observer.requests.clear()
+        origin = self._machinery.origin
+        assert origin is not None
+        self.restore(self._initial or origin.snapshot())
+
+    def keep_initial(self) -> None:
+        """Have `reset` go back to what the cluster holds now."""
+        self._initial = self.snapshot()
+
+    def restart(self, cold: float = 1.0) -> None:
+        """Be restarted: every connection drops, state and address stay.
+
+        `cold`: seconds of the clock for which the watch cache is being filled; until then watches, and lists that it
+        answers, get the 429 "storage is (re)initializing".
+        """
+        if cold > 0:
+            from fakekube.powers.actions import ColdCache
+
+            self._observe().arm_own(ColdCache(), cold)
+        if self._server is not None:
+            self._server.drop()
+
+    @overload
+    def outage(self, seconds: float) -> None: ...
+
+    @overload
+    def outage(self) -> AbstractContextManager[None]: ...
+
+    def outage(self, seconds: float | None = None) -> AbstractContextManager[None] | None:
+        """Connections drop, and none is accepted for so many seconds of the clock; it does not wait.
+
+        Without `seconds` it is a context manager. Raises RuntimeError if the server is not started.
+        """
+        server = self._running_server()
+        server.pause()
+        if seconds is None:
+            return _resuming(server)
+        self.clock.call_at(self.clock.monotonic() + seconds, server.resume)
+        return None
+
+    def history(self, resource: str, name: str, namespace: str | None = None) -> Sequence[Version]:
+        """The kept versions of an object, oldest first: each with revision, time, type, object and changed fields.
+
+        The namespace is `default` if none is given. Raises UnknownResource.
+        """
+        from fakekube.powers.history import history
+
+        found = self._client.resource(resource)
+        bucket = self._machinery.backend.store.bucket(found.bucket)
+        return history(bucket, found, found.key(namespace or "default", name), self.clock)
+
+    def at(self, revision: int) -> Past:
+        """The cluster as it was at a revision, to be read with `get` and `list`."""
+        from fakekube.powers.history import Past
+
+        return Past(self._client, revision)
+
+    def save(self, path: Path | str) -> None:
+        """Write the whole state to a YAML file, with uids and revisions. Raises OSError."""
+        from fakekube.codecs import yaml
+        from fakekube.powers.state import state_of
+
+        Path(path).write_bytes(yaml.dumps(state_of(self._machinery.backend)))
+
+    def load(self, *sources: Source) -> list[Object]:
+        """Apply manifests (files, folders, YAML text or objects; definitions and namespaces first), or become what `save` wrote.
+
+        A saved state replaces all that there is; uids and revisions are kept, revisions never go back, and watchers are told 410.
+        Raises ManifestError for what is no manifest, ApiError for what the API refuses, and StateError for a state that is
+        damaged or one of another minor.
+        """
+        from fakekube.powers.state import read_state
+
+        state = _saved_state(sources[0]) if len(sources) == 1 else None
+        if state is None:
+            return super().load(*sources)
+        self.restore(read_state(state, self._settings.version))
+        return []
+
+    def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
+        """What the cluster holds, as objects that another one can load; `redact` leaves out the data of Secrets.
+
+        Raises ApiError and UnknownResource.
+        """
+        from fakekube.powers.state import export
+
+        return export(self._client, namespace=namespace, kinds=kinds, redact=redact)
+
+
+@contextmanager
+def _resuming(server: Server) -> Iterator[None]:
+    """Ends an outage."""
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def _saved_state(source: Source) -> bytes | None:
+    """The text of a state that `Cluster.save` wrote, None for anything else."""
+    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and source.endswith((".yaml", ".yml"))):
+        path = Path(source)
+        text = path.read_bytes() if path.is_file() else b""
+    elif isinstance(source, str):
+        text = source.encode()
+    else:
+        return None
+    return text if b"kind: ClusterState" in text and b"apiVersion: fakekube.dev/v1" in text else None
 
 
 def _authority() -> Authority:

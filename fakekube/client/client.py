@@ -83,6 +83,11 @@ class Client:
         found = {(r.group, r.plural): r for r in self._registry if r.namespaced}
         return list(found.values())
 
+    def listable_resources(self) -> list[Resource]:
+        """One version of every resource whose objects are stored."""
+        found = {r.bucket: r for r in reversed(list(self._registry)) if "list" in r.verbs and r.computed is None}
+        return list(reversed(found.values()))
+
     # ---- paths
 
     def resource(self, name: str, api_version: str | None = None) -> Resource:

@@ -4,6 +4,12 @@
     GET  clock
     POST clock/hold, clock/release, clock/next
     POST clock/advance         {"seconds": 60}
+    GET, POST, DELETE faults; GET, DELETE faults/ID
+    GET, DELETE requests
+    GET  history/RESOURCE/NAMESPACE/NAME
+    GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
+    POST reset, compact, restart, outage, load
+    GET  export, openapi.json
 
 An error is {"error": text} with a fitting code; only who may not use the prefix at all is told so by a Status of the API.
 Nothing that a client sends makes this raise.
@@ -12,6 +18,7 @@ Nothing that a client sends makes this raise.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,8 +31,9 @@ from fakekube.api import answers
 from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
 from fakekube.codecs import json
+from fakekube.control import powers
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
-from fakekube.control.members import BadMembers, Member, read, seconds
+from fakekube.control.members import BadMembers, Member, anything, read, seconds, text
 from fakekube.control.prefix import PREFIX
 from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
@@ -56,6 +64,10 @@ class Endpoint:
     """Is given the members of the body and the parts of the path. May raise BadMembers (400) or RuntimeError (409)."""
     members: Mapping[str, Member] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    """Of the query; their values are texts."""
+    raw: bool = False
+    """The body is given as it is, as the member `body`."""
 
 
 def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
@@ -102,7 +114,54 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "clock/release", _release),
     Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "clock/next", _next),
+    Endpoint("GET", "faults", powers.list_faults),
+    Endpoint("POST", "faults", powers.arm_fault, dict.fromkeys(
+        ("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything,
+    ), ("on", "do")),
+    Endpoint("DELETE", "faults", powers.clear_faults),
+    Endpoint("GET", "faults/<int:id>", powers.get_fault),
+    Endpoint("DELETE", "faults/<int:id>", powers.delete_fault),
+    Endpoint("GET", "requests", powers.list_requests, parameters=(
+        "verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit",
+    )),
+    Endpoint("DELETE", "requests", powers.clear_requests),
+    Endpoint("GET", "history/<resource>/<namespace>/<name>", powers.object_history),
+    Endpoint("GET", "snapshots", powers.list_snapshots),
+    Endpoint("POST", "snapshots", powers.create_snapshot, {"name": text}, ("name",)),
+    Endpoint("POST", "snapshots/<name>/restore", powers.restore_snapshot),
+    Endpoint("DELETE", "snapshots/<name>", powers.delete_snapshot),
+    Endpoint("POST", "reset", powers.reset),
+    Endpoint("POST", "compact", powers.compact),
+    Endpoint("POST", "restart", powers.restart, {"cold": seconds}),
+    Endpoint("POST", "outage", powers.outage, {"seconds": seconds}, ("seconds",)),
+    Endpoint("POST", "load", powers.apply_load, raw=True),
+    Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
+    Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
 )
+
+
+#: A part of a path that stands for something.
+_PART = re.compile(r"<(?:int:)?(\w+)>")
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of the control prefix."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in ENDPOINTS:
+        names = _PART.findall(one.path)
+        path = f"{PREFIX}v1/" + _PART.sub(r"{\1}", one.path)
+        operation: dict[str, Any] = {
+            "parameters": [
+                *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
+                *({"name": name, "in": "query", "schema": {"type": "string"}} for name in one.parameters),
+            ],
+            "responses": {"200": {"description": "done"}, "default": {"description": '{"error": text}'}},
+        }
+        if one.members:
+            schema = {"type": "object", "properties": {name: {} for name in one.members}, "required": list(one.required)}
+            operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+        paths.setdefault(path, {})[one.method.lower()] = operation
+    return {"openapi": "3.0.3", "info": {"title": "fakekube control", "version": "v1"}, "paths": paths}
 
 
 class Endpoints:
@@ -137,6 +196,8 @@ class Endpoints:
             return self._send(400, {"error": str(problem)})
         except NotFound:
             return self._send(404, {"error": f"there is no {request.path}"})
+        except LookupError as problem:
+            return self._send(404, {"error": str(problem.args[0] if problem.args else problem)})
         except MethodNotAllowed as wrong:
             allowed = ", ".join(sorted(wrong.valid_methods or ()))
             return self._send(405, {"error": f"{request.path} takes {allowed}"}, {"Allow": allowed})
@@ -152,16 +213,19 @@ class Endpoints:
 
     @staticmethod
     def _members(endpoint: Endpoint, request: Request) -> dict[str, Any]:
-        if request.query_string:
-            raise BadMembers("there are no parameters")
+        unknown = sorted(set(request.args) - set(endpoint.parameters))
+        if unknown:
+            raise BadMembers(f"unknown parameter {unknown[0]!r}; known are {', '.join(endpoint.parameters) or 'none'}")
         if request.method in ("GET", "HEAD"):
-            return {}
+            return dict(request.args)
         try:
             body = request.get_data()
         except OSError as problem:  # it is not framed as it should be, or the client went away
             raise BadMembers(str(problem)) from None
-        return read(body, endpoint.members, endpoint.required)
+        return {"body": body} if endpoint.raw else read(body, endpoint.members, endpoint.required)
 
     @staticmethod
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
+        if isinstance(value, powers.Raw):
+            return Response(bytes(value), code, headers, content_type=value.content_type)
         return Response(json.dumps(value) + b"\n", code, headers, content_type="application/json")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["BadMembers", "Member", "read", "seconds"]
+__all__ = ["BadMembers", "Member", "anything", "count", "read", "seconds", "text"]
 
 Member = Callable[[Any], Any]
 """Reads the value of a member. Raises ValueError with what it must be."""
@@ -51,6 +51,25 @@ def seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS or math.isnan(value):
         raise ValueError(f"a number of seconds from 0 to {MAX_SECONDS}")
     return float(value)
+
+
+def text(value: Any) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text that is not empty")
+    return value
+
+
+def count(value: Any) -> int:
+    """A whole number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("a whole number from 0 on")
+    return value
+
+
+def anything(value: Any) -> Any:
+    """A value that the endpoint reads by itself."""
+    return value
 
 
 #: Thirty years: every time that is left to a clock has room for it.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.codecs import json
+from fakekube.errors import status
 from fakekube.powers.statuses import status_of
 from fakekube.registry.request import Request, Response
 from fakekube.streams import BrokenStreamError
@@ -292,6 +293,28 @@ class Intercept(Action):
             return None
         code, obj = answer
         return Response(code, [("Content-Type", "application/json")], json.dumps(obj) + b"\n")
+
+
+@dataclass(slots=True, frozen=True)
+class ColdCache(Action):
+    """The watch cache is not filled yet: what it alone can answer is a 429 (`Cluster.restart`).
+
+    Specified by: k8s.io/apiserver/pkg/storage/cacher/cacher.go (Watch, GetList, shouldDelegateListOnNotReadyCache).
+    """
+
+    name = "cold"
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.verb == "watch" or (exchange.verb == "list" and not self._delegated(exchange))
+
+    @staticmethod
+    def _delegated(exchange: Exchange) -> bool:
+        """Is this a list that etcd answers in place of the cache: limited, and without selectors?"""
+        query = exchange.query
+        return bool(query.get("limit")) and not query.get("labelSelector") and not query.get("fieldSelector")
+
+    def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
+        raise status.too_many_requests("storage is (re)initializing", 1)
 
 
 ACTIONS: Mapping[str, type[Action]] = {

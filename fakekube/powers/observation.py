@@ -12,13 +12,16 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 from fakekube.client import Client
 from fakekube.codecs.pieces import Pieces
+from fakekube.powers.actions import Action
 from fakekube.powers.exchange import KEPT_BYTES, Exchange
-from fakekube.powers.fault import Fault
+from fakekube.powers.fault import Fault, Frequency
 from fakekube.powers.faults import Faults, Surroundings
+from fakekube.powers.matching import Criteria, ResourceName
 from fakekube.powers.recorder import Recorder
 from fakekube.powers.requests import Requests
 from fakekube.powers.streams import ObservedStream, SharedSource
@@ -46,6 +49,7 @@ class Observer:
         self.surroundings = Surroundings(backend, client)
         self._streams: weakref.WeakSet[ObservedStream] = weakref.WeakSet()
         self._sources: weakref.WeakValueDictionary[int, SharedSource] = weakref.WeakValueDictionary()
+        self._own: tuple[Fault, ...] = ()
         self.recorder = Recorder(keep, resolve)
         self.requests = Requests(self.recorder)
         self.faults = Faults(self, backend.clock, resolve)
@@ -68,6 +72,22 @@ class Observer:
                 stream.exchange.fault = stream.exchange.fault or fault.name
                 fault.action.stream(stream, self.surroundings)
                 stream.wake()
+
+    def arm_own(self, action: Action, lasts: float) -> None:
+        """Let something happen to every request for so many seconds of the clock; it is no fault that a test armed."""
+        fault = Fault(
+            Criteria(resource=ResourceName.of("*")), False, action, Frequency(lasts=lasts), action.name, self._clock, Random(0),
+            self._forget_own,
+        )
+        self._own = (*(one for one in self._own if not one.exhausted), fault)
+
+    def _forget_own(self, fault: Fault) -> None:
+        self._own = tuple(one for one in self._own if one is not fault)
+
+    @property
+    def current(self) -> tuple[Fault, ...]:
+        """What may happen to a request now, first what the cluster does itself."""
+        return self._own + self.faults.current
 
     def stop(self) -> None:
         """The cluster stops: requests that wait for something go on."""
@@ -109,7 +129,7 @@ class Observation:
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
         """Perform the request, unless a fault answers in its place. Raises StatusError and BrokenStreamError."""
         self._request = request
-        faults = self._observer.faults.current
+        faults = self._observer.current
         if not faults:
             return perform()
         exchange = self.exchange

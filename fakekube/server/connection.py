@@ -47,7 +47,7 @@ class Service(Protocol):
     def date(self) -> str:
         """The Date of an answer that is given now."""
 
-    def resume(self, connection: Connection) -> None:
+    def serve(self, connection: Connection) -> None:
         """Serve the connection again, in a thread."""
 
     def closed(self, connection: Connection) -> None:
@@ -229,7 +229,7 @@ class Connection:
         """The pump is done with the connection."""
         if reusable:
             self._transport.set_blocking(True)
-            self._service.resume(self)
+            self._service.serve(self)
         else:
             self.close()
 

@@ -266,6 +266,10 @@ class Pump:
     def close(self) -> None:
         """End all deliveries now, and those that come later."""
         self._closed = True
+        self.drop()
+
+    def drop(self) -> None:
+        """End all deliveries now."""
         for group in list(self._groups.values()):
             for delivery in list(group.members):
                 delivery.conclude()

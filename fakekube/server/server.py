@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -84,9 +85,7 @@ class Server:
 
         :raises OSError: the address cannot be had
         """
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        self._listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
-        self._listener.setblocking(False)
+        self._listener = self._listen()
         self.port = self._listener.getsockname()[1]
         self._base = base_environ(self.host, self.port, "https" if self._tls else "http")
         self._process = os.getpid()
@@ -98,6 +97,47 @@ class Server:
         self._loop.call(lambda: self._loop.watch(self._listener.fileno(), READ, self._accept))
         QUICKLY.begin()
 
+    def drop(self) -> None:
+        """Drop all connections and streams; new ones are served."""
+        self._in_loop(self.pump.drop)
+        with self._none_left:
+            for connection in self._connections:
+                connection.abort()
+
+    def pause(self) -> None:
+        """Drop all connections, and take no new ones until `resume`: nobody listens at the address."""
+        if self._listener.fileno() >= 0:
+            self._in_loop(self._deafen)
+        self.drop()
+
+    def resume(self) -> None:
+        """Listen again at the same address. Raises OSError if somebody else has taken it."""
+        if not self._running or self._listener.fileno() >= 0:
+            return
+        listener = self._listen()
+        self._listener = listener
+        self._in_loop(lambda: self._loop.watch(listener.fileno(), READ, self._accept))
+
+    def _deafen(self) -> None:
+        self._loop.forget(self._listener.fileno())
+        self._listener.close()
+
+    def _in_loop(self, task: Callable[[], None]) -> None:
+        """Have the loop's thread do something, and wait for that."""
+        if self._loop.is_current:
+            task()
+            return
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                task()
+            finally:
+                done.set()
+
+        if self._loop.call(run):
+            done.wait()
+
     def stop(self) -> None:
         """End everything at once: streams, connections, the port. May be called twice, from any thread."""
         if not self._running:
@@ -107,7 +147,7 @@ class Server:
             # After a fork all that is here is the parent's, but for the descriptor.
             self._listener.close()
             return
-        self._leave_loop()
+        self._in_loop(self._leave)
         with self._none_left:
             for connection in self._connections:
                 connection.abort()
@@ -138,7 +178,7 @@ class Server:
     def _forget_date(self) -> None:
         self._date_until = 0.0
 
-    def resume(self, connection: Connection) -> None:
+    def serve(self, connection: Connection) -> None:
         """Serve a connection in a thread; end it if there is none to be had."""
         try:
             WORKERS.run(connection.serve)
@@ -166,7 +206,7 @@ class Server:
             connection = Connection(self._transport(connected), self, base)
             with self._none_left:
                 self._connections.add(connection)
-            self.resume(connection)
+            self.serve(connection)
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._tls is None:
@@ -175,24 +215,17 @@ class Server:
 
         return TLSTransport(connected, self._tls)
 
-    def _leave_loop(self) -> None:
-        """Accept nothing and pump nothing any more; returns when that is so."""
-        if self._loop.is_current:
-            self._leave()
-            return
-        left = threading.Event()
-
-        def leave() -> None:
-            self._leave()
-            left.set()
-
-        if self._loop.call(leave):
-            left.wait()
+    def _listen(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        listener.setblocking(False)
+        return listener
 
     def _leave(self) -> None:
+        """Accept nothing and pump nothing any more."""
         self._loop.leave(self._before_wait)
-        self._loop.forget(self._listener.fileno())
-        self._listener.close()
+        if self._listener.fileno() >= 0:
+            self._deafen()
         self.pump.close()
 
     def _before_wait(self) -> float | None:

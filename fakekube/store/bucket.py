@@ -226,6 +226,11 @@ class Bucket(Generic[V]):
                 wakes.remove(wake)
             self._wakes = tuple(wakes)
 
+    def events_of(self, key: str) -> list[Event[V]]:
+        """The changes of one key that are still kept, oldest first."""
+        with self._timeline.lock:
+            return [event for event in self._contents.history.all() if event.key == key]
+
     @property
     def newest(self) -> int:
         """The revision of the last change, which is what a watch cache of this bucket knows of by itself."""

@@ -59,6 +59,10 @@ class History(Generic[V]):
         """The revision of the last event; of one that was forgotten, that at which it was."""
         return self._events[-1].revision if self._events else self.floor
 
+    def all(self) -> Sequence[Event[V]]:
+        """All events that are kept."""
+        return self._events
+
     def append(self, event: Event[V], retention: Retention) -> None:
         """Add an event, and let the cached window drop what its limits no longer allow."""
         self._events.append(event)

@@ -101,6 +101,17 @@ class Store(Generic[V]):
         with self._timeline.lock:
             self._timeline.listeners = tuple(other for other in self._timeline.listeners if other != listener)
 
+    def buckets(self) -> list[Bucket[V]]:
+        """All buckets, by name."""
+        with self._timeline.lock:
+            return [self._bucket(name) for name in sorted({*self._buckets, *self._unopened})]
+
+    def skip(self, revision: int) -> None:
+        """Go on from a later revision; one that was reached already is ignored."""
+        with self._timeline.lock:
+            if revision > self._timeline.revision:
+                self._timeline.skip(revision)
+
     def advance(self) -> int:
         """Take a revision with no change in it, as other users of a real etcd would; returns it."""
         with self._timeline.lock:

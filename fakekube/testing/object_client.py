@@ -26,6 +26,48 @@ Object = dict[str, Any]
 FIELD_MANAGER = "fakekube"
 
 
+_Reference = tuple[str, str, str]
+"""apiVersion, kind and name."""
+
+
+def _reference(obj: Mapping[str, Any]) -> _Reference:
+    return obj.get("apiVersion", ""), obj.get("kind", ""), (obj.get("metadata") or {}).get("name", "")
+
+
+def _owners(obj: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return (obj.get("metadata") or {}).get("ownerReferences") or []
+
+
+def _owner(owner: Mapping[str, Any]) -> _Reference:
+    return owner.get("apiVersion", ""), owner.get("kind", ""), owner.get("name", "")
+
+
+def _owners_first(found: list[Object]) -> list[Object]:
+    """Objects in their order, but each after its owners among them; circles stay as they are."""
+    if not any(map(_owners, found)):
+        return found
+    waiting, ordered = found, list[Object]()
+    while waiting:
+        missing = {_reference(obj) for obj in waiting}
+        ready = [obj for obj in waiting if not any(_owner(owner) in missing for owner in _owners(obj))]
+        if not ready:
+            return [*ordered, *waiting]
+        ordered += ready
+        taken = set(map(id, ready))
+        waiting = [obj for obj in waiting if id(obj) not in taken]
+    return ordered
+
+
+def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
+    """The object with the uids of the owners that were loaded before it."""
+    if not any(_owner(owner) in loaded for owner in _owners(obj)):
+        return obj
+    owners = [
+        {**owner, "uid": loaded[_owner(owner)]["metadata"]["uid"]} if _owner(owner) in loaded else owner for owner in _owners(obj)
+    ]
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+
+
 class ObjectClient:
     """Works with the objects of one cluster as one user.
 
@@ -39,11 +81,17 @@ class ObjectClient:
         self._store = store
 
     def load(self, *sources: Source) -> list[Object]:
-        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first.
+        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first, owners before dependents.
 
+        References to owners that are loaded, too, get the uids that these have here.
         Raises ManifestError for what is no manifest, and ApiError for what the API refuses.
         """
-        return [self.apply(obj, field_manager=FIELD_MANAGER) for obj in objects(*sources)]
+        made: list[Object] = []
+        loaded: dict[_Reference, Object] = {}
+        for obj in _owners_first(objects(*sources)):
+            made.append(self.apply(_relinked(obj, loaded), field_manager=FIELD_MANAGER))
+            loaded[_reference(made[-1])] = made[-1]
+        return made
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
         """Create an object. Raises ApiError."""

@@ -1,0 +1,253 @@
+"""The paths of the control prefix for faults, requests, histories, snapshots and state.
+
+Each function is an `Endpoint`'s answer: it is given the cluster and the members of the body, the parameters of the query and the
+parts of the path by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from fakekube.client import ApiError, UnknownResource
+from fakekube.control.members import BadMembers
+from fakekube.golang.timestamps import print_time
+from fakekube.powers.actions import ACTIONS
+from fakekube.powers.exchange import Exchange
+from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.state import as_list, as_yaml
+from fakekube.testing.manifests import ManifestError
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+    from fakekube.store import Snapshot
+
+__all__ = [
+    "Raw", "apply_load", "arm_fault", "clear_faults", "clear_requests", "compact", "create_snapshot", "delete_fault",
+    "delete_snapshot", "export", "get_fault", "list_faults", "list_requests", "list_snapshots", "object_history", "outage",
+    "reset", "restart", "restore_snapshot",
+]
+
+Answer = tuple[int, Any]
+Members = Mapping[str, Any]
+
+#: What `on` of a fault may say.
+_ON = frozenset({"verbs", "resource", "namespace", "name", "user", "agent", "path", "own"})
+_FREQUENCY = frozenset(field.name for field in fields(Frequency))
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+#: The longest wait for requests, in real seconds.
+_LONGEST_WAIT = 60.0
+
+
+class Raw(bytes):
+    """An answer that is sent as it is."""
+
+    content_type = "application/yaml"
+
+
+# ---------------------------------------------------------------- faults
+
+
+def list_faults(cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"items": [fault.describe() for fault in cluster.faults]}
+
+
+def arm_fault(cluster: Cluster, members: Members) -> Answer:
+    on, do = members["on"], members["do"]
+    if not isinstance(on, dict) or not set(on) <= _ON:
+        raise BadMembers(f"member 'on' must be an object with {', '.join(sorted(_ON))}")
+    if not isinstance(do, dict) or len(do) != 1 or next(iter(do)) not in ACTIONS:
+        raise BadMembers(f"member 'do' must be an object with one of {', '.join(ACTIONS)}")
+    ((name, arguments),) = do.items()
+    if not isinstance(arguments, dict) or name == "intercept":
+        raise BadMembers(f"the arguments of {name} must be an object" if name != "intercept" else "a function cannot be sent")
+    often = {key: value for key, value in members.items() if key in _FREQUENCY and value is not None}
+    said = {key: value for key, value in on.items() if key != "verbs" and value is not None}
+    try:
+        target = cluster.faults.on(on.get("verbs", "*"), **said)
+        fault = target.arm(name, label=members.get("label"), **arguments, **often)
+    except (TypeError, ValueError) as problem:
+        raise BadMembers(str(problem)) from None
+    return 201, fault.describe()
+
+
+def clear_faults(cluster: Cluster, members: Members) -> Answer:
+    cluster.faults.clear()
+    return list_faults(cluster, members)
+
+
+def _fault(cluster: Cluster, members: Members) -> Fault:
+    found = cluster.faults.find(members["id"])
+    if found is None:
+        raise LookupError(f"there is no fault {members['id']}")
+    return found
+
+
+def get_fault(cluster: Cluster, members: Members) -> Answer:
+    return 200, _fault(cluster, members).describe()
+
+
+def delete_fault(cluster: Cluster, members: Members) -> Answer:
+    fault = _fault(cluster, members)
+    fault.remove()
+    return 200, fault.describe()
+
+
+# ---------------------------------------------------------------- requests
+
+
+def list_requests(cluster: Cluster, members: Members) -> Answer:
+    names = ("verb", "resource", "namespace", "name", "user", "agent")
+    wanted: dict[str, Any] = {name: members[name] for name in names if name in members}
+    if "status" in members:
+        wanted["status"] = _number(members["status"], "status")
+    try:
+        found = cluster.requests.where(**wanted, own=members.get("own") == "true")
+    except ValueError as problem:
+        raise BadMembers(str(problem)) from None
+    if "since" in members:
+        found = found.since(_number(members["since"], "since"))
+    if "wait" in members:
+        with suppress(TimeoutError):
+            found.wait(1, timeout=min(_seconds(members["wait"]), _LONGEST_WAIT))
+    cursor = cluster.requests.mark()
+    items = list(found)[: _number(members.get("limit", "100"), "limit")]
+    return 200, {"cursor": items[-1].number if items else cursor, "items": [_shown(one) for one in items]}
+
+
+def _shown(one: Exchange) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "number": one.number, "verb": one.verb, "group": one.group, "resource": one.resource, "subresource": one.subresource,
+        "namespace": one.namespace, "name": one.name, "user": one.user, "agent": one.agent, "method": one.method,
+        "path": one.path, "query": one.query, "headers": one.headers, "body": _printable(one.body), "status": one.status,
+        "answer": _printable(one.answer), "revision": one.revision, "started": print_time(one.started), "seconds": one.seconds,
+        "fault": one.fault, "faults": list(one.faults),
+    }
+    if one.verb == "watch":
+        shown |= {"events": one.events, "last_revision": one.last_revision, "ended": one.ended}
+    return shown
+
+
+def _printable(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _number(text: str, name: str) -> int:
+    if not text.lstrip("-").isdigit():
+        raise BadMembers(f"parameter {name!r} must be a number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise BadMembers("parameter 'wait' must be a duration such as 2s")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def clear_requests(cluster: Cluster, _members: Members) -> Answer:
+    cluster.requests.clear()
+    return 200, {"cursor": cluster.requests.mark(), "items": []}
+
+
+# ---------------------------------------------------------------- histories and snapshots
+
+
+def object_history(cluster: Cluster, members: Members) -> Answer:
+    namespace = members["namespace"]
+    try:
+        found = cluster.history(members["resource"], members["name"], None if namespace == "-" else namespace)
+    except UnknownResource as problem:
+        raise LookupError(str(problem)) from None
+    return 200, {"items": [
+        {
+            "revision": one.revision, "time": print_time(one.time), "type": one.type, "object": one.object,
+            "changed": list(one.changed),
+        }
+        for one in found
+    ]}
+
+
+def _named(cluster: Cluster, name: str) -> Snapshot[Any]:
+    found = cluster.named_snapshots.get(name)
+    if found is None:
+        raise LookupError(f"there is no snapshot {name!r}")
+    return found[0]
+
+
+def _item(name: str, snapshot: Snapshot[Any], time: Any) -> dict[str, Any]:
+    return {"name": name, "revision": snapshot.revision, "time": print_time(time)}
+
+
+def list_snapshots(cluster: Cluster, _members: Members) -> Answer:
+    return 200, {"items": [_item(name, snapshot, time) for name, (snapshot, time) in cluster.named_snapshots.items()]}
+
+
+def create_snapshot(cluster: Cluster, members: Members) -> Answer:
+    name = members["name"]
+    snapshot, now = cluster.snapshot(), cluster.clock.now()
+    cluster.named_snapshots[name] = snapshot, now
+    return 201, _item(name, snapshot, now)
+
+
+def restore_snapshot(cluster: Cluster, members: Members) -> Answer:
+    cluster.restore(_named(cluster, members["name"]))
+    return 200, {}
+
+
+def delete_snapshot(cluster: Cluster, members: Members) -> Answer:
+    _named(cluster, members["name"])
+    del cluster.named_snapshots[members["name"]]
+    return 200, {}
+
+
+# ---------------------------------------------------------------- state
+
+
+def _simple(act: Callable[[Cluster, Members], None]) -> Callable[[Cluster, Members], Answer]:
+    def answer(cluster: Cluster, members: Members) -> Answer:
+        act(cluster, members)
+        return 200, {}
+
+    return answer
+
+
+reset = _simple(lambda cluster, _: cluster.reset())
+compact = _simple(lambda cluster, _: cluster.compact())
+restart = _simple(lambda cluster, members: cluster.restart(members.get("cold", 1.0)))
+outage = _simple(lambda cluster, members: cluster.outage(members["seconds"]))
+
+
+def apply_load(cluster: Cluster, members: Members) -> Answer:
+    try:
+        made = cluster.load(members["body"].decode() + "\n")
+    except (UnicodeDecodeError, ManifestError) as problem:
+        raise BadMembers(str(problem)) from None
+    except (ApiError, UnknownResource) as problem:
+        raise BadMembers(f"the API refuses: {problem}") from None
+    return 200, {"items": [{key: one[key] for key in ("apiVersion", "kind")} | {"name": one["metadata"]["name"]} for one in made]}
+
+
+def export(cluster: Cluster, members: Members) -> Answer:
+    kinds = [kind for kind in members.get("kinds", "").split(",") if kind]
+    try:
+        objects = cluster.export(namespace=members.get("namespace"), kinds=kinds)
+    except UnknownResource as problem:
+        raise BadMembers(str(problem)) from None
+    if members.get("format", "yaml") not in ("yaml", "json"):
+        raise BadMembers("parameter 'format' must be yaml or json")
+    if members.get("format") == "json":
+        return 200, objects_as_json(as_list(objects))
+    return 200, Raw(as_yaml(objects))
+
+
+def objects_as_json(text: bytes) -> Raw:
+    """JSON that is sent as it is."""
+    raw = Raw(text)
+    raw.content_type = "application/json"
+    return raw

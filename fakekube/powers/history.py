@@ -1,0 +1,119 @@
+"""The life of one object, and the whole cluster as it was: read from the versions that the store still has.
+
+Invariant: nothing here writes, and what was compacted is not made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from fakekube.client import Client
+from fakekube.codecs.document import Document
+from fakekube.store import Bucket
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+    from fakekube.registry.resource import Resource
+
+__all__ = ["Past", "Version", "history"]
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Version:
+    """One version of an object."""
+
+    revision: int
+    time: datetime
+    """When it came to be, by the cluster's clock."""
+    type: str
+    """ADDED, MODIFIED or DELETED."""
+    object: Object
+    """As it was stored; of a deletion the last state. Not to be changed."""
+    changed: Sequence[str]
+    """The paths of the fields that differ from the version before, such as `spec.replicas`."""
+
+
+def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock) -> list[Version]:
+    """The versions of an object that are still kept, oldest first."""
+    kind = {} if resource.custom else {"kind": resource.kind, "apiVersion": resource.api_version}
+    now, monotonic = clock.now(), clock.monotonic()
+    found: list[Version] = []
+    before: Object = {}
+    events = bucket.events_of(key)
+    first = events[0].previous if events else bucket.get(key)
+    if first is not None:
+        added = first.created == first.revision
+        obj = {**kind, **first.value.object}
+        found.append(Version(first.revision, _time_of(obj, now), "ADDED" if added else "MODIFIED", obj, ()))
+        before = obj
+    for event in events:
+        time = now - timedelta(seconds=monotonic - event.time)
+        record = event.record
+        if record is None:
+            found.append(Version(event.revision, time, "DELETED", before, ()))
+            before = {}
+            continue
+        obj = {**kind, **record.value.object}
+        type_ = "MODIFIED" if event.previous is not None else "ADDED"
+        found.append(Version(event.revision, time, type_, obj, tuple(_changed(before, obj)) if event.previous else ()))
+        before = obj
+    return found
+
+
+def _time_of(obj: Mapping[str, Any], now: datetime) -> datetime:
+    """Of a version whose event is forgotten: when the object was created."""
+    stamp = obj["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(stamp) if stamp else now
+
+
+def _changed(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in {**old, **new}:
+            yield from _changed(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _changed(one, other, f"{path}[{index}]")
+    elif old != new:
+        yield path
+
+
+class Past:
+    """A cluster as it was at a revision; it can only be read.
+
+    Args:
+        client: of the cluster.
+        revision: at which it is shown.
+    """
+
+    def __init__(self, client: Client, revision: int) -> None:
+        self._client = client
+        self.revision = revision
+
+    def list(
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+    ) -> list[Object]:
+        """The objects of one namespace, or (without one) of all.
+
+        Raises ApiError 410 if that revision is compacted, and UnknownResource.
+        """
+        found = self._client.resource(resource)
+        query = {
+            "resourceVersion": str(self.revision), "resourceVersionMatch": "Exact", "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
+        path = self._client.path(found, namespace)
+        answer = self._client.call("GET", path, None, {name: value for name, value in query.items() if value})
+        kind = {"kind": found.kind, "apiVersion": found.api_version}
+        return [{**kind, **item} for item in answer["items"]]
+
+    def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
+        """One object; the namespace is `default` if none is given. Raises LookupError if it was not there, and as `list`."""
+        found = self.list(resource, namespace=namespace or "default", field_selector=f"metadata.name={name}")
+        if not found:
+            raise LookupError(f"there was no {resource} {name} at revision {self.revision}")
+        return found[0]

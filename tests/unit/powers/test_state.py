@@ -1,0 +1,182 @@
+"""Histories, the past, saved states, resets, restarts, outages, and where revisions go on from."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakekube import ApiError, Cluster
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(profile="apiserver") as made:
+        yield made
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def ask(cluster: Cluster, path: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_the_life_of_an_object(cluster: Cluster) -> None:
+    made = cluster.create(config_map("a", x="1", y="1"))
+    cluster.patch("cm", "a", {"data": {"x": "2"}})
+    cluster.delete("cm", "a")
+    versions = cluster.history("configmaps", "a")
+    assert [one.type for one in versions] == ["ADDED", "MODIFIED", "DELETED"]
+    assert versions[0].revision == int(made["metadata"]["resourceVersion"])
+    assert "data.x" in versions[1].changed
+    assert "data.y" not in versions[1].changed
+    assert versions[2].object["data"] == {"x": "2", "y": "1"}
+    assert versions[0].time <= versions[2].time
+    assert cluster.history("configmaps", "other") == []
+
+
+def test_a_compacted_past_is_not_made_up(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.patch("cm", "a", {"data": {"x": "2"}})
+    cluster.compact()
+    assert [one.type for one in cluster.history("cm", "a")][-1] == "MODIFIED"
+    with pytest.raises(ApiError) as error:
+        cluster.at(201).list("configmaps")
+    assert error.value.code == 410
+
+
+def test_the_cluster_as_it_was(cluster: Cluster) -> None:
+    first = cluster.create(config_map("a", x="1"))
+    cluster.patch("cm", "a", {"data": {"x": "2"}})
+    cluster.create(config_map("b"))
+    past = cluster.at(int(first["metadata"]["resourceVersion"]))
+    assert past.get("cm", "a")["data"] == {"x": "1"}
+    assert [one["metadata"]["name"] for one in past.list("cm", namespace="default")] == ["a"]
+    with pytest.raises(LookupError):
+        past.get("cm", "b")
+
+
+def test_a_saved_state_is_loaded_with_uids_and_revisions(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create(config_map("a", x="1"))
+    kept = cluster.patch("cm", "a", {"data": {"x": "2"}})
+    file = tmp_path / "state.yaml"
+    cluster.save(file)
+    with Cluster(profile="apiserver") as other:
+        for n in range(30):
+            other.create(config_map(f"other-{n}"))
+        before = other.list("cm", namespace="default")
+        assert len(before) == 30
+        other.load(file)
+        assert other.get("cm", "a") == kept
+        assert [one["metadata"]["name"] for one in other.list("cm", namespace="default")] == ["a"]
+        newer = other.create(config_map("b"))
+        assert int(newer["metadata"]["resourceVersion"]) > max(int(one["metadata"]["resourceVersion"]) for one in before)
+
+
+def test_a_damaged_state_is_refused(cluster: Cluster) -> None:
+    for text in ("apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.2'\n",
+                 "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: x\nresources: {}\n"):
+        with pytest.raises(ValueError, match="state"):
+            cluster.load(text)
+
+
+def test_a_reset_goes_back_to_the_start(cluster: Cluster) -> None:
+    cluster.create(config_map("a"))
+    cluster.keep_initial()
+    cluster.create(config_map("b"))
+    cluster.faults.on("get").status(500)
+    cluster.reset()
+    assert [one["metadata"]["name"] for one in cluster.list("cm", namespace="default")] == ["a"]
+    assert not len(cluster.faults)
+    assert not len(cluster.requests.where(own=True).where(verb="create"))
+    fresh = Cluster(profile="apiserver")
+    fresh.create(config_map("c"))
+    fresh.reset()
+    assert fresh.list("cm", namespace="default") == []
+
+
+def test_a_restart_drops_connections_and_leaves_the_cache_cold(cluster: Cluster) -> None:
+    cluster.clock.hold()
+    cluster.create(config_map("a"))
+    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    watch.request("GET", f"{MAPS}?watch=1")
+    response = watch.getresponse()
+    response.readline()
+    cluster.restart(cold=5)
+    assert response.read() == b""
+    code, answer = ask(cluster, MAPS)
+    assert (code, answer["message"]) == (429, "storage is (re)initializing")
+    assert ask(cluster, f"{MAPS}?limit=1")[0] == 200
+    assert ask(cluster, f"{MAPS}/a")[0] == 200
+    cluster.clock.advance(seconds=6)
+    assert ask(cluster, MAPS)[0] == 200
+    watch.close()
+
+
+def test_nobody_listens_during_an_outage(cluster: Cluster) -> None:
+    port = cluster.port
+    cluster.clock.hold()
+    cluster.outage(3)
+    with pytest.raises(ConnectionRefusedError):
+        ask(cluster, MAPS)
+    cluster.clock.advance(seconds=4)
+    assert ask(cluster, MAPS)[0] == 200
+    with cluster.outage(), pytest.raises(ConnectionRefusedError):
+        ask(cluster, MAPS)
+    assert ask(cluster, MAPS)[0] == 200
+    assert cluster.port == port
+
+
+@pytest.mark.parametrize("first", [2**53 + 1, 2**64, 2**100])
+def test_revisions_may_start_high(first: int) -> None:
+    cluster = Cluster(profile="apiserver", first_revision=first)
+    assert int(cluster.create(config_map("a"))["metadata"]["resourceVersion"]) == first + 1
+
+
+def test_what_a_cluster_holds_can_be_loaded_into_another(cluster: Cluster) -> None:
+    cluster.create(config_map("a", x="1"))
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}})
+    exported = cluster.export(namespace="default", kinds=["cm", "secrets"], redact=True)
+    assert [(one["kind"], one["data"]) for one in exported] == [("ConfigMap", {"x": "1"}), ("Secret", {"k": ""})]
+    with Cluster(profile="apiserver") as other:
+        other.load(exported)
+        assert other.get("cm", "a")["data"] == {"x": "1"}
+    owner = cluster.get("cm", "a")
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner["metadata"]["uid"]}
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "0", "ownerReferences": [reference]}})
+    with Cluster(profile="apiserver") as third:
+        third.load(cluster.export(namespace="default", kinds=["cm"]))
+        (linked,) = third.get("cm", "0")["metadata"]["ownerReferences"]
+        assert linked["uid"] == third.get("cm", "a")["metadata"]["uid"] != owner["metadata"]["uid"]
+    assert {one["kind"] for one in cluster.export()} >= {"Namespace", "ClusterRole", "ConfigMap"}
+
+
+def test_a_clock_can_run_fast() -> None:
+    clock = Cluster(profile="apiserver").clock
+    clock.scale(3600.0)
+    before = clock.now()
+    fired: list[float] = []
+    clock.call_at(clock.monotonic() + 30, lambda: fired.append(1))
+    while (clock.now() - before).total_seconds() < 60:
+        pass
+    clock.hold()
+    stood = clock.now()
+    assert clock.now() == stood
+    clock.release()
+    assert clock.now() >= stood
+    with pytest.raises(ValueError, match="positive"):
+        clock.scale(0)
