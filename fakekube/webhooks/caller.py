@@ -26,7 +26,7 @@ from fakekube.schema.builtin import builtins
 from fakekube.validation.webhooks import SERVICE_PORT
 from fakekube.webhooks.services import ServiceResolver
 from fakekube.webhooks.transport import UNREADABLE, Answer, Endpoint, Transport
-from fakekube.webhooks.type_meta import not_an_object, not_registered
+from fakekube.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 
 __all__ = ["Caller", "body_of", "review_in"]
 
@@ -218,9 +218,10 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
     value = _parsed(body)
     if value is None:
         value = {}
-    if not isinstance(value, dict):
-        raise CallError(not_an_object(value))
-    _check_kind(value, api_version, kind)
+    try:
+        _check_kind(*type_meta(value), api_version, kind)
+    except TypeMetaError as error:
+        raise CallError(str(error)) from None
     group, _, version = api_version.rpartition("/")
     type_ = builtins().kind_type(group, version, kind) or builtins().kind_type(group, "v1", kind)
     assert type_ is not None
@@ -231,13 +232,13 @@ def _decoded(body: bytes, api_version: str, kind: str) -> Object:
     return decoded
 
 
-def _check_kind(value: Object, api_version: str, kind: str) -> None:
+def _check_kind(claimed: str, claimed_version: str, api_version: str, kind: str) -> None:
     """What claims to be something else cannot become what was asked for; what claims nothing is taken for it."""
-    claimed, claimed_version = value.get("kind") or kind, value.get("apiVersion") or api_version
+    claimed, claimed_version = claimed or kind, claimed_version or api_version
     if (claimed, claimed_version) == (kind, api_version):
         return
     group = api_version.rpartition("/")[0]
-    claimed_group, _, short = str(claimed_version).rpartition("/")
+    claimed_group, _, short = claimed_version.rpartition("/")
     known = short in ("v1", "v1beta1") and (
         (claimed_group == group and claimed in (kind, *_KINDS_BESIDE.get(group, ())))
         or (not claimed_group and claimed in _META_KINDS)
@@ -247,7 +248,7 @@ def _check_kind(value: Object, api_version: str, kind: str) -> None:
     if known:
         wanted = api_version.rpartition("/")[2]
         raise CallError(f"converting ({short}.{claimed}) to ({wanted}.{kind}): unknown conversion")
-    raise CallError(not_registered(claimed, str(claimed_version)))
+    raise CallError(not_registered(claimed, claimed_version))
 
 
 #: The client of reviews of this group knows all kinds.

@@ -10,18 +10,28 @@ from typing import Any
 from fakekube.golang.quoting import go_quote
 from fakekube.patch.errors import type_mismatch
 
-__all__ = ["not_an_object", "not_registered"]
+__all__ = ["TypeMetaError", "not_registered", "type_meta"]
 
 #: The schemes of the API server and of its clients have the name of the line of Go that makes them.
 _SCHEME = "pkg/runtime/scheme.go:111"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_FAILED = "couldn't get version/kind; json parse error"
 
 
-def not_an_object(value: Any) -> str:
-    """The document is a list, or a scalar."""
-    return f"couldn't get version/kind; json parse error: {type_mismatch(value, f'Go value of type {_TYPE_META}')}"
+class TypeMetaError(ValueError):
+    """A document is no object, or its kind or version is no text; says so in Go's words."""
+
+
+def type_meta(value: Any) -> tuple[str, str]:
+    """The kind and apiVersion of a document, "" where they are missing. Raises TypeMetaError."""
+    if not isinstance(value, dict):
+        raise TypeMetaError(f"{_FAILED}: {type_mismatch(value, f'Go value of type {_TYPE_META}')}")
+    for name, item in value.items():
+        if name in ("kind", "apiVersion") and not isinstance(item, str | None):
+            raise TypeMetaError(f"{_FAILED}: {type_mismatch(item, f'Go struct field .{name} of type string')}")
+    return value.get("kind") or "", value.get("apiVersion") or ""
 
 
 def not_registered(kind: str, api_version: str) -> str:
-    """There is no such kind."""
+    """What is said of a kind that nobody knows."""
     return f"no kind {go_quote(kind)} is registered for version {go_quote(api_version)} in scheme {go_quote(_SCHEME)}"

@@ -304,6 +304,9 @@ PATCHES = [
      'Internal error occurred: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'),
     ([{"op": "replace", "path": "/kind", "value": "Secret"}, {"op": "remove", "path": "/data"}], 500,
      "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+    ([{"op": "replace", "path": "/kind", "value": ["x"]}], 500,
+     "Internal error occurred: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct "
+     "field .kind of type string"),
     ([{"op": "add", "path": "/data/big", "value": "x" * 1_100_000}], 422,
      'ConfigMap "one" is invalid: []: Too long: may not be more than 1048576 bytes'),
 ]

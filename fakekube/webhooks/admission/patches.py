@@ -25,7 +25,7 @@ from fakekube.schema import defaults, printing
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
 from fakekube.schema.trees import copied
-from fakekube.webhooks.type_meta import not_an_object, not_registered
+from fakekube.webhooks.type_meta import TypeMetaError, not_registered, type_meta
 
 __all__ = ["PatchDecodeError", "decoded", "patch"]
 
@@ -70,17 +70,24 @@ def patch(versioned: VersionedAttributes, operations: list[Operation], data: byt
 
 def _unstructured(versioned: VersionedAttributes, patched: Any) -> Object:
     """A custom resource, a tree of its own; of its metadata nothing is kept that cannot be read."""
-    if not isinstance(patched, dict):
-        raise status.internal(not_an_object(patched))
-    if not isinstance(patched.get("kind"), str) or not patched["kind"]:
+    kind, api_version = _type_meta(patched)
+    if not kind:
         raise status.internal(f"Object 'Kind' is missing in '{json.dumps(patched).decode()}'")
-    api_version, wanted = patched.get("apiVersion"), versioned.attributes.resource.api_version
-    if not isinstance(api_version, str) or api_version.rpartition("/")[0] != versioned.kind.group:
-        what = f"{api_version}, Kind={patched['kind']} is unstructured and is not suitable for converting"
-        raise status.generic(500, "", f"{what} to {go_quote(wanted)}")
+    if api_version.rpartition("/")[0] != versioned.kind.group:
+        wanted = go_quote(versioned.attributes.resource.api_version)
+        what = f"{api_version}, Kind={kind} is unstructured and is not suitable for converting to {wanted}"
+        raise status.generic(500, "", what)
     metadata = patched.get("metadata")
     found: Object = copied({**patched, "metadata": _readable(metadata) if isinstance(metadata, dict) else {}})
     return found
+
+
+def _type_meta(patched: Any) -> tuple[str, str]:
+    """Raises StatusError 500."""
+    try:
+        return type_meta(patched)
+    except TypeMetaError as error:
+        raise status.internal(str(error)) from None
 
 
 def _readable(metadata: Object) -> Object:
@@ -93,13 +100,12 @@ def _readable(metadata: Object) -> Object:
 
 def _typed(versioned: VersionedAttributes, patched: Any) -> tuple[Object, Type]:
     """The patched object, a tree of its own, and its type."""
-    if not isinstance(patched, dict):
-        raise status.internal(not_an_object(patched))
-    kind, api_version = patched.get("kind") or versioned.kind.kind, patched.get("apiVersion") or versioned.kind.api_version
-    group, _, version = str(api_version).rpartition("/")
-    type_ = builtins().kind_type(group, version, str(kind))
+    kind, api_version = _type_meta(patched)
+    kind, api_version = kind or versioned.kind.kind, api_version or versioned.kind.api_version
+    group, _, version = api_version.rpartition("/")
+    type_ = builtins().kind_type(group, version, kind)
     if type_ is None:
-        raise status.internal(not_registered(str(kind), str(api_version)))
+        raise status.internal(not_registered(kind, api_version))
     try:
         found: Object = schema_decode.decode(type_, patched)
     except schema_decode.DecodeError as error:
