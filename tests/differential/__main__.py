@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fakekube.data import descriptions
@@ -60,7 +61,7 @@ class Exchanges:
 
     def _play(self, options: Options, url: str, names: set[str] | None = None) -> Transcripts:
         found = {n: s for n, s in self.recording.scenarios(options.word).items() if names is None or n in names}
-        return recordings.play_to_server(self.recording, found, url, options.jobs)
+        return recordings.play_to_server(self.recording, found, url, options.jobs, options.certificates)
 
     @staticmethod
     def figures(score: Any) -> scores.Expected:
@@ -127,6 +128,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reference", default="")
     parser.add_argument("--subject", default="")
+    parser.add_argument(
+        "--certificates", type=Path, default=Path(), help="a folder of certificates.py, for certified/…"
+    )
     parser.add_argument("--write", action="store_true")
     parser.add_argument("-k", dest="word", default="")
     parser.add_argument("-v", dest="verbose", type=int, default=10)

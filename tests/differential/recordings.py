@@ -169,10 +169,14 @@ def play(scenario: Scenario, transport: Transport, features: frozenset[str]) -> 
     return transcript
 
 
-def play_to_server(recording: Recording, scenarios: Mapping[str, Scenario], url: str, jobs: int = 4) -> Transcripts:
-    """Play scenarios to a server behind a socket, several at once."""
+def play_to_server(
+    recording: Recording, scenarios: Mapping[str, Scenario], url: str, jobs: int = 4, certificates: Path = Path()
+) -> Transcripts:
+    """Play scenarios to a server behind a socket, several at once; `certificates` is a folder of client certificates."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {n: pool.submit(play, s, HttpTransport(url), recording.features) for n, s in scenarios.items()}
+        futures = {
+            n: pool.submit(play, s, HttpTransport(url, certificates), recording.features) for n, s in scenarios.items()
+        }
         return {name: future.result() for name, future in futures.items()}
 
 

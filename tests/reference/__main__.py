@@ -132,6 +132,7 @@ RECORDERS = {
     "operations": Recorder(("tests/unit/patch/apply/recorded/operations.jsonl",), operations, server=False),
     "histories": Recorder(("tests/unit/patch/apply/recorded/histories.jsonl",), histories, server=False),
     "internal": Recorder(("fakekube/data/internal_v1_36.txt",), go_text("internal"), server=False),
+    "structs": Recorder(("fakekube/data/go_structs_v1_36.txt",), go_text("structs"), server=False),
     "bodies": Recorder(("fixtures/bodies/*.jsonl",), bodies),
     "kinds": Recorder(("fixtures/kinds/*.jsonl",), story),
     "stories": Recorder(("tests/unit/**/stories/*.jsonl",), story, but="cluster_*.jsonl"),
