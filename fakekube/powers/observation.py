@@ -169,7 +169,7 @@ class Observation:
         body_of_answer = response.body
         if isinstance(body_of_answer, bytes | Pieces):
             exchange.raw_answer = body_of_answer if len(body_of_answer) <= KEPT_BYTES else None
-        else:
+        elif hasattr(body_of_answer, "take"):  # a stream of ours; what an extension server sends is passed on as it is
             observed = self._observer.stream(exchange, body_of_answer)
             response.body = observed  # type: ignore[assignment]
             for fault in self._hits:
