@@ -114,8 +114,10 @@ class Application:
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
         self._flows = Flows(backend.services, backend.store.bucket)
-        self.metrics = Metrics(partial(_stored_objects, backend), self._flows.nominal_seats, version)
         registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
+        gates = backend.settings.feature_gates
+        objects, seats = partial(_stored_objects, backend), self._flows.nominal_seats
+        self.metrics = Metrics(objects, seats, registrations.unavailable, version, gates)
         documents = Documents(backend.registry, registrations, version)
         discovery = DiscoveryEndpoints(documents, self._router.is_builtin, cbor=cbor)
         definition_of = partial(_definition, backend)

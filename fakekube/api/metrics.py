@@ -1,10 +1,10 @@
-"""/metrics: what scrapers of an API server look for and a fake can truly tell, in the text form of
-Prometheus.
+"""/metrics: what scrapers of an API server look for and a fake can truly tell.
 
-Counting a request is two additions under a lock; text is only made when somebody asks. Names, labels and
-buckets are those of the real server; what would be invented (etcd, Go's runtime, queues) is left out.
+Counting a request is two additions under a lock; text is only made when somebody asks (`exposition` writes it). Names,
+labels and buckets are those of the real server; what would be invented (etcd, Go's runtime, queues) is left out.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go.
+Specified by: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go, k8s.io/component-base/metrics/prometheus (feature,
+version), kube-aggregator/pkg/controllers/status/metrics.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from fakekube import data
 from fakekube.api import health
-from fakekube.api.version import git_version
-from fakekube.golang.strings import bytes_of
+from fakekube.api.exposition import COUNTER, GAUGE, HISTOGRAM, Family, Histogram, Sample, encode
+from fakekube.api.version import version_info
 from fakekube.registry.request import RequestInfo, Response
 
 __all__ = ["Labels", "Metrics", "labels_of"]
 
-_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _DURATION_BUCKETS: Final = (
     0.005,
     0.025,
@@ -66,8 +66,18 @@ _PROCESS_START: Final = time.time()
 #: More kinds of requests than these are not told apart: paths are the clients' to invent.
 _MAXIMUM_LABELS: Final = 2000
 
-Sample = tuple[str, float]
-"""A line: name with labels, and value."""
+#: Of /version, what kubernetes_build_info has as labels.
+_BUILD: Final = {
+    "build_date": "buildDate",
+    "compiler": "compiler",
+    "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState",
+    "git_version": "gitVersion",
+    "go_version": "goVersion",
+    "major": "major",
+    "minor": "minor",
+    "platform": "platform",
+}
 
 
 class Labels(NamedTuple):
@@ -111,14 +121,21 @@ class Metrics:
     Args:
         objects: how many objects are stored, by group and resource.
         seats: how many requests each priority level might serve at once.
+        unavailable: the names of all APIServices, and whether they are not available.
         version: the emulated minor.
+        gates: the feature gates that are not as by default there.
     """
 
     def __init__(
-        self, objects: Callable[[], Iterable[tuple[str, str, int]]], seats: Callable[[], Mapping[str, int]], version: str
+        self,
+        objects: Callable[[], Iterable[tuple[str, str, int]]] = list,
+        seats: Callable[[], Mapping[str, int]] = dict,
+        unavailable: Callable[[], Mapping[str, bool]] = dict,
+        version: str = data.NEWEST,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
-        self._objects, self._seats = objects, seats
-        self._version = version
+        self._objects, self._seats, self._unavailable = objects, seats, unavailable
+        self._version, self._gates = version, gates or {}
         self._lock = threading.Lock()
         self._requests: dict[tuple[Labels, int], int] = {}
         self._durations: dict[Labels, list[float]] = {}
@@ -142,130 +159,111 @@ class Metrics:
             self._requests.clear()
             self._durations.clear()
 
-    # ------------------------------------------------------------ text
+    # ------------------------------------------------------------ telling
 
-    def response(self) -> Response:
-        """Everything."""
-        return _response(self._families())
+    def response(self, accept: str = "") -> Response:
+        """Everything, in the form that is wished for."""
+        return _response(self._families(), accept)
 
-    def health_response(self) -> Response:
+    def health_response(self, accept: str = "") -> Response:
         """/metrics/slis: what became of the health checks."""
-        return _response([_health()])
+        return _response([_health()], accept)
 
-    def _families(self) -> Iterator[str]:
+    def _families(self) -> Iterator[Family]:
         with self._lock:
             requests = dict(self._requests)
             durations = {labels: list(histogram) for labels, histogram in self._durations.items()}
         objects = sorted(self._objects())
-        yield _family(
+        yield Family(
+            "aggregator_unavailable_apiservice",
+            GAUGE,
+            "APIServices by whether they are not available.",
+            [Sample({"name": name}, unavailable) for name, unavailable in sorted(self._unavailable().items())],
+        )
+        yield Family(
             "apiserver_flowcontrol_nominal_limit_seats",
-            "gauge",
+            GAUGE,
             "Requests that a priority level might serve at once.",
-            (
-                (_line("apiserver_flowcontrol_nominal_limit_seats", {"priority_level": level}), seats)
-                for level, seats in self._seats().items()
-            ),
+            [Sample({"priority_level": level}, seats) for level, seats in sorted(self._seats().items())],
         )
-        yield _family(
+        yield Family(
             "apiserver_request_duration_seconds",
-            "histogram",
+            HISTOGRAM,
             "How long requests took.",
-            (sample for labels, histogram in sorted(durations.items()) for sample in _histogram(labels, histogram)),
+            [
+                Sample(labels._asdict(), Histogram(_DURATION_BUCKETS, measured[:-1], measured[-1]))
+                for labels, measured in sorted(durations.items())
+            ],
         )
-        yield _family(
+        yield Family(
             "apiserver_request_total",
-            "counter",
+            COUNTER,
             "Requests that were answered.",
-            (
-                (_line("apiserver_request_total", {"code": str(code), **labels._asdict()}), count)
+            [
+                Sample({"code": str(code), **labels._asdict()}, count)
                 for (labels, code), count in sorted(requests.items())
-            ),
+            ],
         )
-        yield _family(
+        yield Family(
             "apiserver_resource_objects",
-            "gauge",
+            GAUGE,
             "Objects that are stored.",
-            (
-                (_line("apiserver_resource_objects", {"group": group, "resource": resource}), count)
-                for group, resource, count in objects
-            ),
+            [Sample({"group": group, "resource": resource}, count) for group, resource, count in objects],
         )
-        yield _family(
+        yield Family(
             "apiserver_storage_objects",
-            "gauge",
+            GAUGE,
             "Objects that are stored, under their older name.",
-            (
-                (_line("apiserver_storage_objects", {"resource": f"{resource}.{group}" if group else resource}), count)
+            [
+                Sample({"resource": f"{resource}.{group}" if group else resource}, count)
                 for group, resource, count in objects
-            ),
+            ],
         )
         yield _build(self._version)
+        yield self._features()
         yield _health()
         yield from _process()
 
-
-def _response(families: Iterable[str]) -> Response:
-    headers = [("Content-Type", _CONTENT_TYPE), ("Process-Start-Time-Unix", str(int(_PROCESS_START)))]
-    return Response(200, headers, bytes_of("".join(families)))
-
-
-def _family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> str:
-    """A metric with all its lines; nothing if there are none."""
-    lines = [f"{sample} {_number(value)}\n" for sample, value in samples]
-    return f"# HELP {name} {help_text}\n# TYPE {name} {kind}\n{''.join(lines)}" if lines else ""
-
-
-def _line(name: str, labels: Mapping[str, str]) -> str:
-    shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
-    return f"{name}{{{shown}}}" if shown else name
+    def _features(self) -> Family:
+        features = data.minor(self._version).features
+        return Family(
+            "kubernetes_feature_enabled",
+            GAUGE,
+            "Feature gates of the emulated release, and whether they are on.",
+            [
+                Sample({"name": name, "stage": stage}, self._gates.get(name, on))
+                for name, (stage, on) in features.items()
+            ],
+        )
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _response(families: Iterable[Family], accept: str) -> Response:
+    content_type, body = encode(families, accept)
+    return Response(200, [("Content-Type", content_type), ("Process-Start-Time-Unix", str(int(_PROCESS_START)))], body)
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+def _build(version: str) -> Family:
+    info = version_info(version)
+    labels = {label: info[name] for label, name in _BUILD.items()}
+    return Family("kubernetes_build_info", GAUGE, "The emulated release.", [Sample(labels, 1)])
 
 
-def _histogram(labels: Labels, histogram: list[float]) -> Iterator[Sample]:
-    name, shown, total = "apiserver_request_duration_seconds", labels._asdict(), 0.0
-    for bound, count in zip((*_DURATION_BUCKETS, None), histogram, strict=False):
-        total += count
-        edge = "+Inf" if bound is None else _number(bound)
-        yield _line(f"{name}_bucket", {**shown, "le": edge}), total
-    yield _line(f"{name}_sum", shown), histogram[-1]
-    yield _line(f"{name}_count", shown), total
-
-
-def _build(version: str) -> str:
-    major, _, minor = version.partition(".")
-    labels = {"git_version": git_version(version), "major": major, "minor": minor}
-    return _family(
-        "kubernetes_build_info", "gauge", "The emulated release.", [(_line("kubernetes_build_info", labels), 1)]
-    )
-
-
-def _health() -> str:
-    return _family(
+def _health() -> Family:
+    return Family(
         "kubernetes_healthcheck",
-        "gauge",
+        GAUGE,
         "What became of each health check; 1 is well.",
-        (
-            (_line("kubernetes_healthcheck", {"name": check, "type": kind}), 1)
-            for kind, checks in health.CHECKS.items()
-            for check in checks
-        ),
+        [Sample({"name": check, "type": kind}, 1) for kind, checks in health.CHECKS.items() for check in checks],
     )
 
 
-def _process() -> Iterator[str]:
+def _process() -> Iterator[Family]:
     usage = limits.getrusage(limits.RUSAGE_SELF)
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    yield _single("process_cpu_seconds_total", "counter", "Processor time of this process.", sum(os.times()[:2]))
-    yield _single("process_resident_memory_bytes", "gauge", "The most memory that this process had.", memory)
-    yield _single("process_start_time_seconds", "gauge", "When this process started.", _PROCESS_START)
+    yield _single("process_cpu_seconds_total", COUNTER, "Processor time of this process.", sum(os.times()[:2]))
+    yield _single("process_resident_memory_bytes", GAUGE, "The most memory that this process had.", memory)
+    yield _single("process_start_time_seconds", GAUGE, "When this process started.", _PROCESS_START)
 
 
-def _single(name: str, kind: str, help_text: str, value: float) -> str:
-    return _family(name, kind, help_text, [(name, value)])
+def _single(name: str, kind: str, help_text: str, value: float) -> Family:
+    return Family(name, kind, help_text, [Sample({}, value)])

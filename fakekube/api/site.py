@@ -114,12 +114,12 @@ class Site:
         return answers.indented_json({"paths": sorted(paths)})
 
 
-def _metrics(metrics: Callable[[], Response], reset: Callable[[], None], request: Request) -> Response:
+def _metrics(metrics: Callable[[str], Response], reset: Callable[[], None], request: Request) -> Response:
     """Metrics are compressed, however short they are, for those who take it."""
     if request.method == "DELETE":
         reset()
         return answers.plain_text("metrics reset\n")
-    response = metrics()
+    response = metrics(request.headers.get("accept", ""))
     assert isinstance(response.body, bytes)
     if takes_gzip(request.headers.get("accept-encoding", "")):
         response.headers.append(("Content-Encoding", "gzip"))

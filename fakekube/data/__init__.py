@@ -21,6 +21,7 @@ The files, one entry a line:
   whole property where `shapes.property_schema` is wrong.
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection.
+* `features.json`, where they were collected: the feature gates, each with its stage and whether it is on.
 * `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
 """
 
@@ -181,6 +182,13 @@ class Facts:
         """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be
         listed."""
         return self._columns.get(path, ())
+
+    @cached_property
+    def features(self) -> Mapping[str, tuple[str, bool]]:
+        """The feature gates: stage (empty for what is stable) and whether it is on by default; none if nobody asked."""
+        if not (self.folder / "features.json").exists():
+            return {}
+        return {name: (stage, on) for name, (stage, on) in self._read("features.json").items()}
 
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:

@@ -1,7 +1,7 @@
 """The facts that were collected from a real server of one minor, for the generator to ask.
 
 The folder holds `types.json` (what the compiled-in types say about themselves), `discovery.json`,
-`columns.json`, `bootstrap.json` and `openapi/*.json` (what a fresh server says).
+`columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (what a fresh server says).
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Collected:
         self.discovery = json.loads((folder / "discovery.json").read_text())
         self.columns = json.loads((folder / "columns.json").read_text())
         self.bootstrap = json.loads((folder / "bootstrap.json").read_text())
+        features = folder / "features.json"  # the facts of older collections have none
+        self.features: Row = json.loads(features.read_text()) if features.exists() else {}
         self.schemas: dict[str, Row] = {}
         for document in sorted((folder / "openapi").glob("*.json")):
             self.schemas.update(json.loads(document.read_text())["components"].get("schemas", {}))

@@ -3,10 +3,10 @@
     python -m fakekube.data.generate fixtures/facts 1.36
 
 The folder holds an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (what the compiled-in types say
-about themselves), `discovery.json`, `columns.json`, `bootstrap.json` and `openapi/*.json` (what a fresh server
-says). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can be compared with
-`diff`; `fakekube/data/__init__.py` tells what stands in it. Nothing in there is written by hand; the few
-rules that facts cannot tell stand below as tables.
+about themselves), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (what a
+fresh server says). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can
+be compared with `diff`; `fakekube/data/__init__.py` tells what stands in it. Nothing in there is written by hand; the
+few rules that facts cannot tell stand below as tables.
 
 Only what can be met is kept: the types of served kinds and their subresources, of the meta kinds (options,
 Status, Table, WatchEvent …) and of the reviews that servers exchange with webhooks.
@@ -294,6 +294,8 @@ def generate(facts: Collected, out: Path) -> None:
     write_rows(out / "resources.json", resources(facts))
     write_rows(out / "groups.json", groups(facts))
     write_lines(out / "columns.json", facts.columns)
+    if facts.features:
+        write_lines(out / "features.json", facts.features)
     named = {schema_name(f"{package}.{base}") for package, rows in packages.items() for base in rows}
     write_lines(out / "schemas.json", _without(dict(sorted(facts.schemas.items())), *named))
     for path, objects in facts.bootstrap.items():

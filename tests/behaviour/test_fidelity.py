@@ -112,6 +112,30 @@ def test_what_is_told_of_a_body(api: Api, path: str, accept_encoding: str, heade
     assert found.get("content-encoding") == headers["content-encoding"]
 
 
+# ---------------------------------------------------------------- metrics
+
+_FAMILIES = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding="
+_PLAIN = "text/plain; version=0.0.4; charset=utf-8; escaping="
+
+
+@pytest.mark.parametrize(("accept", "content_type", "contained"), [
+    ("*/*", f"{_PLAIN}underscores", 'kubernetes_feature_enabled{name="AllAlpha",stage="ALPHA"} 0\n'),
+    ("application/openmetrics-text;version=1.0.0", f"{_PLAIN}underscores", "# TYPE kubernetes_feature_enabled gauge\n"),
+    ("text/plain;escaping=values", f"{_PLAIN}values", 'aggregator_unavailable_apiservice{name="v1.apps"} 0\n'),
+    (f"text/plain;q=0.9,{_FAMILIES}text;q=0.5", f"{_PLAIN}underscores", "# HELP kubernetes_feature_enabled "),
+    (f"{_FAMILIES}delimited", f"{_FAMILIES}delimited;escaping=underscores".replace(";", "; "),
+     "\x12\x08AllAlpha\n\x0e\n\x05stage\x12\x05ALPHA\x12\t\t\0\0\0\0\0\0\0\0"),
+    (f"{_FAMILIES}compact-text", f"{_FAMILIES}compact-text;escaping=underscores".replace(";", "; "),
+     'metric:{label:{name:"name"  value:"AllAlpha"}  label:{name:"stage"  value:"ALPHA"}  gauge:{value:0}}'),
+    (f"{_FAMILIES}text", f"{_FAMILIES}text;escaping=underscores".replace(";", "; "),
+     'metric:  {\n  label:  {\n    name:  "name"\n    value:  "AllAlpha"\n  }\n  label:  {\n'),
+])  # fmt: skip
+def test_forms_of_metrics(api: Api, accept: str, content_type: str, contained: str) -> None:
+    reply = api.get("/metrics", headers={"Accept": accept})
+    assert reply.headers["content-type"] == content_type
+    assert contained in reply.body.decode("latin-1")
+
+
 # ---------------------------------------------------------------- half-empty versions
 
 

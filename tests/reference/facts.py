@@ -10,6 +10,7 @@ the types come from `oracle facts` (facts.go). A minor's facts are one archive, 
 * `discovery.json`: /api, /apis, every group and version, in the legacy and the aggregated form.
 * `openapi/*.json`: OpenAPI v3 of every group version, and `openapi-index.json`, the list of them.
 * `columns.json`: the table columns of every listable resource.
+* `features.json`: the feature gates by name, each with its stage and whether it is on.
 * `bootstrap.json`: the objects that a fresh kube-apiserver makes by itself, by the path of their collection.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -80,10 +82,18 @@ def _of_server(client: Client) -> dict[str, Any]:
             "aggregated": {p: client.get(p, headers=aggregated).json for p in ("/api", "/apis")},
         },
         "columns.json": columns,
+        "features.json": _features(client),
         "bootstrap.json": {path: items for path, items in bootstrap.items() if items},
         "openapi-index.json": sorted(index),
         **{f"openapi/{name.replace('/', '_')}.json": _document(client, name, entry) for name, entry in index.items()},
     }
+
+
+def _features(client: Client) -> dict[str, list[Any]]:
+    """What a server that was started without feature gates says of them in its metrics."""
+    text = client.get("/metrics", headers={"Accept": "text/plain"}).body.decode()
+    found = re.findall(r'^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])$', text, re.MULTILINE)
+    return {name: [stage, on == "1"] for name, stage, on in found}
 
 
 def _columns(client: Client, path: str) -> Any:

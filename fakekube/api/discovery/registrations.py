@@ -58,6 +58,11 @@ class Registrations:
         found = [(record.key, _priority(record.value.object["spec"])) for record in self._bucket.page().records]
         return tuple(entry for _, entry in sorted(found, key=lambda one: (-one[1].group_priority, one[0])))
 
+    def unavailable(self) -> Mapping[str, bool]:
+        """The names of all APIServices, and whether their servers are known not to answer."""
+        objects = [record.value.object for record in self._bucket.page().records]
+        return {obj["metadata"]["name"]: _is_unavailable(obj) for obj in objects}
+
     def remotes(self) -> Mapping[tuple[str, str], dict[str, Any]]:
         """See `RemoteVersions.versions`."""
         return self._remotes.versions()
@@ -75,3 +80,8 @@ def _priority(spec: Mapping[str, Any]) -> GroupVersionPriority:
     return GroupVersionPriority(
         spec.get("group", ""), spec["version"], spec.get("groupPriorityMinimum", 0), spec.get("versionPriority", 0)
     )
+
+
+def _is_unavailable(obj: Mapping[str, Any]) -> bool:
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return any(condition["type"] == "Available" and condition["status"] == "False" for condition in conditions)

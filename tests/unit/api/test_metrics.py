@@ -14,7 +14,7 @@ def _text(metrics: Metrics) -> str:
 
 
 def test_requests_are_counted_by_what_they_are() -> None:
-    metrics = Metrics(list, dict, "1.36")
+    metrics = Metrics()
     metrics.answered(PODS, 200, 0.01)
     metrics.answered(PODS, 200, 70)
     metrics.answered(PODS, 404, 0.01)
@@ -31,7 +31,7 @@ def test_requests_are_counted_by_what_they_are() -> None:
 
 
 def test_every_metric_is_introduced_once() -> None:
-    metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)], dict, "1.36")
+    metrics = Metrics(lambda: [("", "pods", 3), ("apps", "deployments", 0)])
     metrics.answered(PODS, 200, 0.01)
     lines = _text(metrics).splitlines()
     helped = [line.split()[2] for line in lines if line.startswith("# HELP")]
@@ -46,13 +46,13 @@ def test_every_metric_is_introduced_once() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    metrics = Metrics(list, dict, "1.36")
+    metrics = Metrics()
     metrics.answered(labels_of(request_info("GET", '/a"b\\\n', Query()), dry_run=False), 404, 0)
     assert 'subresource="/a\\"b\\\\\\n"' in _text(metrics)
 
 
 def test_inventive_clients_cost_no_memory_without_end() -> None:
-    metrics = Metrics(list, dict, "1.36")
+    metrics = Metrics()
     for number in range(3000):
         metrics.answered(labels_of(request_info("GET", f"/{number}", Query()), dry_run=False), 404, 0)
     text = _text(metrics)
@@ -61,7 +61,20 @@ def test_inventive_clients_cost_no_memory_without_end() -> None:
 
 
 def test_reset() -> None:
-    metrics = Metrics(list, dict, "1.36")
+    metrics = Metrics()
     metrics.answered(PODS, 200, 0.01)
     metrics.reset()
     assert "apiserver_request_total" not in _text(metrics)
+
+
+def test_feature_gates_are_those_of_the_release_and_as_they_were_set() -> None:
+    text = _text(Metrics(gates={"CBORServingAndStorage": True}))
+    assert 'kubernetes_feature_enabled{name="CBORServingAndStorage",stage="ALPHA"} 1\n' in text
+    assert 'kubernetes_feature_enabled{name="AllAlpha",stage="ALPHA"} 0\n' in text
+    assert 'kubernetes_feature_enabled{name="APIServerTracing",stage=""} 1\n' in text
+
+
+def test_unavailable_apiservices() -> None:
+    text = _text(Metrics(unavailable=lambda: {"v1.apps": False, "v1.a.example.com": True}))
+    assert 'aggregator_unavailable_apiservice{name="v1.a.example.com"} 1\n' in text
+    assert 'aggregator_unavailable_apiservice{name="v1.apps"} 0\n' in text

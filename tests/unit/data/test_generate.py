@@ -97,6 +97,7 @@ def facts(tmp_path: Path) -> Facts:
         "discovery.json": DISCOVERY,
         "columns.json": {"/apis/x.io/v1/things": [{"name": "Name"}]},
         "bootstrap.json": {"/apis/x.io/v1/things": [OBJECT]},
+        "features.json": {"Some": ["ALPHA", False], "More": ["", True]},
         "openapi/x.json": {"components": {"schemas": SCHEMAS}},
     }
     for name, value in files.items():
@@ -146,6 +147,10 @@ def test_resources_groups_columns_and_bootstrap(facts: Facts) -> None:
     assert facts.columns("/apis/x.io/v1/things") == [{"name": "Name"}]
     [made] = facts.bootstrap["/apis/x.io/v1/things"]
     assert made == {"metadata": {"name": "a", "managedFields": [{"manager": "m"}]}}
+
+
+def test_features(facts: Facts) -> None:
+    assert facts.features == {"Some": ("ALPHA", False), "More": ("", True)}
 
 
 def test_an_entry_is_a_line(facts: Facts) -> None:
