@@ -94,8 +94,8 @@ def count_ready(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -
     return len(ready), sum(is_available(pod, min_ready_seconds, now) for pod in ready)
 
 
-def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -> float:
-    """Seconds until the next of the ready pods becomes available; `min_ready_seconds` if no time tells."""
+def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: datetime) -> float | None:
+    """Seconds until the next of the ready pods becomes available; None if time makes none available."""
     waits = []
     for pod in pods:
         condition = ready_condition(pod)
@@ -104,7 +104,7 @@ def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: datet
         wait = moment(condition["lastTransitionTime"]) + timedelta(seconds=min_ready_seconds) - now
         if wait > timedelta():
             waits.append(wait.total_seconds())
-    return min(waits, default=float(min_ready_seconds))
+    return min(waits, default=None)
 
 
 # ---------------------------------------------------------------- which pods are deleted first

@@ -90,7 +90,9 @@ class ReplicaSetController(Reconciler):
             raise failure
         min_ready = replica_set["spec"].get("minReadySeconds", 0)
         if min_ready and status.get("readyReplicas", 0) != status.get("availableReplicas", 0):
-            self.requeue_after(key, next_availability(active, min_ready, self.clock.now()))
+            wait = next_availability(active, min_ready, self.clock.now())
+            if wait is not None:
+                self.requeue_after(key, wait)
 
     def selector_of(self, replica_set: Object) -> LabelSelector:
         """The selector of its pods."""

@@ -15,7 +15,14 @@ from fakekube.controllers.daemon.revisions import Revisions
 from fakekube.controllers.daemon.template import HASH_LABEL, is_updated, node_of, pod_template, template_generation
 from fakekube.controllers.daemon.update import allows_surge, rolling_update
 from fakekube.controllers.owners import ControllerRefManager, controller_of
-from fakekube.controllers.pods import PodControl, is_available, is_ready, is_terminal, pod_from_template
+from fakekube.controllers.pods import (
+    PodControl,
+    is_available,
+    is_ready,
+    is_terminal,
+    next_availability,
+    pod_from_template,
+)
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.replicasets import create_in_batches
 from fakekube.selectors import from_label_selector
@@ -184,7 +191,10 @@ class DaemonSetController(Reconciler):
             self.client.update({**daemon_set, "status": status}, subresource="status")
         min_ready = daemon_set["spec"].get("minReadySeconds", 0)
         if min_ready and counts["numberReady"] != counts["numberAvailable"]:
-            self.requeue_after(key, float(min_ready))
+            pods = self.cache.owned_by("pods", daemon_set["metadata"]["uid"])
+            wait = next_availability(pods, min_ready, self.clock.now())
+            if wait is not None:
+                self.requeue_after(key, wait)
 
     def _counted(self, daemon_set: Object, hash_: str) -> dict[str, int]:
         pods, generation = self._pods_by_node(daemon_set), template_generation(daemon_set)

@@ -280,7 +280,7 @@ class _Look:
         pods = [pod for pod in found if selector.matches(pod["metadata"].get("labels"))]
         rivals = self._controller.ambiguous(self._key, selector, pods)
         if len(rivals) > 1:
-            shown = " ".join(f"{{{rival.name} {rival.namespace}}}" for rival in rivals)
+            shown = " ".join(f"{rival.namespace}/{rival.name}" for rival in rivals)
             raise self._invalid("AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{shown}]")
         reported = (scale.get("status") or {}).get("replicas", 0)
         client = MetricsClient(self._controller.client, self._key.namespace)

@@ -101,7 +101,7 @@ class MetricSources:
             proposal = compute(source)
         except MetricError as error:
             named = {**source, "metric": (source.get("metric") or {}).get("name", "")}
-            raise FailedMetric(reason, str(error), f"{prefix.format(**named)}: {error}") from None
+            raise FailedMetric(reason, str(error), f"{prefix.format(**named)}: {error.around}{error}") from None
         return Proposal(proposal.replicas, proposal.name, {"type": metric["type"], member: proposal.status})
 
     # ---- of the pods
@@ -161,8 +161,9 @@ class MetricSources:
         try:
             usage = self.client.object(metric["name"], described, _text(metric.get("selector")))
         except MetricError as error:
-            place = f"{described['kind']} {self._namespace()}/{described['name']}"
-            raise MetricError(f"unable to get metric {metric['name']}: {place} on {error}") from None
+            place = f"{described['kind']} on {self.client.namespace} {described['name']}"
+            around = "" if by_value else f"failed to get {metric['name']} object metric: "
+            raise MetricError(f"unable to get metric {metric['name']}: {place}/{error}", around=around) from None
         shown = {"metric": metric, "describedObject": described}
         if by_value:
             replicas = replicas_by_ratio(usage / milli(target["value"]), self.specified, self.pods, self.tolerances)
@@ -170,9 +171,6 @@ class MetricSources:
             return Proposal(replicas, name, {**shown, "current": {"value": _quantity(usage)}})
         replicas, average = self._per_pod(usage, milli(target["averageValue"]))
         return Proposal(replicas, _external_name(metric), {**shown, "current": {"averageValue": _quantity(average)}})
-
-    def _namespace(self) -> str:
-        return self.pods[0]["metadata"]["namespace"] if self.pods else ""
 
     def _external(self, source: Object) -> Proposal:
         metric, target = source["metric"], source["target"]
@@ -183,9 +181,9 @@ class MetricSources:
         try:
             usage = min(sum(self.client.external(metric["name"], _text(metric.get("selector")))), _MAX_INT64)
         except MetricError as error:
-            text = f"unable to get external metric {self._namespace()}/{metric['name']}/{_go_selector(metric)}: {error}"
             what = f"{metric['name']} external metric" if averages else f"external metric {metric['name']}"
-            raise MetricError(f"failed to get {what}: {text}") from None
+            text = f"unable to get external metric {self.client.namespace}/{metric['name']}/{_go_selector(metric)}: {error}"
+            raise MetricError(text, around=f"failed to get {what}: ") from None
         if averages:
             replicas, average = self._per_pod(usage, milli(target["averageValue"]))
             current = {"averageValue": _quantity(average)}

@@ -32,7 +32,16 @@ _GENERIC = {
 
 
 class MetricError(Exception):
-    """A metric cannot be had, or makes no sense."""
+    """A metric cannot be had, or makes no sense.
+
+    Args:
+        text: why, as conditions and events say it.
+        around: what the autoscaler's own error says in front of it.
+    """
+
+    def __init__(self, text: str, *, around: str = "") -> None:
+        super().__init__(text)
+        self.around = around
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,11 +82,11 @@ class MetricsClient:
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
-        self._namespace = namespace
+        self.namespace = namespace
 
     def resource(self, name: str, selector: str, container: str) -> dict[str, PodMetric]:
         """What pods (or one of their containers) use of a resource, by the pod's name. Raises MetricError."""
-        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self._namespace}/pods"
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         items = self._items(path, {"labelSelector": selector}, "pods.metrics.k8s.io", "resource")
         found = {}
         for item in items:
@@ -114,7 +123,7 @@ class MetricsClient:
 
     def external(self, metric: str, metric_selector: str) -> list[int]:
         """The values of an external metric. Raises MetricError."""
-        path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self._namespace}/{quote(metric)}"
+        path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/{quote(metric)}"
         items = self._items(path, {"labelSelector": metric_selector}, f"{metric}.external.metrics.k8s.io", "external")
         return [milli(item["value"]) for item in items]
 
@@ -136,4 +145,4 @@ class MetricsClient:
         except ApiError:
             text = "no custom metrics API (custom.metrics.k8s.io) registered"
             raise MetricError(f"unable to fetch metrics from custom metrics API: {text}") from None
-        return f"/apis/{group['preferredVersion']['groupVersion']}/namespaces/{self._namespace}"
+        return f"/apis/{group['preferredVersion']['groupVersion']}/namespaces/{self.namespace}"

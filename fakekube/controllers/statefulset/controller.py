@@ -72,7 +72,9 @@ class StatefulSetController(Reconciler):
             raise failure
         min_ready = stateful_set["spec"].get("minReadySeconds", 0)
         if min_ready and status["readyReplicas"] != status["availableReplicas"]:
-            self.requeue_after(key, next_availability(pods, min_ready, self.clock.now()))
+            wait = next_availability(pods, min_ready, self.clock.now())
+            if wait is not None:
+                self.requeue_after(key, wait)
 
     def _claimed(self, stateful_set: Object) -> list[Object]:
         selector = from_label_selector(stateful_set["spec"].get("selector"))

@@ -46,7 +46,7 @@ def test_available_when_ready_long_enough() -> None:
     assert is_available(late, 0, NOW) and is_available(late, 2, NOW) and not is_available(late, 3, NOW)
     assert not is_available(pod("a"), 0, NOW)
     assert next_availability([late, pod("b", ready=EARLY)], 10, NOW) == 8.0
-    assert next_availability([pod("b", ready=EARLY)], 10, NOW) == 10.0
+    assert next_availability([pod("b", ready=EARLY)], 10, NOW) is None
 
 
 def test_a_pod_of_a_template() -> None:
