@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fakekube.selectors.syntax import label_key
+
 if TYPE_CHECKING:
     from fakekube.registry.resource import GVK, Resource
     from fakekube.registry.strategy import Object, WriteContext
@@ -77,12 +79,14 @@ class Attributes:
         return below.gvk if below is not None else self.resource.gvk
 
     def add_annotation(self, key: str, value: str, level: str = "Metadata") -> None:
-        """Tell the audit log something about this request; what was told first under a key stays.
+        """Tell the audit log something about this request; what was told first under a key stays. A key that is no
+        qualified name with a prefix is left out, as the real server does.
 
         Args:
             level: the audit level from which events show the annotation, `Metadata` or `Request`.
         """
-        self.context.annotations.setdefault(key, (level, value))
+        if key.count("/") == 1 and not label_key(key):
+            self.context.annotations.setdefault(key, (level, value))
 
 
 class Plugin:

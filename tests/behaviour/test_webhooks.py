@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -576,3 +577,26 @@ def test_namespaces_are_selected_by_the_labels_that_they_get(api: Api, hooks: Ho
     refused = api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new"), "labels": {"mine": api.suffix}}}, DRY)
     assert refused.status == 400
     assert api.post("/api/v1/namespaces", {"metadata": {"name": api.name("new")}}, DRY).status == 201
+
+
+def test_a_webhook_that_hangs_delays_nobody_else(api: Api, hooks: Hooks) -> None:
+    hanging = threading.Event()
+
+    def answer(review: dict[str, Any]) -> Answer:
+        if review["request"]["name"] == "slow":
+            hanging.wait(10)
+        return allow(review)
+
+    hooks.mutating(answer, {"objectSelector": {"matchLabels": {"asked": "yes"}}})
+    waiting = [threading.Thread(target=created, args=(api, "slow", {"asked": "yes"})) for _ in range(20)]
+    for thread in waiting:
+        thread.start()
+    try:
+        begin = time.monotonic()
+        assert [created(api, f"quick-{number}").status for number in range(10)] == [201] * 10
+        assert created(api, "asked", {"asked": "yes"}).status == 201
+        assert time.monotonic() - begin < 3
+    finally:
+        hanging.set()
+        for thread in waiting:
+            thread.join()
