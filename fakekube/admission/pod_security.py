@@ -65,7 +65,8 @@ class _Standard:
 _Policy = Mapping[str, _Standard]
 """Mode → standard."""
 
-_WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _Standard())
+_PRIVILEGED = _Standard()
+_WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _PRIVILEGED)
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,8 +121,7 @@ class PodSecurity(Plugin):
         if resource == NAMESPACES:
             _check_namespace(attributes, obj, self._configuration)
         elif resource == PODS:
-            if attributes.old is None or _changed(obj, attributes.old):
-                _check_pod(attributes, obj, self._configuration, enforce=True)
+            _check_pod(attributes, obj, self._configuration, enforce=True)
         else:
             template: Object | None = obj
             for field in _TEMPLATES[resource]:
@@ -244,23 +244,44 @@ def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuratio
     namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
     if namespace is None:
         return
-    policy, _ = _policy(namespace, configuration.defaults)
-    enforced, warned = policy["enforce"], policy["warn"]
-    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
-    if spec.get("runtimeClassName") in configuration.runtime_classes or attributes.namespace in configuration.namespaces:
-        return
+    if attributes.namespace in configuration.namespaces:
+        return _annotate(attributes, "exempt", "namespace")
     if attributes.context.user in configuration.usernames:
-        return
+        return _annotate(attributes, "exempt", "user")
+    policy, errors = _policy(namespace, configuration.defaults)
+    enforced, audited, warned = (policy[mode] for mode in MODES)
+    if not errors and audited.level == warned.level == "privileged" and (not enforce or enforced.level == "privileged"):
+        if enforce:
+            _annotate(attributes, "enforce-policy", str(_PRIVILEGED))
+        return None
+    if enforce and attributes.old is not None and not _changed(pod, attributes.old):
+        return None
+    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    if spec.get("runtimeClassName") in configuration.runtime_classes:
+        return _annotate(attributes, "exempt", "runtimeClass")
+    if errors:
+        _annotate(attributes, "error", f"Failed to parse policy: {aggregate(errors)}")
+    told: dict[_Standard, str] = {}
+
+    def violations_of(standard: _Standard) -> str:
+        if standard not in told:
+            found = _told(standard.violations(meta, spec))
+            told[standard] = f'PodSecurity "{standard}": {found}' if found else ""
+        return told[standard]
+
     if enforce:
-        found = enforced.violations(meta, spec)
-        if found:
-            problem = f'violates PodSecurity "{enforced}": {_told(found)}'
-            raise status.forbidden("", "pods", attributes.name, problem)
-        if enforced == warned:
-            return
-    found = warned.violations(meta, spec)
-    if found:
-        attributes.context.warnings.append(f'would violate PodSecurity "{warned}": {_told(found)}')
+        _annotate(attributes, "enforce-policy", str(enforced))
+    if found := violations_of(audited):
+        _annotate(attributes, "audit-violations", f"would violate {found}")
+    if enforce and (found := violations_of(enforced)):
+        raise status.forbidden("", "pods", attributes.name, f"violates {found}")
+    if found := violations_of(warned):
+        attributes.context.warnings.append(f"would violate {found}")
+    return None
+
+
+def _annotate(attributes: Attributes, key: str, value: str) -> None:
+    attributes.add_annotation(PREFIX + key, value)
 
 
 def _told(found: Sequence[Violation]) -> str:

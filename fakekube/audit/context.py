@@ -27,6 +27,7 @@ Event = dict[str, Any]
 """An audit.k8s.io/v1 Event as JSON has it."""
 
 _LONGEST_USER_AGENT: Final = 1024
+_DEPRECATED: Final = "k8s.io/deprecated"
 _TRUNCATED: Final = "...TRUNCATED"
 _LEVELS: Final = {name: Level(index) for index, name in enumerate(LEVELS)}
 _STATUS_MEMBERS: Final = ("status", "message", "reason", "details", "code")
@@ -54,6 +55,7 @@ class AuditContext:
         self._received = clock.now()
         self._fields = _request_fields(config, attributes, user, facts)
         self._annotations: dict[str, str] = {}
+        self._deprecated = False
         self._completed = False
 
     @property
@@ -95,6 +97,10 @@ class AuditContext:
         if self.level >= Level.REQUEST:
             self._fields["requestObject"] = patch
 
+    def deprecated(self) -> None:
+        """The version of the API that was asked for is deprecated; told when the answer is complete."""
+        self._deprecated = True
+
     def response_object(self, obj: Any) -> None:
         """The object in the answer."""
         if isinstance(obj, dict) and obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
@@ -122,6 +128,8 @@ class AuditContext:
             if self._completed:
                 return
             self._completed = True
+        if self._deprecated:
+            self.annotate(_DEPRECATED, "true")
         if code is not None:
             self._answered(code)
         self._stage("ResponseComplete", self._clock.now())

@@ -53,6 +53,8 @@ def _handled(request: Request, backend: Backend) -> Response:
         raise status.internal(resource.unservable)
     if resource.deprecation:
         request.warnings.append(resource.deprecation)
+        if request.audit is not None:
+            request.audit.deprecated()
     if resource.converts_by_call:
         conversion_cache.attend(backend, resource)
     subresource = resource.subresources[info.subresource] if info.subresource else None

@@ -145,6 +145,9 @@ class Audit(Protocol):
     def request_patch(self, patch: Any) -> None:
         """The patch in the body."""
 
+    def deprecated(self) -> None:
+        """The version of the API that was asked for is deprecated."""
+
 
 def _no_body(_limit: int) -> bytes:
     return b""
