@@ -243,7 +243,7 @@ def _one_of_each_first(pods: Iterable[Object]) -> list[Object]:
 def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuration, *, enforce: bool) -> None:
     namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
     if namespace is None:
-        return
+        return None
     if attributes.namespace in configuration.namespaces:
         return _annotate(attributes, "exempt", "namespace")
     if attributes.context.user in configuration.usernames:

@@ -23,6 +23,7 @@ from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call, CallError
 from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
+from fakekube.validation.names import label_key
 from fakekube.webhooks.admission.configurations import Webhook
 from fakekube.webhooks.admission.reviews import InvalidResponseError, Response, response_in, review_of
 
@@ -129,7 +130,8 @@ class Calls:
         except InvalidResponseError as error:
             raise CallFailedError(webhook, f"received invalid webhook response: {error}") from None
         for key, value in response.audit_annotations.items():
-            attributes.add_annotation(f"{webhook.name}/{key}", value)
+            if not label_key(f"{webhook.name}/{key}"):
+                attributes.add_annotation(f"{webhook.name}/{key}", value)
         attributes.context.warnings.extend(response.warnings)
         if not response.allowed:
             raise _DeniedError(webhook, response.result)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from fakekube.admission.matching import Match, is_exempt
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.versioned import VersionedAttributes
-from fakekube.codecs import json
 from fakekube.errors import status
-from fakekube.golang.quoting import go_quote
+from fakekube.golang.quoting import go_json, go_quote
 from fakekube.patch.json_patch import Operation as PatchOperation
 from fakekube.registry.strategy import Object
 from fakekube.registry.webhook_calls import Call
@@ -91,7 +90,7 @@ class MutatingAdmissionWebhook(Plugin):
             attributes.add_annotation(f"failed-open.{_MUTATION}{place}", webhook.name)
         finally:
             said = {"configuration": webhook.configuration, "webhook": webhook.name, "mutated": changed}
-            attributes.add_annotation(f"{_MUTATION}{place}", json.dumps(said).decode())
+            attributes.add_annotation(f"{_MUTATION}{place}", go_json(said))
         return changed
 
     def _changed_by(self, webhook: Webhook, match: Match, versioned: VersionedAttributes, place: str) -> bool:
@@ -121,4 +120,4 @@ def _annotate_patch(
         "configuration": webhook.configuration, "webhook": webhook.name,
         "patch": [dict(sorted(operation.items())) for operation in operations], "patchType": "JSONPatch",
     }
-    attributes.add_annotation(f"{_PATCH}{place}", json.dumps(said).decode(), "Request")
+    attributes.add_annotation(f"{_PATCH}{place}", go_json(said), "Request")

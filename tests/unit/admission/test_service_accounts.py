@@ -20,5 +20,5 @@ def test_a_pod_that_the_plugin_completed_can_be_applied_by_another_manager() -> 
     with Cluster() as cluster:
         first = cluster.apply(POD, field_manager="one")
         second = cluster.apply(POD, field_manager="two", force=False)
-    assert second["spec"] == first["spec"]
+    assert second["spec"] | {"nodeName": ""} == first["spec"] | {"nodeName": ""}  # it may be scheduled by now
     assert {entry["manager"] for entry in second["metadata"]["managedFields"]} == {"one", "two"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,50 @@ def test_the_rule_that_allowed_a_request_is_named(start: Start, log: Path) -> No
         "authorization.k8s.io/decision": "allow",
         "authorization.k8s.io/reason": 'RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "view" to User "alice"',
     }
+
+
+POD_SPEC = {"containers": [{"name": "c", "image": "i"}]}
+SECURITY = "pod-security.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "told"),
+    [
+        ({}, {"hostPID": True}, {"enforce-policy": "privileged:latest"}),
+        (
+            {"audit": "baseline"}, {"hostPID": True},
+            {
+                "enforce-policy": "privileged:latest",
+                "audit-violations": 'would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)',
+            },
+        ),
+        ({"audit": "baseline"}, {}, {"enforce-policy": "privileged:latest"}),
+        ({"enforce": "baseline", "enforce-version": "v1.30"}, {"hostPID": True}, {"enforce-policy": "baseline:v1.30"}),
+    ],
+)  # fmt: skip
+def test_pod_security_tells_by_which_standard_a_pod_was_judged(
+    start: Start, log: Path, labels: dict[str, str], spec: dict[str, Any], told: dict[str, str]
+) -> None:
+    cluster = start({"level": "Metadata"})
+    marks = {SECURITY + key: value for key, value in labels.items()}
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": marks}})
+    cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "n"}})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {**POD_SPEC, **spec}}
+    with pytest.raises(ApiError, match="violates PodSecurity") if "enforce" in labels else nullcontext():
+        cluster.create(pod)
+    annotations = events(log)[-1]["annotations"]
+    assert {key.removeprefix(SECURITY): value for key, value in annotations.items() if SECURITY in key} == told
+
+
+def test_deprecated_versions_are_marked_when_the_answer_is_complete(start: Start, log: Path) -> None:
+    cluster = start({"level": "Metadata"})
+    cluster.list("endpoints")
+    stream = cluster._client.watch("/api/v1/endpoints", {"timeoutSeconds": "60"})
+    stream.close()
+    cluster.list("services")
+    listed, watched, other = events(log)
+    assert [event["annotations"].get("k8s.io/deprecated") for event in (listed, watched, other)] == ["true", "true", None]
+    assert "k8s.io/deprecated" not in events(log, "ResponseStarted")[0]["annotations"]
 
 
 def test_managed_fields_can_be_left_out(start: Start, log: Path) -> None:
@@ -208,11 +253,12 @@ def test_a_webhook_gets_batches(start: Start, tmp_path: Path) -> None:
 
 
 def test_flags_that_are_refused(start: Start, tmp_path: Path) -> None:
-    for flags, problem in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"audit_log_format": "xml"}, "invalid audit log format xml"), ({"audit_webhook_config_file": tmp_path / "none"}, "no such file"),
         ({"audit_webhook_config_file": tmp_path / "policy.yaml", "audit_webhook_mode": "x"}, "invalid audit webhook mode x"),
         ({"audit_policy_file": ""}, "--audit-policy-file"),
-    ):
+    )
+    for flags, problem in cases:
         with pytest.raises(OptionError) as caught:
             start({"level": "Metadata"}) if not flags else Cluster(
                 **{"profile": "apiserver", "audit_policy_file": tmp_path / "policy.yaml", "audit_log_path": tmp_path / "log", **flags}
