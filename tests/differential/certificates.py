@@ -19,6 +19,7 @@ import functools
 import ipaddress
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -115,9 +116,20 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-@functools.cache
+_signing = threading.Lock()
+
+
 def self_signed(*names: str) -> tuple[str, str]:
-    """A server's certificate for 127.0.0.1 and the names: the file with key and certificate, and the text for caBundle."""
+    """A server's certificate for 127.0.0.1 and the names: the file with key and certificate, and the text for caBundle.
+
+    Asked for again, it is the same one.
+    """
+    with _signing:  # a scenario must not find the certificate of another thread in the place of its own
+        return _self_signed(*names)
+
+
+@functools.cache
+def _self_signed(*names: str) -> tuple[str, str]:
     addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     authority = Authority("scenario", *addresses, *map(x509.DNSName, names))
     text = _pem(authority.certificate)
