@@ -15,16 +15,17 @@ Options come, the later the stronger, from the ini file (`fakekube_profile = api
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from fakekube import Cluster
+    from fakekube.powers.faults import Faults
     from fakekube.testing.object_client import ObjectClient
 
-__all__ = ["fakekube", "fakekube_factory", "fakekube_session", "fakekube_user"]
+__all__ = ["fakekube", "fakekube_factory", "fakekube_faults", "fakekube_session", "fakekube_user"]
 
 #: name → (type of the ini value, help); every one is an ini option, a command line option and a marker argument.
 _OPTIONS = {
@@ -34,6 +35,7 @@ _OPTIONS = {
     "nodes": ("string", "how many nodes there are at the start (1 with kubelets, else 0)"),
     "tls": ("bool", "serve HTTPS"),
     "kubeconfig": ("bool", "set KUBECONFIG for the test"),
+    "strict": ("bool", "fail a test that armed a fault which never happened"),
     "load": ("paths", "manifests that every cluster starts with"),
     "enable_admission_plugins": ("string", "admission plugins that are off by default, by commas"),
     "disable_admission_plugins": ("string", "admission plugins that are on by default, by commas"),
@@ -89,7 +91,9 @@ def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
     sources, set_kubeconfig = options.pop("load", ()), options.pop("kubeconfig", False)
     cluster = Cluster(**options).start()
     try:
-        cluster.load(*([sources] if isinstance(sources, str) else sources))
+        if sources:
+            cluster.load(*([sources] if isinstance(sources, str) else sources))
+            cluster.keep_initial()
         if set_kubeconfig:
             monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     except BaseException:
@@ -98,13 +102,41 @@ def _start(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
+#: The clusters of a test, for the report of one that fails.
+_CLUSTERS = pytest.StashKey[list["Cluster"]]()
+
+#: Requests that a report shows.
+_REPORTED = 50
+
+
 @pytest.fixture
 def fakekube(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A fresh cluster for this test."""
     options = _options(request.config, request.node.get_closest_marker("fakekube"))
     cluster = _start(options, monkeypatch)
+    request.node.stash.setdefault(_CLUSTERS, []).append(cluster)
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture
+def fakekube_faults(fakekube: Cluster) -> Iterator[Faults]:
+    """The faults of this test's cluster; a fault that never happens fails the test."""
+    yield fakekube.faults
+    unfired = fakekube.faults.unfired()
+    assert not unfired, "never happened: " + ", ".join(map(str, unfired))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """A test that fails shows what was asked of its cluster, and by whom."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for cluster in item.stash.get(_CLUSTERS, []):
+            asked = list(cluster.requests)[-_REPORTED:]
+            if asked:
+                report.sections.append(("requests to fakekube", "\n".join(map(str, asked))))
+    return report
 
 
 @pytest.fixture

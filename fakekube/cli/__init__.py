@@ -66,6 +66,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         for source in options.load:
             try:
                 cluster.load(source)
+                cluster.keep_initial()
             except ManifestError as problem:
                 raise UsageError(str(problem)) from None
             except (ApiError, UnknownResource) as problem:

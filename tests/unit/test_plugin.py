@@ -45,7 +45,7 @@ def test_fixtures(project: pytest.Pytester) -> None:
             assert [item["metadata"]["name"] for item in two.list("configmaps", namespace="default")] == ["kube-root-ca.crt"]
             assert one.url != two.url
     """)
-    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
 
 
 def test_options_grow_stronger(project: pytest.Pytester) -> None:
@@ -78,7 +78,7 @@ def test_options_grow_stronger(project: pytest.Pytester) -> None:
     """)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KUBECONFIG", raising=False)
-        project.runpytest_inprocess(
+        project.runpytest_subprocess(
             "-p", "no:cacheprovider", "--fakekube-profile=cluster", "--fakekube-tls", "--fakekube-load=start.yaml", "--fakekube-kubeconfig",
         ).assert_outcomes(passed=4)
 
@@ -90,14 +90,14 @@ def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
         @pytest.mark.fakekube(colour="red")
         def test_colour(fakekube): ...
     """)
-    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result = project.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, controllers, *tls, kubeconfig, load, *feature_gates by name*"])
+    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, controllers, *tls, kubeconfig, *load, *feature_gates by name*"])
 
 
 def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
-    project.runpytest_inprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
-    project.runpytest_inprocess("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
+    project.runpytest_subprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
+    project.runpytest_subprocess("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
 
 
 def test_asyncio_and_threads(project: pytest.Pytester) -> None:
@@ -121,7 +121,7 @@ def test_asyncio_and_threads(project: pytest.Pytester) -> None:
             assert len(set(versions)) == 100
             assert len(fakekube.list("configmaps", namespace="default")) == 100
     """)
-    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
@@ -138,3 +138,35 @@ def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
             assert fakekube.url != fakekube_session.url
     """)
     project.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider").assert_outcomes(passed=6)
+
+
+def test_a_failing_test_shows_what_was_asked(project: pytest.Pytester) -> None:
+    project.makepyfile("""
+        import urllib.request
+
+        def test_it(fakekube):
+            urllib.request.urlopen(fakekube.url + "/api/v1/pods").close()
+            assert False
+    """)
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*requests to fakekube*", "*list /api/v1/pods by admin*200*"])
+
+
+def test_faults_that_never_happen_fail_a_strict_test(project: pytest.Pytester) -> None:
+    project.makepyfile("""
+        import pytest
+
+        def test_fixture(fakekube_faults):
+            fakekube_faults.on("delete", "pods").status(500)
+
+        @pytest.mark.fakekube(strict=True)
+        def test_marker(fakekube):
+            fakekube.faults.on("delete", "pods").status(500)
+
+        def test_neither(fakekube):
+            fakekube.faults.on("delete", "pods").status(500)
+    """)
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(passed=3, errors=2)
+    result.stdout.fnmatch_lines(["*never happened*"])
