@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,8 @@ def test_a_restart_drops_connections_and_leaves_the_cache_cold(cluster: Cluster)
     response = watch.getresponse()
     response.readline()
     cluster.restart(cold=5)
-    assert response.read() == b""
+    with suppress(http.client.IncompleteRead, OSError):  # it ends in good order, or not
+        assert response.read() == b""
     code, answer = ask(cluster, MAPS)
     assert (code, answer["message"]) == (429, "storage is (re)initializing")
     assert ask(cluster, f"{MAPS}?limit=1")[0] == 200
