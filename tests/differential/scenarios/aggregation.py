@@ -34,18 +34,7 @@ from tests.differential.extension_servers import (
 )
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
-from tests.differential.steps import (
-    ALICE,
-    NOBODY,
-    Request,
-    grant,
-    granted_everywhere,
-    listening,
-    make,
-    on,
-    robot,
-    rule,
-)
+from tests.differential.steps import ALICE, NOBODY, Request, grant, granted_everywhere, listening, make, on, robot, rule
 
 # ---------------------------------------------------------------- the objects
 
