@@ -251,6 +251,8 @@ class Cluster(ObjectClient):
                 self._serve()
             self._state = _State.STARTED
         self._manager.start()
+        if any(row.name == "serviceaccount-controller" for row in self._controllers):
+            self._machinery.backend.services.others_work = lambda: self._manager.works_elsewhere
         return self
 
     def _serve(self) -> Server:

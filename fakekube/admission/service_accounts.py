@@ -21,6 +21,8 @@ from fakekube.registry.strategy import Object
 __all__ = ["ServiceAccount"]
 
 DEFAULT = "default"
+#: Real seconds that the default account is waited for.
+PATIENCE = 1.0
 MIRROR = "kubernetes.io/config.mirror"
 ENFORCE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -71,7 +73,11 @@ def _is_mirror(pod: Object) -> bool:
 
 def _account(attributes: Attributes, name: str) -> Object:
     namespace = attributes.namespace
-    found = attributes.context.services.get("", "serviceaccounts", namespace, name)
+    services = attributes.context.services
+    if name == DEFAULT:  # a new namespace gets it in a moment
+        found = services.expect("", "serviceaccounts", namespace, name, PATIENCE)
+    else:
+        found = services.get("", "serviceaccounts", namespace, name)
     if found is None:
         problem = unusable_name(name) or f'serviceaccount "{name}" not found'
         raise forbidden(attributes, f"error looking up service account {namespace}/{name}: {problem}")

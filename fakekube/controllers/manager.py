@@ -85,6 +85,7 @@ class Manager:
         self._retries: set[_Work] = set()
         self._routine: set[_Work] = set()
         self._current: Reconciler | None = None
+        self._worker: int | None = None
         self._timer: Timer | None = None
         self._working = threading.RLock()
         self._wake = threading.Event()
@@ -127,6 +128,11 @@ class Manager:
                 if controller.name == name:
                     self._queue.add((controller, key))
         self._notice()
+
+    @property
+    def works_elsewhere(self) -> bool:
+        """Do the controllers work in another thread than the one that asks?"""
+        return self._started and not self._stopped and self._worker != threading.get_ident()
 
     # ------------------------------------------------------------ quiet
 
@@ -264,6 +270,7 @@ class Manager:
         """Look at the changes and at one object; False if there was nothing to do."""
         if not self._working.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0.0)):
             return True
+        before, self._worker = self._worker, threading.get_ident()
         try:
             if self._stopped or self._current is not None:  # or a controller waits for itself
                 return False
@@ -286,6 +293,7 @@ class Manager:
             self._reconcile(work)
             return True
         finally:
+            self._worker = before
             self._working.release()
 
     def _activate_woken(self) -> None:

@@ -42,8 +42,15 @@ class Decision:
 class ClusterAccess(Protocol):
     """See the module; `group` is "" for the core group, `namespace` is "" for cluster-scoped resources."""
 
+    others_work: Callable[[], bool]
+    """Are controllers at work in another thread, so that what they do may be waited for?"""
+
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
         """The stored object (storage version, without kind and apiVersion), or None. Not to be changed."""
+
+    def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
+        """The same for an object that a controller is about to make: where controllers are at work, it is waited for, so many
+        real seconds at most."""
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         """All stored objects, of one namespace or (if "") of all. Not to be changed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -48,6 +50,8 @@ class StoreAccess:
         self._registry = registry
         self._settings = settings
         self._access = access
+        self.others_work: Callable[[], bool] = lambda: False
+        """Are controllers at work in another thread, so that what they do may be waited for?"""
         self._builtin_buckets: dict[tuple[str, str], Bucket[Document]] = {}
         """Of built-in resources, which stay where they are; every write asks for some of them."""
 
@@ -70,6 +74,20 @@ class StoreAccess:
         resource = self._resource(group, plural)
         record = self._store.bucket(resource.bucket).get(resource.key(namespace, name))
         return record.value.object if record else None
+
+    def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
+        found = self.get(group, plural, namespace, name)
+        if found is not None or not self.others_work():
+            return found
+        bucket, changed = self._bucket(group, plural), threading.Event()
+        bucket.subscribe(changed.set)
+        end = time.monotonic() + seconds
+        try:
+            while (found := self.get(group, plural, namespace, name)) is None and changed.wait(max(end - time.monotonic(), 0.0)):
+                changed.clear()
+        finally:
+            bucket.unsubscribe(changed.set)
+        return found
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
         bucket = self._bucket(group, plural)

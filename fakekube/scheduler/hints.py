@@ -17,6 +17,7 @@ from fakekube.scheduler.nodeinfo import PodInfo
 from fakekube.scheduler.plugins.node_resources import insufficient
 from fakekube.scheduler.requests import allocatable
 from fakekube.scheduler.terms import AffinityTerm
+from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import required_node_affinity
 from fakekube.selectors.taints import untolerated
 
@@ -139,12 +140,27 @@ def _volume_users(pod: PodInfo, change: Change) -> bool:
 
 
 def _topology_spread(pod: PodInfo, change: Change) -> bool:
+    constraints = pod.obj["spec"].get("topologySpreadConstraints") or ()
+    wanted = [one for one in constraints if one["whenUnsatisfiable"] == "DoNotSchedule"]
     if change.resource == "nodes":
-        return change.has_changed("metadata", "labels") or change.has_changed("spec", "taints")
-    if change.resource != "pods":
+        keys = [one["topologyKey"] for one in wanted]
+        before, now = (_topologies(node, keys) for node in (change.old, change.obj))
+        return before != now or (now is not None and change.has_changed("spec", "taints"))
+    if change.resource != "pods" or change.either["metadata"]["namespace"] != pod.namespace:
         return False
-    moved = change.obj is None or change.old is None or change.has_changed("metadata", "labels")
-    return moved and change.either["metadata"]["namespace"] == pod.namespace
+    selectors = [from_label_selector(one.get("labelSelector")) for one in wanted]
+
+    def counted(obj: Object | None) -> list[bool]:
+        labels = None if obj is None else obj["metadata"].get("labels") or {}
+        return [labels is not None and selector.matches(labels) for selector in selectors]
+
+    return counted(change.obj) != counted(change.old)
+
+
+def _topologies(node: Object | None, keys: list[str]) -> list[str] | None:
+    """The values of the labels that count; None if the node is not there, or has not all of them."""
+    labels = {} if node is None else node["metadata"].get("labels") or {}
+    return [labels[key] for key in keys] if all(key in labels for key in keys) and node is not None else None
 
 
 def _inter_pod_affinity(pod: PodInfo, change: Change) -> bool:

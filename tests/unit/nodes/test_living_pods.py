@@ -192,3 +192,12 @@ def test_a_running_pod_is_given_other_resources(cluster: Cluster) -> None:
     cluster.settle()
     (told,) = status(cluster, "p")["containerStatuses"]
     assert (told["allocatedResources"], told["resources"]) == ({"cpu": "2"}, {"requests": {"cpu": "2"}})
+
+
+def test_a_pod_may_follow_its_namespace_at_once() -> None:
+    with Cluster() as cluster:
+        for number in range(5):
+            cluster.create({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": f"n{number}"}})
+            cluster.create(pod("p"), namespace=f"n{number}")
+        cluster.settle()
+        assert [one["status"]["phase"] for one in cluster.list("pods")] == ["Running"] * 5

@@ -43,14 +43,20 @@ TAINT = [{"key": "k", "effect": "NoSchedule"}]
     ("NodeAffinity", Change("nodes", node(), node("9")), False),
     ("VolumeBinding", Change("persistentvolumes", {"metadata": {}}, None), True),
     ("VolumeBinding", Change("pods", None, pod("q").obj), False),
-    ("PodTopologySpread", Change("pods", pod("q").obj, None), True),
+    ("PodTopologySpread", Change("pods", pod("q").obj, None), False),
+    ("PodTopologySpread", Change("pods", pod("s").obj, None), True),
+    ("PodTopologySpread", Change("pods", None, pod("s").obj), True),
+    ("PodTopologySpread", Change("nodes", node(labels={"zone": "x"}), node()), True),
+    ("PodTopologySpread", Change("nodes", node(labels={"other": "x"}), node()), False),
     ("InterPodAffinity", Change("pods", pod("db").obj, None), True),
     ("InterPodAffinity", Change("pods", pod("q").obj, None), False),
 ])
 def test_plugins_say_what_may_help(plugin: str, change: Change, worth: bool) -> None:
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}]}}
-    waiting = pod(nodeSelector={"disk": "ssd"}, affinity=affinity)
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                  "labelSelector": {"matchLabels": {"app": "s"}}}
+    waiting = pod(nodeSelector={"disk": "ssd"}, affinity=affinity, topologySpreadConstraints=[constraint])
     assert worth_a_try(waiting, [plugin], change) is worth
 
 
