@@ -384,14 +384,14 @@ class Cluster(ObjectClient):
         """kwok's stages: `load("pod-general.yaml")`."""
         from fakekube.testing.stages import Stages
 
-        def changed() -> None:
-            from fakekube.nodes.rules import RULES
-            from fakekube.nodes.stages.controller import RELOAD
+        return Stages(self._shared["stages"], self._stages_changed)
 
-            self._manager.ask("kwok-stage-controller", RELOAD, wake=True)
-            self._manager.ask("kubelet", RULES)
+    def _stages_changed(self) -> None:
+        from fakekube.nodes.rules import RULES
+        from fakekube.nodes.stages.controller import RELOAD
 
-        return Stages(self._shared["stages"], changed)
+        self._manager.ask("kwok-stage-controller", RELOAD, wake=True)
+        self._manager.ask("kubelet", RULES)
 
     # ---------------------------------------------------------------- users
 
@@ -485,6 +485,11 @@ class Cluster(ObjectClient):
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)
         twin._machinery.aggregator.adopt(self._machinery.aggregator)
+        if self._shared["stages"]:
+            twin._shared["stages"].update(self._shared["stages"])
+            twin._stages_changed()
+        if "pods" in self._shared:
+            twin.pods.adopt(self.pods)
         return twin
 
     def compact(self) -> None:

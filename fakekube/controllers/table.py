@@ -188,6 +188,7 @@ ROWS: tuple[Row, ...] = (
     Row("job-controller", _HERE + "job.controller:JobController", ("jobs.batch", "pods"), _has_tracking_finalizer),
     Row("node-lifecycle-controller", _HERE + "node_lifecycle:NodeLifecycleController", ("nodes",)),
     Row("taint-eviction-controller", _HERE + "taint_eviction:TaintEvictionController", ("nodes",), _drives_out),
+    Row("node-ipam-controller", _HERE + "node_ipam:NodeIPAMController", ("nodes",), by_default=False),
     Row("ttl-controller", _HERE + "node_ttl:TTLController", ("nodes",)),
     Row("endpoints-controller", _HERE + "endpoints.controller:EndpointsController", ("services",), _has_selector),
     Row("endpointslice-controller", _HERE + "endpoints.slice_controller:EndpointSliceController", ("services",), _has_selector),

@@ -165,6 +165,15 @@ class Pods:
             self._rules.append(rule)
         return rule
 
+    def adopt(self, others: Pods) -> None:
+        """Have the same rules as others have now."""
+        for rule in others:
+            twin = PodRule(self, rule.matches, rule._container)
+            twin.plan = rule.plan
+            with self._lock:
+                self._rules.append(twin)
+        self.changed()
+
     def plan_for(self, pod: Object) -> PodPlan | None:
         """What the rules tell a pod: of those that match, each says what it says of its containers, the last one first."""
         with self._lock:

@@ -114,3 +114,16 @@ def test_nobody_is_driven_out_while_every_node_has_failed(cluster: Cluster) -> N
     cluster.settle()
     assert taints(cluster, "node-1") == set()
     assert cluster.get("pods", "p")["status"]["phase"] == "Running"
+
+
+def test_nodes_get_ranges_of_pod_addresses_if_that_is_switched_on() -> None:
+    cluster = Cluster(nodes=2, controllers="*,node-ipam-controller")
+    assert [node["spec"]["podCIDR"] for node in cluster.nodes] == ["10.244.0.0/24", "10.244.1.0/24"]
+    cluster.nodes.remove("node-1")
+    cluster.nodes.add("third")
+    cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {
+        "nodeSelector": {"kubernetes.io/hostname": "third"}, "containers": [{"name": "c", "image": "x"}]}})
+    cluster.settle()
+    assert cluster.nodes["third"]["spec"]["podCIDRs"] == ["10.244.0.0/24"]
+    assert cluster.get("pods", "p")["status"]["podIP"].startswith("10.244.0.")
+    cluster.stop()

@@ -201,3 +201,14 @@ def test_a_pod_may_follow_its_namespace_at_once() -> None:
             cluster.create(pod("p"), namespace=f"n{number}")
         cluster.settle()
         assert [one["status"]["phase"] for one in cluster.list("pods")] == ["Running"] * 5
+
+
+def test_a_fork_tells_pods_the_same(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").never_ready()
+    run(cluster, pod("p"))
+    twin = cluster.fork()
+    twin.delete("pods", "p")
+    twin.settle()
+    assert condition(run(twin, pod("p")), "Ready")[0] == "False"
+    assert len(cluster.list("pods")) == 1
+    twin.stop()

@@ -1,0 +1,56 @@
+"""Gives each node a range of pod addresses: a /24 of 10.244.0.0/16. Off by default, as in kube-controller-manager.
+
+Specified by: pkg/controller/nodeipam/ipam/range_allocator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import ClassVar, Final
+
+from fakekube.controllers.reconciler import Key, Object, Reconciler
+
+__all__ = ["NodeIPAMController"]
+
+CLUSTER: Final = ip_network("10.244.0.0/16")
+NODE_PREFIX: Final = 24
+
+
+def pod_cidrs(node: Object) -> list[str]:
+    """The ranges that a node has."""
+    spec = node.get("spec") or {}
+    return list(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
+
+
+class NodeIPAMController(Reconciler):
+    """Keys are nodes."""
+
+    name: ClassVar[str] = "node-ipam-controller"
+    component: ClassVar[str] = "cidrAllocator"
+    watches: ClassVar[tuple[str, ...]] = ("nodes",)
+
+    def started(self) -> None:
+        for node in self.cache.list("nodes"):
+            self.enqueue(Key("", node["metadata"]["name"]))
+
+    @staticmethod
+    def concerns(resource: str, obj: Object, old: Object | None) -> bool:
+        return obj is old or not pod_cidrs(obj)
+
+    def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
+        if event_type == "DELETED":  # its range is free for those that wait for one
+            return [Key("", node["metadata"]["name"]) for node in self.cache.list("nodes") if not pod_cidrs(node)]
+        return () if pod_cidrs(obj) else (Key("", obj["metadata"]["name"]),)
+
+    def reconcile(self, key: Key) -> None:
+        node = self.cache.get("nodes", "", key.name)
+        if node is None or pod_cidrs(node):
+            return
+        used = {cidr for other in self.cache.list("nodes") for cidr in pod_cidrs(other)}
+        free = next((str(one) for one in CLUSTER.subnets(new_prefix=NODE_PREFIX) if str(one) not in used), None)
+        if free is None:
+            about = {"kind": "Node", "apiVersion": "v1", "name": key.name, "uid": node["metadata"]["uid"]}
+            self.recorder.event(about, "Normal", "CIDRNotAvailable", f"Node {key.name} status is now: CIDRNotAvailable")
+            return
+        self.client.patch("nodes", key.name, {"spec": {"podCIDR": free, "podCIDRs": [free]}})
