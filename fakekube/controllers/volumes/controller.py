@@ -30,6 +30,12 @@ class PersistentVolumeController(Reconciler):
     component = "persistentvolume-controller"
     watches = (CLAIMS, VOLUMES, CLASSES)
 
+    def __init__(self) -> None:
+        self._waiting: dict[Key, None] = {}
+        """The claims that are not bound, in the order in which they came."""
+        self._naming: dict[str, dict[Key, None]] = {}
+        """The claims that name a volume, by its name."""
+
     def started(self) -> None:
         binding = Binding(self.client, self.recorder)
         self._claims = ClaimSync(self, binding)
@@ -40,27 +46,32 @@ class PersistentVolumeController(Reconciler):
         return resource != CLASSES or old is None or obj is old
 
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
-        name = obj["metadata"]["name"]
         if resource == CLAIMS:
-            volume = obj["spec"].get("volumeName")
-            keys = [Key(obj["metadata"]["namespace"], name)] if event_type != DELETED else []
-            return [*keys, Key("", volume)] if volume else keys
+            return self._of_claim(event_type, obj)
         if resource == CLASSES:
-            return self._waiting() if event_type != DELETED else ()
-        claim = obj["spec"].get("claimRef")
+            return list(self._waiting) if event_type != DELETED else ()
+        name = obj["metadata"]["name"]
         keys = [Key("", name)] if event_type != DELETED else []
-        if claim is not None:
-            keys.append(Key(claim.get("namespace", ""), claim.get("name", "")))
-        if _offers_more(event_type, obj, old):
-            keys += self._waiting()
-        return keys
+        references = [one["spec"].get("claimRef") for one in (obj, old) if one is not None]
+        keys += [Key(claim.get("namespace", ""), claim.get("name", "")) for claim in references if claim is not None]
+        keys += self._naming.get(name, ())
+        return keys + list(self._waiting) if _offers_more(event_type, obj, old) else keys
 
-    def _waiting(self) -> list[Key]:
-        """The claims that have no volume."""
-        return [
-            Key(claim["metadata"]["namespace"], claim["metadata"]["name"]) for claim in self.cache.list(CLAIMS)
-            if not has_annotation(claim, BIND_COMPLETED)
-        ]
+    def _of_claim(self, event_type: str, claim: Object) -> list[Key]:
+        """The claim and the volume that it names; remembers what it waits for."""
+        key = Key(claim["metadata"]["namespace"], claim["metadata"]["name"])
+        volume = claim["spec"].get("volumeName")
+        if volume:
+            self._naming.setdefault(volume, {})[key] = None
+        if event_type == DELETED:
+            self._waiting.pop(key, None)
+            self._naming.get(volume or "", {}).pop(key, None)
+        elif has_annotation(claim, BIND_COMPLETED):
+            self._waiting.pop(key, None)
+        else:
+            self._waiting[key] = None
+        keys = [key] if event_type != DELETED else []
+        return [*keys, Key("", volume)] if volume else keys
 
     def reconcile(self, key: Key) -> None:
         if key.namespace:

@@ -110,6 +110,26 @@ def test_a_lost_claim(cluster: Cluster) -> None:
     assert cluster.get("pvc", "c")["status"] == {"phase": "Lost"}
 
 
+def test_a_volume_that_forgets_its_claim_is_bound_to_it_again(cluster: Cluster) -> None:
+    cluster.create(volume("v"))
+    cluster.create(claim())
+    assert phases(cluster)["c"] == "Bound"
+    cluster.patch("pv", "v", {"spec": {"claimRef": None}})
+    assert phases(cluster) == {"c": "Bound", "v": "Bound"}
+    assert cluster.get("pv", "v")["spec"]["claimRef"]["name"] == "c"
+
+
+def test_a_lost_claim_is_bound_again_when_its_volume_comes_back(cluster: Cluster) -> None:
+    cluster.create(volume("v"))
+    cluster.create(claim())
+    cluster.settle()
+    cluster.delete("pv", "v")
+    cluster.patch("pv", "v", {"metadata": {"finalizers": None}})
+    assert phases(cluster) == {"c": "Lost"}
+    cluster.create(volume("v"))
+    assert phases(cluster) == {"c": "Bound", "v": "Bound"}
+
+
 @pytest.mark.parametrize(
     ("more", "left", "reason"),
     [
