@@ -37,9 +37,11 @@ Defaults = Mapping[tuple[str, str], Any]
 EXTRA_KINDS = (
     "admission.k8s.io/v1, AdmissionReview", "admission.k8s.io/v1beta1, AdmissionReview",
     "apiextensions.k8s.io/v1, ConversionReview", "apiextensions.k8s.io/v1beta1, ConversionReview",
-    "apidiscovery.k8s.io/v2, APIGroupDiscoveryList", "apidiscovery.k8s.io/v2beta1, APIGroupDiscoveryList",
     "policy/v1beta1, Eviction", "extensions/v1beta1, Scale", "apps/v1beta1, Scale", "apps/v1beta2, Scale",
 )
+
+#: Types of documents that are of no scheme which objects are read with.
+EXTRA_TYPES = ("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList",)
 
 #: Kinds whose x-kubernetes-group-version-kind differs from document to document.
 KINDS_OF_EVERY_GROUP = ("meta/v1.DeleteOptions", "meta/v1.WatchEvent")
@@ -284,7 +286,8 @@ def generate(facts: Collected, out: Path) -> None:
     everywhere, by_kind = constant_defaults(facts, kinds)
     packages: dict[str, dict[str, Row]] = defaultdict(dict)
     roots = [row["type"] for row in kinds.values()]
-    for name in sorted(facts.reachable([*roots, *(n for n in facts.types if "PartialObjectMetadata" in n)])):
+    roots += [name for name in facts.types if "PartialObjectMetadata" in name or name in EXTRA_TYPES]
+    for name in sorted(facts.reachable(roots)):
         package, _, base = name.rpartition(".")
         packages[package][base] = type_row(facts, name, everywhere)
     shutil.rmtree(out, ignore_errors=True)

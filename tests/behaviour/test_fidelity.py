@@ -136,6 +136,79 @@ def test_forms_of_metrics(api: Api, accept: str, content_type: str, contained: s
     assert contained in reply.body.decode("latin-1")
 
 
+# ---------------------------------------------------------------- discovery in other forms
+
+_AS_LIST = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def test_the_aggregated_document_as_protobuf(api: Api) -> None:
+    accept = f"application/vnd.kubernetes.protobuf{_AS_LIST}"
+    reply = api.get("/api", headers={"Accept": accept})
+    assert (reply.status, reply.headers["content-type"]) == (200, accept)
+    head = b"k8s\0\n/\n\x16apidiscovery.k8s.io/v2\x12\x15APIGroupDiscoveryList"
+    assert reply.body.startswith(head)
+    assert b"\n\nconfigmaps\x12" in reply.body
+
+
+# ---------------------------------------------------------------- owners in order
+
+
+def test_owners_are_in_the_order_of_operation_time_and_name(api: Api) -> None:
+    path = api.path("configmaps/owned")
+    for manager in ("b", "a2"):
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned"}, "data": {manager: "1"}}
+        api.patch(path, document, APPLY, {"fieldManager": manager})
+    for manager in ("c", "0"):
+        api.patch(path, {"data": {manager: "1"}}, MERGE, {"fieldManager": manager})
+    entries = api.get(path).at("metadata", "managedFields")
+    assert [entry["operation"] for entry in entries] == ["Apply", "Apply", "Update", "Update"]
+    for pair in (entries[:2], entries[2:]):
+        assert pair == sorted(pair, key=lambda entry: (entry["time"], entry["manager"]))
+
+
+# ---------------------------------------------------------------- defaults in templates
+
+
+def test_a_template_is_defaulted_the_same_wherever_it_stands(api: Api) -> None:
+    volumes = [
+        {"name": "none"}, {"name": "secret", "secret": {"secretName": "s"}}, {"name": "host", "hostPath": {"path": "/x"}},
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1.5Gi"}}}}}},
+        {"name": "iscsi", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:storage", "lun": 0}},
+    ]  # fmt: skip
+    container = {
+        "name": "c", "image": "i", "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 80}},
+        "readinessProbe": {"grpc": {"port": 3}}, "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
+        "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+    }  # fmt: skip
+    labels = {"labels": {"a": "b"}}
+    template = {"metadata": labels, "spec": {"restartPolicy": "Always", "hostNetwork": True, "containers": [container], "volumes": volumes}}
+    once = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}  # type: ignore[dict-item]
+    selector = {"matchLabels": {"a": "b"}}
+    bodies: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+        ("/api/v1/namespaces/{}/podtemplates", {"template": template}, ("template",)),
+        ("/api/v1/namespaces/{}/replicationcontrollers", {"spec": {"template": template}}, ("spec", "template")),
+        *[
+            (f"/apis/apps/v1/namespaces/{{}}/{kind}", {"spec": {"selector": selector, "template": template}}, ("spec", "template"))
+            for kind in ("deployments", "replicasets", "daemonsets", "statefulsets")
+        ],
+        ("/apis/batch/v1/namespaces/{}/jobs", {"spec": {"template": once}}, ("spec", "template")),
+        ("/apis/batch/v1/namespaces/{}/cronjobs", {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": once}}}},
+         ("spec", "jobTemplate", "spec", "template")),
+    ]  # fmt: skip
+    specs = []
+    for path, body, place in bodies:
+        made = api.post(path.format(api.namespace), {"metadata": {"name": "templates"}, **body}, DRY)
+        assert made.status == 201, made.json
+        specs.append({**made.at(*place, "spec"), "restartPolicy": "Any"})
+    assert all(spec == specs[0] for spec in specs)
+    assert specs[0]["volumes"][4]["ephemeral"]["volumeClaimTemplate"]["spec"] == {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1536Mi"}}, "volumeMode": "Filesystem",
+    }  # fmt: skip
+    assert specs[0]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]  # only those of Pods are given a host port
+
+
 # ---------------------------------------------------------------- half-empty versions
 
 
