@@ -22,12 +22,12 @@ from fakekube.apis.batch.schedules import (
 )
 from fakekube.client import ApiError
 from fakekube.controllers.cronjob_times import MANY, TooFrequent, most_recent, next_in
-from fakekube.controllers.deployment.conditions import quoted
 from fakekube.controllers.job.conditions import finished_condition
 from fakekube.controllers.owners import controller_of, controller_reference, is_controlled_by
 from fakekube.controllers.pods import moment, namespace_is_terminating
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.recorder import reference
+from fakekube.golang.quoting import go_quote
 from fakekube.golang.timestamps import print_time
 
 __all__ = ["CronJobController"]
@@ -210,7 +210,7 @@ class _Sync:
             return None
         zone = spec.get("timeZone")
         if zone is not None and (problem := time_zone_problem(zone)):
-            self._event("Warning", "UnknownTimeZone", f"invalid timeZone: {quoted(zone)}: {problem}")
+            self._event("Warning", "UnknownTimeZone", f"invalid timeZone: {go_quote(zone)}: {problem}")
             return None
         if spec.get("suspend"):
             return None
@@ -231,13 +231,13 @@ class _Sync:
         if "TZ" in text:
             self._event(
                 "Warning", "UnsupportedSchedule",
-                f"CRON_TZ or TZ used in schedule {quoted(text)} is not officially supported, see "
+                f"CRON_TZ or TZ used in schedule {go_quote(text)} is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
             )
         try:
             return parse_schedule(_schedule_text(self._cron_job))
         except ScheduleError as error:
-            self._event("Warning", "UnparseableSchedule", f"unparseable schedule: {quoted(text)} : {error}")
+            self._event("Warning", "UnparseableSchedule", f"unparseable schedule: {go_quote(text)} : {error}")
             return None
 
     def _due(self, schedule: Schedule) -> datetime | None:

@@ -8,13 +8,21 @@ Specified by: pkg/controller/controller_ref_manager.go, k8s.io/apimachinery/pkg/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, Client
+from fakekube.controllers.reconciler import Key
+from fakekube.selectors import LabelSelector, from_label_selector
 
-__all__ = ["ControllerRefManager", "controller_of", "controller_reference", "is_controlled_by"]
+if TYPE_CHECKING:
+    from fakekube.controllers.informers import Cache
+
+__all__ = [
+    "STRATEGIC_MERGE_PATCH", "ControllerRefManager", "controller_of", "controller_reference", "is_controlled_by",
+    "keys_of_controllers", "selector_of",
+]
 
 Object = dict[str, Any]
 
@@ -43,6 +51,40 @@ def controller_reference(owner: Object) -> Object:
     }
 
 
+def selector_of(owner: Object) -> LabelSelector:
+    """The selector of a workload."""
+    return from_label_selector(owner["spec"].get("selector"))
+
+
+def keys_of_controllers(
+    cache: Cache, obj: Object, old: Object | None, *, kind: str, resource: str,
+    selects: Callable[[Object], LabelSelector] = selector_of,
+) -> Iterator[Key]:
+    """Whom a change of a dependent object wakes: its controllers, now and before; if it has none, those that may adopt it.
+
+    Args:
+        cache: knows the controllers.
+        obj: the object, after a deletion its last state.
+        old: the object before a modification.
+        kind: of the controllers.
+        resource: of the controllers.
+        selects: the selector of a controller.
+    """
+    metadata = obj["metadata"]
+    owner, former = controller_of(obj), None if old is None else controller_of(old)
+    for name in dict.fromkeys(one["name"] for one in (former, owner) if one is not None and one["kind"] == kind):
+        yield Key(metadata["namespace"], name)
+    labels = metadata.get("labels")
+    if owner is not None or not labels or "deletionTimestamp" in metadata:
+        return
+    if old is not None and former is None and old["metadata"].get("labels") == labels:
+        return
+    for candidate in cache.list(resource, metadata["namespace"]):
+        selector = selects(candidate)
+        if not selector.empty and selector.matches(labels):
+            yield Key(metadata["namespace"], candidate["metadata"]["name"])
+
+
 @dataclass(slots=True)
 class ControllerRefManager:
     """Decides which objects a controller owns, and adopts and releases objects so that it is true.
@@ -63,6 +105,12 @@ class ControllerRefManager:
     matches: Callable[[Object], bool]
     finalizers: Sequence[str] = ()
     _may_adopt: bool = False
+
+    def claim_from(self, cache: Cache) -> list[Object]:
+        """The objects that the controller owns now, of those that it owned before and those of nobody. Raises ApiError."""
+        metadata = self.owner["metadata"]
+        owned = cache.owned_by(self.resource, metadata["uid"])
+        return self.claim([*owned, *cache.orphans(self.resource, metadata["namespace"])])
 
     def claim(self, objects: Iterable[Object]) -> list[Object]:
         """Those of the objects that the controller owns now.

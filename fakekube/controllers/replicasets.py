@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from fakekube.client import ApiError
-from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.pods import (
     PodControl,
     count_ready,
@@ -49,29 +49,9 @@ class ReplicaSetController(Reconciler):
         metadata = obj["metadata"]
         if resource == self.resource:
             return (Key(metadata["namespace"], metadata["name"]),)
-        return self._keys_of_pod(obj, old)
-
-    def _keys_of_pod(self, pod: Object, old: Object | None) -> Iterable[Key]:
-        """The controllers of a pod, now and before; all that may adopt it if it has none."""
-        namespace = pod["metadata"]["namespace"]
-        owner = controller_of(pod)
-        if old is not None:
-            former = controller_of(old)
-            if former is not None and former != owner and former["kind"] == self.kind:
-                yield Key(namespace, former["name"])
-        if owner is not None:
-            if owner["kind"] == self.kind:
-                yield Key(namespace, owner["name"])
-            return
-        labels = pod["metadata"].get("labels")
-        if not labels or "deletionTimestamp" in pod["metadata"]:
-            return
-        if old is not None and old["metadata"].get("labels") == labels and controller_of(old) is None:
-            return
-        for candidate in self.cache.list(self.resource, namespace):
-            selector = self.selector_of(candidate)
-            if not selector.empty and selector.matches(labels):
-                yield Key(namespace, candidate["metadata"]["name"])
+        return keys_of_controllers(
+            self.cache, obj, old, kind=self.kind, resource=self.resource, selects=self.selector_of,
+        )
 
     def reconcile(self, key: Key) -> None:
         replica_set = self.cache.get(self.resource, key.namespace, key.name)
@@ -96,7 +76,7 @@ class ReplicaSetController(Reconciler):
 
     def selector_of(self, replica_set: Object) -> LabelSelector:
         """The selector of its pods."""
-        return from_label_selector(replica_set["spec"].get("selector"))
+        return selector_of(replica_set)
 
     # ---- pods
 

@@ -14,7 +14,7 @@ from fakekube.controllers.daemon.placement import Backoff, Placement, by_age, sh
 from fakekube.controllers.daemon.revisions import Revisions
 from fakekube.controllers.daemon.template import HASH_LABEL, is_updated, node_of, pod_template, template_generation
 from fakekube.controllers.daemon.update import allows_surge, rolling_update
-from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.owners import ControllerRefManager, keys_of_controllers, selector_of
 from fakekube.controllers.pods import (
     PodControl,
     is_available,
@@ -25,7 +25,6 @@ from fakekube.controllers.pods import (
 )
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.replicasets import create_in_batches
-from fakekube.selectors import from_label_selector
 
 __all__ = ["DaemonSetController"]
 
@@ -52,11 +51,9 @@ class DaemonSetController(Reconciler):
         if resource == "nodes":
             changed = event_type == "ADDED" or (old is not None and _shown(obj) != _shown(old))
             return self._keys_of_node(obj) if changed else ()
-        if resource == "pods":
-            return self._keys_of_pod(obj, old)
         if resource == "daemonsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
-        return self._keys_of_revision(obj, old)
+        return keys_of_controllers(self.cache, obj, old, kind="DaemonSet", resource="daemonsets.apps")
 
     def _keys_of_node(self, node: Object) -> Iterable[Key]:
         """The DaemonSets that have a pod too many or too few on the node."""
@@ -69,32 +66,6 @@ class DaemonSetController(Reconciler):
             misplaced = (daemon_set.get("status") or {}).get("numberMisscheduled", 0)
             if (run and not scheduled) or (scheduled and (not stay or misplaced)):
                 yield Key(metadata["namespace"], metadata["name"])
-
-    def _keys_of_pod(self, pod: Object, old: Object | None) -> Iterable[Key]:
-        namespace = pod["metadata"]["namespace"]
-        owner, former = controller_of(pod), None if old is None else controller_of(old)
-        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "DaemonSet"}.values():
-            yield Key(namespace, reference["name"])
-        labels = pod["metadata"].get("labels")
-        if owner is not None or not labels or "deletionTimestamp" in pod["metadata"]:
-            return
-        if old is not None and former is None and old["metadata"].get("labels") == labels:
-            return
-        yield from self._selecting(namespace, labels)
-
-    def _keys_of_revision(self, revision: Object, old: Object | None) -> Iterable[Key]:
-        metadata = revision["metadata"]
-        owner, former = controller_of(revision), None if old is None else controller_of(old)
-        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "DaemonSet"}.values():
-            yield Key(metadata["namespace"], reference["name"])
-        if owner is None and metadata.get("labels"):
-            yield from self._selecting(metadata["namespace"], metadata["labels"])
-
-    def _selecting(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
-        for daemon_set in self.cache.list("daemonsets.apps", namespace):
-            selector = from_label_selector(daemon_set["spec"].get("selector"))
-            if not selector.empty and selector.matches(labels):
-                yield Key(namespace, daemon_set["metadata"]["name"])
 
     # ---- what it does
 
@@ -121,12 +92,11 @@ class DaemonSetController(Reconciler):
             raise failure
 
     def _claimed(self, daemon_set: Object) -> list[Object]:
-        selector = from_label_selector(daemon_set["spec"].get("selector"))
+        selector = selector_of(daemon_set)
         manager = ControllerRefManager(
             self.client, daemon_set, "daemonsets.apps", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")),
         )
-        metadata = daemon_set["metadata"]
-        return manager.claim([*self.cache.owned_by("pods", metadata["uid"]), *self.cache.orphans("pods", metadata["namespace"])])
+        return manager.claim_from(self.cache)
 
     def _pods_by_node(self, daemon_set: Object) -> dict[str, list[Object]]:
         """The pods by the node that they are made for; without those that have ended and are being deleted."""

@@ -12,10 +12,9 @@ from fakekube.client import ApiError
 from fakekube.controllers import history
 from fakekube.controllers.daemon.template import HASH_LABEL
 from fakekube.controllers.hashing import compute_hash
-from fakekube.controllers.owners import ControllerRefManager, controller_reference
+from fakekube.controllers.owners import ControllerRefManager, controller_reference, selector_of
 from fakekube.controllers.reconciler import Reconciler
 from fakekube.schema.trees import in_order
-from fakekube.selectors import from_label_selector
 
 __all__ = ["Revisions"]
 
@@ -59,15 +58,12 @@ class Revisions:
 
     def _claimed(self) -> list[Object]:
         """The revisions of the DaemonSet, each with a label that tells its hash."""
-        metadata = self._set["metadata"]
-        selector = from_label_selector(self._set["spec"].get("selector"))
+        selector = selector_of(self._set)
         manager = ControllerRefManager(
             self._controller.client, self._set, "daemonsets.apps", history.RESOURCE,
             lambda one: selector.matches(one["metadata"].get("labels")),
         )
-        cache = self._controller.cache
-        owned = cache.owned_by(history.RESOURCE, metadata["uid"])
-        return list(map(self._labelled, manager.claim([*owned, *cache.orphans(history.RESOURCE, metadata["namespace"])])))
+        return list(map(self._labelled, manager.claim_from(self._controller.cache)))
 
     def _labelled(self, revision: Object) -> Object:
         metadata = revision["metadata"]

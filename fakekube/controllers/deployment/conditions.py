@@ -7,10 +7,9 @@ Specified by: pkg/controller/deployment/util/deployment_util.go (SetDeploymentCo
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-__all__ = ["condition_of", "has_progress_deadline", "made_condition", "quoted", "with_condition", "without_condition"]
+__all__ = ["condition_of", "has_progress_deadline", "made_condition", "with_condition", "without_condition"]
 
 Object = dict[str, Any]
 Conditions = list[Object]
@@ -50,8 +49,3 @@ def with_condition(status: Object, condition: Object) -> Object:
         condition = {**condition, "lastTransitionTime": current["lastTransitionTime"]}
     bare = without_condition(status, condition["type"])
     return {**bare, "conditions": [*bare.get("conditions", ()), condition]}
-
-
-def quoted(name: str) -> str:
-    """A name as %q prints it."""
-    return json.dumps(name)

@@ -16,9 +16,8 @@ from fakekube.controllers.deployment.conditions import (
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.deployment.status import sync_status
 from fakekube.controllers.deployment.strategies import recreate, roll_back, roll_out, rollback_revision
-from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors import from_label_selector
 
 __all__ = ["DeploymentController"]
 
@@ -35,23 +34,7 @@ class DeploymentController(Reconciler):
             return (Key(metadata["namespace"], metadata["name"]),)
         if resource == "pods":
             return self._keys_of_pod(obj) if event_type == "DELETED" else ()
-        return self._keys_of_replica_set(obj, old)
-
-    def _keys_of_replica_set(self, replica_set: Object, old: Object | None) -> Iterable[Key]:
-        """The Deployment that it belongs to, now and before; those that may adopt it if it has none."""
-        metadata = replica_set["metadata"]
-        owner, former = controller_of(replica_set), None if old is None else controller_of(old)
-        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "Deployment"}.values():
-            yield Key(metadata["namespace"], reference["name"])
-        labels = metadata.get("labels")
-        if owner is not None or not labels:
-            return
-        if old is not None and former is None and old["metadata"].get("labels") == labels:
-            return
-        for deployment in self.cache.list("deployments.apps", metadata["namespace"]):
-            selector = from_label_selector(deployment["spec"].get("selector"))
-            if not selector.empty and selector.matches(labels):
-                yield Key(metadata["namespace"], deployment["metadata"]["name"])
+        return keys_of_controllers(self.cache, obj, old, kind="Deployment", resource="deployments.apps")
 
     def _keys_of_pod(self, pod: Object) -> Iterable[Key]:
         """A Deployment that recreates its pods waits for the last old one."""
@@ -100,14 +83,12 @@ class DeploymentController(Reconciler):
 
     def _claimed(self, deployment: Object) -> list[Object]:
         """The ReplicaSets of the Deployment."""
-        selector = from_label_selector(deployment["spec"].get("selector"))
+        selector = selector_of(deployment)
         manager = ControllerRefManager(
             self.client, deployment, "deployments.apps", "replicasets.apps",
             lambda replica_set: selector.matches(replica_set["metadata"].get("labels")),
         )
-        metadata = deployment["metadata"]
-        owned = self.cache.owned_by("replicasets.apps", metadata["uid"])
-        return manager.claim([*owned, *self.cache.orphans("replicasets.apps", metadata["namespace"])])
+        return manager.claim_from(self.cache)
 
     def _check_paused(self, rollout: Rollout) -> None:
         """Say that the Deployment is paused, or no longer: the time until the progress deadline begins anew then."""

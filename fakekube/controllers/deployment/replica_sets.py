@@ -35,13 +35,13 @@ from fakekube.controllers.deployment.conditions import (
     condition_of,
     has_progress_deadline,
     made_condition,
-    quoted,
     with_condition,
 )
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.owners import controller_reference, is_controlled_by
 from fakekube.controllers.pods import namespace_is_terminating
 from fakekube.controllers.reconciler import Object, Reconciler
+from fakekube.golang.quoting import go_quote
 from fakekube.validation.semantic_equality import same
 
 __all__ = ["Rollout", "by_creation", "same_template"]
@@ -130,7 +130,7 @@ class Rollout:
             return self._write({**new, "metadata": {**new["metadata"], "annotations": annotations}, "spec": spec}, new)
         status = self.status
         if has_progress_deadline(self.deployment) and condition_of(status, "Progressing") is None:
-            text = f"Found new replica set {quoted(new['metadata']['name'])}"
+            text = f"Found new replica set {go_quote(new['metadata']['name'])}"
             status = with_condition(status, self._condition("True", "FoundNewReplicaSet", text))
         if self._set_revision(annotations.get(REVISION, "")) or status is not self.status:
             self.write_status(status)
@@ -170,7 +170,7 @@ class Rollout:
             self._event("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas_of(created)}")
         status = self.status
         if has_progress_deadline(self.deployment):
-            text = f"Created new replica set {quoted(name)}"
+            text = f"Created new replica set {go_quote(name)}"
             status = with_condition(status, self._condition("True", "NewReplicaSetCreated", text))
         if self._set_revision(str(revision)) or status is not self.status:
             self.write_status(status)
@@ -210,7 +210,7 @@ class Rollout:
                 return present
             self.write_status({**self.status, "collisionCount": self.status.get("collisionCount", 0) + 1})
         elif not namespace_is_terminating(error):
-            text = f"Failed to create new replica set {quoted(name)}: {error}"
+            text = f"Failed to create new replica set {go_quote(name)}: {error}"
             if has_progress_deadline(self.deployment):
                 self.write_status(with_condition(self.status, self._condition("False", "ReplicaSetCreateError", text)))
             self._event("ReplicaSetCreateError", text, "Warning")

@@ -19,13 +19,13 @@ from fakekube.controllers.deployment.conditions import (
     condition_of,
     has_progress_deadline,
     made_condition,
-    quoted,
     with_condition,
     without_condition,
 )
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.pods import moment
 from fakekube.controllers.reconciler import Key
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["sync_rollout_status", "sync_status"]
 
@@ -101,9 +101,9 @@ def _with_progress(rollout: Rollout, status: Object, new: Object | None) -> Obje
     done = current is not None and current.get("reason") == "NewReplicaSetAvailable"
     if done and status.get("replicas", 0) == status.get("updatedReplicas", 0):
         return status
-    subject = f"Deployment {quoted(deployment['metadata']['name'])}"
+    subject = f"Deployment {go_quote(deployment['metadata']['name'])}"
     if new is not None:
-        subject = f"ReplicaSet {quoted(new['metadata']['name'])}"
+        subject = f"ReplicaSet {go_quote(new['metadata']['name'])}"
     now = rollout.controller.client.now()
     if is_complete(deployment, status):
         text = f"{subject} has successfully progressed."

@@ -27,11 +27,11 @@ from fakekube.controllers.deployment.arithmetic import (
     specified,
     status_sum,
 )
-from fakekube.controllers.deployment.conditions import quoted
 from fakekube.controllers.deployment.replica_sets import HASH_LABEL, Rollout, by_creation, same_template
 from fakekube.controllers.deployment.status import sync_rollout_status
 from fakekube.controllers.pods import is_terminal
 from fakekube.controllers.reconciler import Key
+from fakekube.golang.quoting import go_quote
 
 __all__ = ["recreate", "roll_back", "roll_out", "rollback_revision"]
 
@@ -152,12 +152,12 @@ def roll_back(rollout: Rollout) -> None:
         return
     name = rollout.deployment["metadata"]["name"]
     if same_template(rollout.deployment["spec"]["template"], found["spec"]["template"]):
-        text = f"The rollback revision contains the same template as current deployment {quoted(name)}"
+        text = f"The rollback revision contains the same template as current deployment {go_quote(name)}"
         _refuse(rollout, "DeploymentRollbackTemplateUnchanged", text)
         return
     spec = {**rollout.deployment["spec"], "template": _plain_template(found)}
     _write(rollout, {**rollout.deployment, "spec": spec}, restored_annotations(rollout.deployment, found))
-    text = f"Rolled back deployment {quoted(name)} to revision {revision}"
+    text = f"Rolled back deployment {go_quote(name)} to revision {revision}"
     rollout.controller.recorder.event(rollout.deployment, "Normal", "DeploymentRollback", text)
 
 

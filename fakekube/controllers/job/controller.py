@@ -17,9 +17,9 @@ from fakekube.controllers.job.conditions import is_finished
 from fakekube.controllers.job.pass_state import FINALIZER, has_finalizer
 from fakekube.controllers.job.sync import JobSync
 from fakekube.controllers.job.tracking import remove_finalizer
-from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.selectors import from_label_selector, parse_labels
+from fakekube.selectors import parse_labels
 
 __all__ = ["JobController"]
 
@@ -46,29 +46,17 @@ class JobController(Reconciler):
     def _keys_of_job(self, event_type: str, job: Object) -> Iterable[Key]:
         metadata = job["metadata"]
         if event_type == "DELETED" or is_finished(job):
-            selector = from_label_selector(job["spec"].get("selector"))
-            yield Key(metadata["namespace"], f"{_SELECTOR}{selector}")
+            yield Key(metadata["namespace"], f"{_SELECTOR}{selector_of(job)}")
         if event_type == "DELETED":
             self._backoff.pop(Key(metadata["namespace"], metadata["name"]), None)
         else:
             yield Key(metadata["namespace"], metadata["name"])
 
     def _keys_of_pod(self, event_type: str, pod: Object, old: Object | None) -> Iterable[Key]:
-        namespace = pod["metadata"]["namespace"]
-        owner, former = controller_of(pod), None if old is None else controller_of(old)
-        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "Job"}.values():
-            yield Key(namespace, reference["name"])
-        if event_type != "DELETED" and has_finalizer(pod) and self._is_orphan(pod, owner):
-            yield Key(namespace, _POD + pod["metadata"]["name"])
-        labels = pod["metadata"].get("labels")
-        if owner is not None or not labels or "deletionTimestamp" in pod["metadata"]:
-            return
-        if old is not None and former is None and old["metadata"].get("labels") == labels:
-            return
-        for job in self.cache.list("jobs.batch", namespace):
-            selector = from_label_selector(job["spec"].get("selector"))
-            if not selector.empty and selector.matches(labels):
-                yield Key(namespace, job["metadata"]["name"])
+        metadata = pod["metadata"]
+        yield from keys_of_controllers(self.cache, pod, old, kind="Job", resource="jobs.batch")
+        if event_type != "DELETED" and has_finalizer(pod) and self._is_orphan(pod, controller_of(pod)):
+            yield Key(metadata["namespace"], _POD + metadata["name"])
 
     def _is_orphan(self, pod: Object, owner: Object | None) -> bool:
         """Is there no Job any more that would count the pod?"""
@@ -116,14 +104,11 @@ class JobController(Reconciler):
 
     def _claimed(self, job: Object) -> list[Object]:
         """The pods of the Job, those that it has just adopted as they are now."""
-        selector = from_label_selector(job["spec"].get("selector"))
+        selector = selector_of(job)
         manager = ControllerRefManager(
             self.client, job, "jobs.batch", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")), (FINALIZER,),
         )
-        metadata = job["metadata"]
-        owned = list(self.cache.owned_by("pods", metadata["uid"]))
-        claimed = manager.claim([*owned, *self.cache.orphans("pods", metadata["namespace"])])
-        return [pod if controller_of(pod) else self._fresh(pod) for pod in claimed]
+        return [pod if controller_of(pod) else self._fresh(pod) for pod in manager.claim_from(self.cache)]
 
     def _fresh(self, pod: Object) -> Object:
         """The pod as it is after it was adopted."""

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 
 from fakekube.client import ApiError
 from fakekube.controllers import history
-from fakekube.controllers.owners import ControllerRefManager, controller_of
+from fakekube.controllers.owners import ControllerRefManager, controller_of, keys_of_controllers, selector_of
 from fakekube.controllers.pods import next_availability
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.statefulset.identity import is_member, revision_of
 from fakekube.controllers.statefulset.pod_control import StatefulPodControl
 from fakekube.controllers.statefulset.update import Update
 from fakekube.schema.trees import in_order
-from fakekube.selectors import from_label_selector
 
 __all__ = ["StatefulSetController"]
 
@@ -36,22 +35,9 @@ class StatefulSetController(Reconciler):
         metadata = obj["metadata"]
         if resource == "statefulsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
-        return self._keys_of_pod(obj, old) if resource == "pods" else ()
-
-    def _keys_of_pod(self, pod: Object, old: Object | None) -> Iterable[Key]:
-        namespace = pod["metadata"]["namespace"]
-        owner, former = controller_of(pod), None if old is None else controller_of(old)
-        for reference in {one["name"]: one for one in (former, owner) if one and one["kind"] == "StatefulSet"}.values():
-            yield Key(namespace, reference["name"])
-        labels = pod["metadata"].get("labels")
-        if owner is not None or not labels or "deletionTimestamp" in pod["metadata"]:
-            return
-        if old is not None and former is None and old["metadata"].get("labels") == labels:
-            return
-        for candidate in self.cache.list("statefulsets.apps", namespace):
-            selector = from_label_selector(candidate["spec"].get("selector"))
-            if not selector.empty and selector.matches(labels):
-                yield Key(namespace, candidate["metadata"]["name"])
+        if resource != "pods":
+            return ()
+        return keys_of_controllers(self.cache, obj, old, kind="StatefulSet", resource="statefulsets.apps")
 
     def reconcile(self, key: Key) -> None:
         stateful_set = self.cache.get("statefulsets.apps", key.namespace, key.name)
@@ -62,7 +48,6 @@ class StatefulSetController(Reconciler):
             history.adopt(self.client, stateful_set, revisions)
             revisions = self._revisions(stateful_set)
         pods = self._claimed(stateful_set)
-        failure, status = None, None
         current, update, collisions = self._current_and_update(stateful_set, revisions)
         walk = Update(StatefulPodControl(self, stateful_set), stateful_set, current, update, self.clock.now())
         numbers, failure = walk.run(pods)
@@ -77,21 +62,18 @@ class StatefulSetController(Reconciler):
                 self.requeue_after(key, wait)
 
     def _claimed(self, stateful_set: Object) -> list[Object]:
-        selector = from_label_selector(stateful_set["spec"].get("selector"))
+        selector = selector_of(stateful_set)
 
         def matches(pod: Object) -> bool:
             return selector.matches(pod["metadata"].get("labels")) and is_member(pod, stateful_set)
 
         manager = ControllerRefManager(self.client, stateful_set, "statefulsets.apps", "pods", matches)
-        metadata = stateful_set["metadata"]
-        candidates = [*self.cache.owned_by("pods", metadata["uid"]), *self.cache.orphans("pods", metadata["namespace"])]
-        return manager.claim(candidates)
+        return manager.claim_from(self.cache)
 
     # ---- revisions
 
     def _revisions(self, stateful_set: Object) -> list[Object]:
-        selector = from_label_selector(stateful_set["spec"].get("selector"))
-        return history.list_revisions(self.cache, stateful_set, selector)
+        return history.list_revisions(self.cache, stateful_set, selector_of(stateful_set))
 
     def _current_and_update(self, stateful_set: Object, revisions: list[Object]) -> tuple[Object, Object, int]:
         """The revisions of the former and the present template, and status.collisionCount; the latter is made if need be."""
