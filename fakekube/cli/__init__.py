@@ -1,4 +1,4 @@
-"""The command line: `fakekube serve` and `fakekube run`.
+"""The command line: `fakekube serve`, `fakekube run` and `fakekube export`.
 
 Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for everything that
 keeps a cluster from starting (a bad flag, a busy port, a manifest that does not load), told in one line.
@@ -149,4 +149,24 @@ def _help(_options: Options) -> int:
     return 0
 
 
-_COMMANDS = {"help": _help, "serve": _serve, "run": _run}
+# ---------------------------------------------------------------- export
+
+
+def _export(options: Options) -> int:
+    """Print what a cluster holds, without the data of Secrets unless that is asked for."""
+    from fakekube.client import ApiError, UnknownResource
+    from fakekube.client.remote import KubeconfigError, RemoteClient
+    from fakekube.powers.state import as_list, as_yaml, export
+
+    path = options.kubeconfig or Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
+    try:
+        client = RemoteClient(path, options.context)
+        objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
+    except (KubeconfigError, ApiError, UnknownResource) as problem:
+        raise UsageError(str(problem)) from None
+    sys.stdout.buffer.write(as_list(objects) if options.format == "json" else as_yaml(objects))
+    sys.stdout.flush()
+    return 0
+
+
+_COMMANDS = {"export": _export, "help": _help, "serve": _serve, "run": _run}

@@ -48,6 +48,11 @@ class Options:
     control: bool | None = None
     nodes: int | None = None
     stages: list[Path] | None = None
+    context: str = ""
+    namespace: str | None = None
+    kinds: list[str] = field(default_factory=list)
+    format: str = "yaml"
+    secrets: bool = False
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -93,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run", help="run a command against a fresh cluster", usage="fakekube run [options] -- COMMAND [ARGUMENT ...]"
     )
+    _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
     for command in (serve, run):
         command.add_argument("--host", help="where to listen (127.0.0.1)")
         command.add_argument("--port", type=_port, help="0 is a free one (0)")
@@ -126,6 +132,15 @@ def _parser() -> argparse.ArgumentParser:
         )
         _add_server_flags(command)
     return parser
+
+
+def _add_export(export: argparse.ArgumentParser) -> None:
+    export.add_argument("--kubeconfig", type=Path, metavar="PATH", help="of the cluster (KUBECONFIG, else ~/.kube/config)")
+    export.add_argument("--context", metavar="NAME", help="one of the kubeconfig's (the current one)")
+    export.add_argument("--namespace", "-n", metavar="NAME", help="only what is in this namespace")
+    export.add_argument("--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these (all)")
+    export.add_argument("--format", choices=("yaml", "json"), help="a YAML stream or a v1 List (yaml)")
+    export.add_argument("--secrets", action="store_true", default=None, help="also the data of Secrets")
 
 
 def _add_server_flags(command: argparse.ArgumentParser) -> None:

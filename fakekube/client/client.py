@@ -84,8 +84,8 @@ class Client:
         return list(found.values())
 
     def listable_resources(self) -> list[Resource]:
-        """One version of every resource whose objects are stored."""
-        found = {r.bucket: r for r in reversed(list(self._registry)) if "list" in r.verbs and r.computed is None}
+        """One version of every resource that can be listed and created."""
+        found = {r.bucket: r for r in reversed(list(self._registry)) if {"list", "create"} <= r.verbs}
         return list(reversed(found.values()))
 
     # ---- paths

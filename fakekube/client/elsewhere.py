@@ -44,6 +44,7 @@ class ResourceElsewhere:
     namespaced: bool
     names: frozenset[str]
     """All in lower case: plural, singular, kind, short names."""
+    verbs: frozenset[str] = frozenset()
 
     @property
     def api_version(self) -> str:
@@ -61,5 +62,6 @@ def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
                 names = {entry["resource"], entry.get("singularResource", ""), kind, *(entry.get("shortNames") or ())}
                 known = frozenset(one.lower() for one in names if one)
                 yield ResourceElsewhere(
-                    name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced", known
+                    name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced", known,
+                    frozenset(entry.get("verbs") or ()),
                 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fakekube.codecs import json, yaml
 from fakekube.codecs.document import Document
@@ -23,7 +23,7 @@ from fakekube.codecs.errors import DecodeError
 from fakekube.store import Snapshot, Store
 
 if TYPE_CHECKING:
-    from fakekube.client import Client
+    from fakekube.client.elsewhere import Place
     from fakekube.registry.backend import Backend
 
 __all__ = ["StateError", "as_list", "as_yaml", "export", "is_state", "read_state", "state_of"]
@@ -107,11 +107,27 @@ def _writes(resources: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tu
                 yield at, bucket, str(row["key"]), document
 
 
-def export(client: Client, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = True) -> list[Object]:
+class Reader(Protocol):
+    """What an export asks of a client, of this cluster (`client.Client`) or of another one (`client.remote`)."""
+
+    def resource(self, name: str, /) -> Place:
+        """The resource of a name that kubectl knows."""
+
+    def listable_resources(self) -> Sequence[Place]:
+        """One version of every resource whose objects are stored."""
+
+    def path(self, resource: Place, namespace: str | None = None, /) -> str:
+        """The path of a collection."""
+
+    def call(self, method: str, path: str, /) -> Object:
+        """The answer to a request."""
+
+
+def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = True) -> list[Object]:
     """What a cluster holds, as objects that can be loaded into another one: definitions and namespaces first.
 
     Args:
-        client: of the cluster.
+        client: reads the cluster.
         namespace: only what is in it.
         kinds: resources as kubectl names them; all by default, but for events, endpoints and leases.
         redact: leave out the data of Secrets.

@@ -118,3 +118,22 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"fakekube {fakekube.__version__} (Kubernetes 1.36)\n"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_export_prints_what_another_cluster_can_load(tls: bool, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}
+    with fakekube.Cluster(profile="apiserver", tls=tls) as cluster:
+        cluster.create(secret)
+        path = tmp_path / "kubeconfig"
+        cluster.write_kubeconfig(path)
+        assert main(["export", "--kubeconfig", str(path), "-n", "default", "--kinds", "secrets"]) == 0
+        redacted = yaml.safe_load(capfdbinary.readouterr().out)
+        assert (redacted["metadata"]["name"], redacted["data"]) == ("s", {"k": ""})
+        assert main(["export", "--kubeconfig", str(path), "--secrets", "--format", "json"]) == 0
+        exported = json.loads(capfdbinary.readouterr().out)
+        assert {one["kind"] for one in exported["items"]} >= {"Namespace", "Secret", "ClusterRole"}
+        assert main(["export", "--kubeconfig", str(path), "--context", "none"]) == 2
+    with fakekube.Cluster(profile="apiserver") as other:
+        other.load(exported)
+        assert other.get("secrets", "s")["data"] == {"k": "dg=="}

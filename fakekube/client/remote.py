@@ -1,0 +1,183 @@
+"""A reader of any cluster that a kubeconfig leads to: discovery, and lists by pages.
+
+It has what `powers.state.export` asks of a client. Only reads are made, with the credentials of the kubeconfig: a client
+certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from fakekube.client.client import UnknownResource
+from fakekube.client.elsewhere import ACCEPT, Place, ResourceElsewhere, resources_in
+from fakekube.client.errors import ApiError
+from fakekube.codecs import yaml
+from fakekube.codecs.errors import DecodeError
+
+__all__ = ["KubeconfigError", "RemoteClient"]
+
+#: Objects of one page of a list.
+PAGE = 500
+TIMEOUT = 60.0
+"""Seconds for one request."""
+
+Object = dict[str, Any]
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig cannot be used; says why."""
+
+
+class RemoteClient:
+    """Reads one cluster.
+
+    Args:
+        path: of the kubeconfig.
+        context: one of its contexts; by default the current one.
+
+    Raises KubeconfigError.
+    """
+
+    def __init__(self, path: Path, context: str = "") -> None:
+        cluster, user = _selected(path, context)
+        self._server = str(cluster.get("server", "")).rstrip("/")
+        if not self._server.startswith(("http://", "https://")):
+            raise KubeconfigError(f"{path}: the cluster has no server")
+        self._headers = _authorization(path.parent, user)
+        self._context = _tls(path.parent, cluster, user) if self._server.startswith("https://") else None
+        self._resources: list[ResourceElsewhere] | None = None
+
+    # ---- what an export asks for
+
+    def listable_resources(self) -> list[ResourceElsewhere]:
+        """The preferred version of every resource that can be listed and created. Raises ApiError."""
+        if self._resources is None:
+            found = [one for root in ("/api", "/apis") for one in resources_in(self._get(root, accept=ACCEPT))]
+            preferred = {(one.group, one.plural): one for one in reversed(found) if {"list", "create"} <= one.verbs}
+            self._resources = list(reversed(preferred.values()))
+        return self._resources
+
+    def resource(self, name: str) -> ResourceElsewhere:
+        """The resource of a name that kubectl knows. Raises UnknownResource and ApiError."""
+        wanted, _, group = name.lower().partition(".")
+        for one in self.listable_resources():
+            if wanted in one.names and group in ("", one.group):
+                return one
+        raise UnknownResource(f"no resource is called {name!r}")
+
+    @staticmethod
+    def path(resource: Place, namespace: str | None = None) -> str:
+        """The path of a collection."""
+        root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+        scope = f"/namespaces/{namespace}" if resource.namespaced and namespace else ""
+        return f"{root}{scope}/{resource.plural}"
+
+    def call(self, method: str, path: str) -> Object:
+        """All pages of a list as one. Resources that cannot be listed are empty. Raises ApiError."""
+        items: list[Object] = []
+        token = ""
+        while True:
+            try:
+                page = self._get(path, {"limit": str(PAGE), **({"continue": token} if token else {})})
+            except ApiError as error:
+                if error.code in (403, 404, 405):
+                    return {"items": []}
+                raise
+            items += page.get("items") or ()
+            token = page.get("metadata", {}).get("continue", "")
+            if not token:
+                return {**page, "items": items}
+
+    # ---- requests
+
+    def _get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "application/json") -> Object:
+        url = f"{self._server}{path}" + (f"?{urlencode(query)}" if query else "")
+        request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "fakekube", **self._headers})
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT, context=self._context) as response:
+                found: Object = json.loads(response.read())
+                return found
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read().decode("utf-8", "replace")
+            raise ApiError({"message": text.strip() or error.reason, "code": error.code}) from None
+        except (OSError, ValueError) as error:
+            raise ApiError({"message": f"{url}: {error}", "code": 0}) from None
+
+
+# ---------------------------------------------------------------- the kubeconfig
+
+
+def _selected(path: Path, context: str) -> tuple[Object, Object]:
+    """The cluster and the user of a context."""
+    try:
+        config, _ = yaml.loads(path.read_bytes())
+    except OSError as error:
+        raise KubeconfigError(f"{path}: {error.strerror}") from None
+    except DecodeError as error:
+        raise KubeconfigError(f"{path}: {error}") from None
+    if not isinstance(config, dict):
+        raise KubeconfigError(f"{path}: no kubeconfig")
+    name = context or config.get("current-context", "")
+    chosen = _named(config, "contexts", name).get("context") or {}
+    return (
+        _named(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
+        _named(config, "users", chosen.get("user", "")).get("user") or {},
+    )
+
+
+def _named(config: Object, part: str, name: str) -> Object:
+    for entry in config.get(part) or ():
+        if entry.get("name") == name:
+            found: Object = entry
+            return found
+    raise KubeconfigError(f"the kubeconfig has no {part[:-1]} {name!r}")
+
+
+def _authorization(folder: Path, user: Object) -> dict[str, str]:
+    if user.get("exec") or user.get("auth-provider"):
+        raise KubeconfigError("exec and auth-provider plugins are not run: give a kubeconfig with a token or a certificate")
+    token = user.get("token") or (
+        (folder / user["tokenFile"]).read_text(encoding="utf-8").strip() if user.get("tokenFile") else ""
+    )
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    if user.get("username"):
+        pair = f"{user['username']}:{user.get('password', '')}"
+        return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+    return {}
+
+
+def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
+    """How the server is trusted, and which certificate is shown."""
+    try:
+        authority = _pem(folder, cluster, "certificate-authority")
+        context = ssl.create_default_context(cadata=authority or None)
+        if cluster.get("insecure-skip-tls-verify"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        certificate, key = _pem(folder, user, "client-certificate"), _pem(folder, user, "client-key")
+        if certificate and key:
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # the ssl module reads keys from files only
+                file.write(f"{certificate}\n{key}")
+                file.flush()
+                context.load_cert_chain(file.name)
+    except (OSError, ValueError) as error:
+        raise KubeconfigError(f"the certificates of the kubeconfig cannot be used: {error}") from None
+    return context
+
+
+def _pem(folder: Path, part: Object, name: str) -> str:
+    """Inline data, or the file that is named."""
+    if part.get(f"{name}-data"):
+        return base64.b64decode(part[f"{name}-data"]).decode()
+    return (folder / part[name]).read_text(encoding="utf-8") if part.get(name) else ""
