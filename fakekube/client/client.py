@@ -141,7 +141,8 @@ class Client:
         """Send a request; `body` is bytes or an object to be sent as JSON."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": urlencode(query or {}), "SCRIPT_NAME": "",
+            "REQUEST_METHOD": method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": urlencode(query or {}),
+            "SCRIPT_NAME": "",
             "SERVER_NAME": "fakekube", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
             "wsgi.version": (1, 0), "wsgi.input": io.BytesIO(data), "wsgi.errors": None, "wsgi.multithread": True,
             "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": accept, "HTTP_USER_AGENT": self._user_agent,
