@@ -40,6 +40,8 @@ class Binding:
 
     position: int
     """Among all bindings of its kind: the order in which they are asked."""
+    subject: int
+    """Which of the subjects of the binding it is: the first that is meant counts."""
     source: str
     """In words, for the reason of a decision."""
     rules: Sequence[Rule]
@@ -160,12 +162,12 @@ def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, names
     rules, problem = roles.rules(reference["kind"], namespace, reference["name"])
     named = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
     opening = f"{'RoleBinding' if namespace else 'ClusterRoleBinding'} {go_quote(named)} of {reference['kind']} "
-    for subject in binding.get("subjects") or ():
+    for index, subject in enumerate(binding.get("subjects") or ()):
         key = _subject_key(subject, namespace)
         given = subjects.setdefault(key, [])
         if not given or given[-1].position != position:
             source = f"{opening}{go_quote(reference['name'])} to {_described(subject, namespace)}"
-            given.append(Binding(position, source, rules, problem))
+            given.append(Binding(position, index, source, rules, problem))
 
 
 def _subject_key(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
@@ -189,7 +191,8 @@ def _given(subjects: _Subjects, user: User) -> list[Binding]:
     for group in user.groups:
         found += subjects.get(("Group", group), ())
     if len(found) > 1:
-        found = list({binding.position: binding for binding in sorted(found, key=lambda b: b.position)}.values())
+        found.sort(key=lambda binding: (binding.position, -binding.subject))
+        found = list({binding.position: binding for binding in found}.values())
     return found
 
 

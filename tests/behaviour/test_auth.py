@@ -127,6 +127,96 @@ def test_creating_by_update_needs_the_right_to_create(api) -> None:
     assert (reply.status, reply.at("details", "name")) == (403, "c")
 
 
+# ---------------------------------------------------------------- granting
+
+
+RBAC_GROUP = "rbac.authorization.k8s.io"
+READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
+
+
+def path_of(api, plural: str, name: str = "") -> str:
+    return api.path(plural, name, group=f"{RBAC_GROUP}/v1") if name else api.path(plural, group=f"{RBAC_GROUP}/v1")
+
+
+def test_nobody_grants_more_than_they_have(api) -> None:
+    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
+
+    def grant(*verbs: str) -> Any:
+        role = {"metadata": {"name": "granted"}, "rules": [{**READ_PODS, "verbs": verbs}]}
+        return api.post(path_of(api, "roles"), role, {"dryRun": "All"}, headers=ALICE)
+
+    reply = eventually_says("attempting to grant", lambda: grant("get", "list"))
+    assert reply.status == 403
+    missing = '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}'
+    assert reply.at("message") == (
+        'roles.rbac.authorization.k8s.io "granted" is forbidden: user "alice" (groups=["team-a" "system:authenticated"]) is '
+        f"attempting to grant RBAC permissions not currently held:\n{missing}"
+    )
+    may(api, "get", "pods", name="pods")
+    assert eventually_says('Verbs:["list"]', lambda: grant("get", "list")).status == 403
+    assert grant("get").status == 201
+
+
+def test_who_may_escalate_grants_everything(api) -> None:
+    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
+    may(api, "escalate", "roles", name="escalating", apiGroups=[RBAC_GROUP])
+    role = {"metadata": {"name": "granted"}, "rules": [READ_PODS]}
+    assert eventually(201, lambda: api.post(path_of(api, "roles"), role, headers=ALICE)).at("rules") == [READ_PODS]
+
+
+def test_who_may_bind_a_role_binds_it(api) -> None:
+    may(api, "create", "rolebindings", apiGroups=[RBAC_GROUP])
+    assert api.post(path_of(api, "roles"), {"metadata": {"name": "pods"}, "rules": [READ_PODS]}).status == 201
+
+    def bind(role: str) -> Any:
+        reference = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": role}
+        subject = {"kind": "User", "apiGroup": RBAC_GROUP, "name": "bob"}
+        binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
+        return api.post(path_of(api, "rolebindings"), binding, {"dryRun": "All"}, headers=ALICE)
+
+    assert eventually_says("attempting to grant", lambda: bind("pods")).status == 403
+    lost = bind("none")
+    assert (lost.status, lost.at("message")) == (404, 'rolebindings.rbac.authorization.k8s.io "none" not found')
+    may(api, "bind", "roles", name="binding", apiGroups=[RBAC_GROUP], resourceNames=["pods"])
+    eventually(201, lambda: bind("pods"))
+    assert bind("none").status == 404
+
+
+def test_roles_that_are_not_there_are_told_of(api) -> None:
+    may(api, "create", "roles", apiGroups=[RBAC_GROUP])
+    reference = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "none-such"}
+    subject = {"kind": "Group", "apiGroup": RBAC_GROUP, "name": "team-a"}
+    binding = {"metadata": {"name": "lost"}, "roleRef": reference, "subjects": [subject]}
+    assert api.post(path_of(api, "rolebindings"), binding).status == 201
+    problem = 'RBAC: clusterrole.rbac.authorization.k8s.io "none-such" not found'
+    assert eventually_says(problem, lambda: api.get(api.path("pods"), headers=ALICE)).status == 403
+    role = {"metadata": {"name": "granted"}, "rules": [READ_PODS]}
+    reply = eventually_says("attempting to grant", lambda: api.post(path_of(api, "roles"), role, headers=ALICE))
+    assert reply.at("message").endswith('; resolution errors: [roles.rbac.authorization.k8s.io "none-such" not found]')
+
+
+def test_the_first_subject_that_is_meant_is_the_reason(api) -> None:
+    assert api.post(path_of(api, "roles"), {"metadata": {"name": "pods"}, "rules": [READ_PODS]}).status == 201
+    subjects = [{"kind": kind, "apiGroup": RBAC_GROUP, "name": name} for kind, name in (
+        ("User", "bob"), ("Group", "team-a"), ("User", "alice"), ("Group", "team-b"))]  # fmt: skip
+    reference = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": "pods"}
+    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": subjects}
+    assert api.post(path_of(api, "rolebindings"), binding).status == 201
+    eventually(200, lambda: api.get(api.path("pods"), headers=ALICE))
+    said = f'RBAC: allowed by RoleBinding "b/{api.namespace}" of Role "pods" to Group "team-a"'
+    assert access(api, "get", "pods", **ALICE)["reason"] == said
+
+
+def eventually_says(words: str, call: Callable[[], Any]) -> Any:
+    """The answer whose message has these words."""
+    for _ in range(100):
+        reply = call()
+        if words in (reply.at("message") or ""):
+            return reply
+        time.sleep(0.1)
+    raise AssertionError(f"{reply.status}: {reply.body!r}")
+
+
 # ---------------------------------------------------------------- as somebody else
 
 

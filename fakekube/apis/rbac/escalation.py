@@ -10,6 +10,7 @@ k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ __all__ = ["FULL_AUTHORITY", "check_binding", "check_rules", "covers", "may_esca
 GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"
 _ALL: Final = "*"
+_named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(GROUP)}")
 
 Rule = Mapping[str, Any]
 
@@ -110,7 +112,10 @@ def _missing_rights(context: WriteContext, rules: Sequence[Rule]) -> str:
         f"user {go_quote(context.user)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n"
         f"{descriptions}"
     )
-    return f"{text}; resolution errors: [{problem}]" if problem else text
+    if not problem:
+        return text
+    # These roles are looked up in the storage, which calls what it does not find by the resource of the request.
+    return f"{text}; resolution errors: [{_named_kind.sub(f'{context.resource.plural}.{GROUP}', problem)}]"
 
 
 def _broken_down(rule: Rule) -> Iterator[Rule]:
