@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
-from fakekube.quota.evaluators import Evaluator, covers, evaluator_for
+from fakekube.quota.evaluators import Evaluator, evaluator_for, matches
 from fakekube.registry.cluster_access import Recorded
 from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
@@ -62,15 +62,15 @@ def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
         return not attributes.subresource
     if attributes.subresource not in meter.updates:
         return False
-    return bool(attributes.subresource) or attributes.old is None or meter.matters(obj, attributes.old)
+    return bool(attributes.subresource) or attributes.old is None or meter.handles_update(obj, attributes.old)
 
 
 def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequence[Object]) -> list[tuple[Object, Amounts]]:
     """What the write asks for, more than before, of each quota that concerns the object."""
     measured: list[tuple[Object, list[str]]] = []
     for quota in quotas:
-        names = sorted(name for name in _status(quota, "hard") if meter.measures(name))
-        if not names or not covers(quota, meter, obj):
+        names = sorted(name for name in _status(quota, "hard") if meter.matches_resource(name))
+        if not names or not matches(quota, meter, obj):
             continue
         _check_told(attributes, meter, obj, quota, names)
         measured.append((quota, names))
@@ -84,7 +84,7 @@ def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequen
         before = meter.usage(old, now)
         more = {name: amount - before[name] if name in before else amount for name, amount in used.items()}
     return [
-        (quota, _positive(more if old is not None and covers(quota, meter, old) else used, names))
+        (quota, _positive(more if old is not None and matches(quota, meter, old) else used, names))
         for quota, names in measured
     ]
 
@@ -92,7 +92,7 @@ def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequen
 def _check_told(attributes: Attributes, meter: Evaluator, obj: Object, quota: Object, names: Sequence[str]) -> None:
     """The object must say what it wants, and the quota what is used."""
     named = quota["metadata"]["name"]
-    missing = meter.missing(names, obj)
+    missing = meter.constraints(names, obj)
     if missing:
         raise forbidden(attributes, f"failed quota: {named}: {missing}")
     used = _status(quota, "used")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fakekube.apis.core.pods.resource_requests import Amounts, amounts
 from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Object, Reconciler
-from fakekube.quota.evaluators import NONE, Evaluator, covers, evaluator_for
+from fakekube.quota.evaluators import NONE, Evaluator, evaluator_for, matches
 from fakekube.registry.resource import Resource
 
 __all__ = ["ResourceQuotaController"]
@@ -49,7 +49,7 @@ class ResourceQuotaController(Reconciler):
         evaluator = evaluator_for(group, plural) if quotas else None
         if evaluator is None or (event_type != DELETED and not self._uses_other(evaluator, obj, old or obj, quotas)):
             return
-        yield from (_key(quota) for quota in quotas if any(map(evaluator.measures, _hard(quota, "status"))))
+        yield from (_key(quota) for quota in quotas if any(map(evaluator.matches_resource, _hard(quota, "status"))))
 
     def _uses_other(self, evaluator: Evaluator, obj: Object, old: Object, quotas: Iterable[Object]) -> bool:
         """Does an object use something else than before, or of other quotas?"""
@@ -58,7 +58,7 @@ class ResourceQuotaController(Reconciler):
         now = self.clock.now()
         if evaluator.usage(obj, now) != evaluator.usage(old, now):
             return True
-        return any(covers(quota, evaluator, obj) != covers(quota, evaluator, old) for quota in quotas)
+        return any(matches(quota, evaluator, obj) != matches(quota, evaluator, old) for quota in quotas)
 
     def reconcile(self, key: Key) -> None:
         quota = self.cache.get(QUOTAS, key.namespace, key.name)
@@ -76,7 +76,7 @@ class ResourceQuotaController(Reconciler):
         total: Amounts = {}
         for resource in self._countable():
             evaluator = evaluator_for(resource.group, resource.plural)
-            names = [name for name in hard if evaluator is not None and evaluator.measures(name)]
+            names = [name for name in hard if evaluator is not None and evaluator.matches_resource(name)]
             if evaluator is None or not names:
                 continue
             self.also_watch(resource.group_resource)
@@ -91,7 +91,7 @@ class ResourceQuotaController(Reconciler):
         now = self.clock.now()
         total: Amounts = {}
         for obj in objects:
-            if covers(quota, evaluator, obj):
+            if matches(quota, evaluator, obj):
                 for name, amount in evaluator.usage(obj, now).items():
                     total[name] = total[name] + amount if name in total else amount
         return total

@@ -17,7 +17,7 @@ from fakekube.golang.timestamps import print_time
 from fakekube.registry.cluster_access import ClusterAccess
 from fakekube.registry.strategy import Object
 from fakekube.store import Store
-from fakekube.validation.conditions import condition, replaced
+from fakekube.validation.conditions import condition, with_condition_since
 
 __all__ = ["DanglingConditionController"]
 
@@ -60,7 +60,7 @@ class DanglingConditionController(ControlLoop):
             return old
         now = print_time(self._clock.now())
         metadata = {**old["metadata"], "managedFields": _owned(old["metadata"].get("managedFields") or [], now)}
-        return replaced({**old, "metadata": metadata}, type_="Dangling", **state, since=now)
+        return with_condition_since({**old, "metadata": metadata}, type_="Dangling", **state, since=now)
 
 
 def _owned(entries: list[Object], now: str) -> list[Object]:

@@ -24,7 +24,7 @@ from fakekube.registry.subresource import Subresource
 from fakekube.registry.webhook_calls import Call
 from fakekube.schema.builtin import builtins
 from fakekube.schema.model import Type
-from fakekube.validation.ca_bundles import converts_at_all
+from fakekube.validation.ca_bundles import has_usable_ca_bundle
 from fakekube.validation.kube_aware_version import preference
 
 __all__ = ["resources_of"]
@@ -85,7 +85,7 @@ def _resource(
         printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
         hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
         from_storage=partial(_shown, version, made, convert), keep=partial(_kept, made[storage], convert), convert=convert,
-        unservable="" if converts_at_all(spec) else "error resolving resource",
+        unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
 

@@ -1,7 +1,7 @@
-"""What goes wrong, as values: field errors, and the errors a client gets as a Status.
+"""Errors as values: field errors, and the errors that a client receives as a Status.
 
-Shared furniture: every room may raise a `StatusError`; only `api/` turns it into an answer. All constructors and
-their texts are in `status.py`; how one field is wrong is in `field.py`.
+Every package may raise a `StatusError`; only `api/` turns it into an HTTP response. `status.py` has all constructors
+and their messages; `field.py` describes what is wrong with one field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How one field of an object is wrong.
+"""Errors of single fields of an object.
 
-A `FieldError` is what validation returns (never raises), in the order in which the real server finds it; a list of
-them becomes the causes and the message of a 422 (`errors.status.invalid`). Paths are plain strings as they are
-printed (`spec.containers[0].name`): `f"{path}.name"`, `f"{path}[{index}]"`, `f"{path}[{key}]"`.
+Validation returns `FieldError`s (and never raises them) in the order in which the real server finds them. A list of
+them becomes the causes and the message of a 422 (`errors.status.invalid`). Paths are plain strings as the real server
+prints them (`spec.containers[0].name`): `f"{path}.name"`, `f"{path}[{index}]"`, `f"{path}[{key}]"`.
 
 Specified by: k8s.io/apimachinery/pkg/util/validation/field (texts and order of the parts of a message).
 """
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class FieldErrorType(Enum):
-    """The `reason` of a cause, and the words that open its message."""
+    """The `reason` of a cause, and the text that starts its message."""
 
     NOT_FOUND = ("FieldValueNotFound", "Not found")
     REQUIRED = ("FieldValueRequired", "Required value")
@@ -50,10 +50,10 @@ class _Omitted:
         return "OMITTED"
 
 
-#: A bad value that the message does not show.
+#: The bad value of an error whose message does not show the value.
 OMITTED: Final = _Omitted()
 
-#: Immutable fields say this, whatever the field.
+#: The detail of every error about an immutable field.
 IMMUTABLE = "field is immutable"
 
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
@@ -72,7 +72,7 @@ def _printed(value: Any) -> str:
 
 @dataclass(slots=True, frozen=True)
 class FieldError:
-    """One field, what is wrong with it, the bad value (or OMITTED) and the detail in words."""
+    """The path of a field, the type of the error, the bad value (or OMITTED) and the detail."""
 
     type: FieldErrorType
     path: str
@@ -85,7 +85,7 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """The message without the path: what the cause of a Status says."""
+        """The message without the path, as a cause of a Status has it."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
@@ -115,7 +115,9 @@ def immutable(path: str, value: Any) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
-    """`supported` is printed in the order given (the real server sorts sets, and keeps the order of lists)."""
+    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of
+    lists).
+    """
     values = ", ".join(go_quote(item) for item in supported)
     return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "", plain)
 
@@ -133,20 +135,20 @@ def not_found(path: str, value: Any) -> FieldError:
 
 
 def too_long(path: str, maximum: int) -> FieldError:
-    """More than `maximum` bytes."""
+    """Returns the error of a value of more than `maximum` bytes."""
     unit = "byte" if maximum == 1 else "bytes"
     detail = f"may not be more than {maximum} {unit}" if maximum >= 0 else "value is too long"
     return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, detail)
 
 
 def too_long_characters(path: str, maximum: int) -> FieldError:
-    """More than `maximum` characters."""
+    """Returns the error of a value of more than `maximum` characters."""
     unit = "character" if maximum == 1 else "characters"
     return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, f"may not be more than {maximum} {unit}")
 
 
 def too_many(path: str, actual: int, maximum: int) -> FieldError:
-    """`actual` entries (-1: not told) where `maximum` are allowed."""
+    """Returns the error of a list of `actual` items (-1: unknown) where `maximum` are allowed."""
     unit = "item" if maximum == 1 else "items"
     detail = f"must have at most {maximum} {unit}" if maximum >= 0 else "has too many items"
     return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, detail)
@@ -162,6 +164,8 @@ def internal(path: str, detail: str) -> FieldError:
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """The message of several errors: one bare, more in brackets, each text once (utilerrors.Aggregate)."""
+    """Returns the message of several errors: a single one as it is, several in brackets, each text once
+    (utilerrors.Aggregate).
+    """
     messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

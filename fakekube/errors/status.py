@@ -1,7 +1,7 @@
 """The errors that a client receives as a Status, each with its code, reason, message and details.
 
-Every function makes one kind of error as the real server words it; rooms raise what these return. A `StatusError`
-carries all that the answer needs, `api/` writes it down.
+Each function makes one kind of error with the text of the real server; callers raise what the function returns. A
+`StatusError` has everything that the response needs; `api/` writes the response.
 
 Specified by: k8s.io/apimachinery/pkg/api/errors and the `Status` kind of meta/v1.
 """
@@ -26,8 +26,8 @@ __all__ = [
 class StatusError(Exception):
     """An error with the parts of a Status.
 
-    `details` keeps the order name, group, kind, uid, causes, retryAfterSeconds; `retry_after` (seconds) is also sent
-    as the header of that name; `continue_token` is the way on that a 410 of a list offers.
+    `details` keeps the order name, group, kind, uid, causes, retryAfterSeconds. `retry_after` (seconds) is also sent
+    as the Retry-After header. `continue_token` is the token that a 410 of a list offers.
     """
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
@@ -40,11 +40,11 @@ class StatusError(Exception):
 
     @property
     def retry_after(self) -> int | None:
-        """Seconds to wait before another try; None if the error does not say."""
+        """The seconds to wait before a retry; None if the error has no such value."""
         return (self.details or {}).get("retryAfterSeconds")
 
     def status(self) -> dict[str, Any]:
-        """The Status object, in the field order of meta/v1."""
+        """The Status object, with the fields in the order of meta/v1."""
         metadata = {"continue": self.continue_token} if self.continue_token else {}
         body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         if self.message:
@@ -59,12 +59,12 @@ class StatusError(Exception):
 
 
 def qualified(group: str, name: str) -> str:
-    """A resource or kind with its group, as GroupResource and GroupKind print themselves."""
+    """Formats a resource or kind with its group, like GroupResource and GroupKind do."""
     return f"{name}.{group}" if group else name
 
 
 def _details(name: str = "", group: str = "", kind: str = "", **more: Any) -> dict[str, Any]:
-    """The details that are not empty, in the field order of StatusDetails."""
+    """Returns the details that are not empty, in the field order of StatusDetails."""
     return {k: v for k, v in (("name", name), ("group", group), ("kind", kind), *more.items()) if v}
 
 
@@ -79,7 +79,7 @@ def already_exists(group: str, resource: str, name: str) -> StatusError:
 
 
 def generate_name_conflict(group: str, resource: str, name: str) -> StatusError:
-    """409 when every generated name was taken."""
+    """Returns the 409 for a generateName of which every generated name exists."""
     taken = f"{qualified(group, resource)} {go_quote(name)} already exists"
     message = f"{taken}, the server was not able to generate a unique name for the object"
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource, retryAfterSeconds=1))
@@ -102,7 +102,7 @@ def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """422 of an object of this kind; without field errors the message ends after "is invalid"."""
+    """Returns the 422 for an object of this kind; without field errors the message ends after "is invalid"."""
     message = f"{qualified(group, kind)} {go_quote(name)} is invalid"
     if errors:
         message = f"{message}: {aggregate(errors)}"
@@ -141,12 +141,12 @@ def request_entity_too_large(message: str) -> StatusError:
 
 
 def expired(message: str) -> StatusError:
-    """410: the revision or token asked for is no longer in the window of history."""
+    """Returns the 410 for a revision or token that is no longer in the history."""
     return StatusError(410, "Expired", message)
 
 
 def expired_token(message: str, inconsistent_token: str) -> StatusError:
-    """410 of a continue token, with one that goes on in the present."""
+    """Returns the 410 for a continue token, with a new token that continues at the current revision."""
     error = expired(message)
     error.continue_token = inconsistent_token
     return error
@@ -168,7 +168,7 @@ def timeout(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, st
 
 
 def too_large_resource_version(wanted: int, current: int, retry_after: int = 1) -> StatusError:
-    """504 for a revision that the server has not reached, after the wait of the real server."""
+    """Returns the 504 for a revision that the server has not reached after the wait of the real server."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return timeout(f"Too large resource version: {wanted}, current: {current}", retry_after, [cause])
 
@@ -183,5 +183,5 @@ def service_unavailable(message: str) -> StatusError:
 
 
 def generic(code: int, reason: str, message: str) -> StatusError:
-    """An error that has a code and words only."""
+    """Returns an error that has only a code and a message."""
     return StatusError(code, reason, message)

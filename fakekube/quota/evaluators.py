@@ -1,8 +1,8 @@
-"""What an object uses of its namespace's quotas.
+"""Evaluators of resource quotas.
 
-A `Evaluator` measures the objects of one resource: which names of a quota concern them (`pods`, `requests.cpu`,
-`count/widgets.example.com`), which scopes they fall in, and how much they use. Resources without a meter of
-their own are counted.
+An `Evaluator` handles the objects of one resource. It knows which resource names of a quota match them (`pods`,
+`requests.cpu`, `count/widgets.example.com`), which scopes they match, and how much they use. A resource without an
+evaluator of its own has its objects counted.
 
 Specified by: pkg/quota/v1/evaluator/core, k8s.io/apiserver/pkg/quota/v1/generic.
 """
@@ -18,12 +18,12 @@ from fakekube.apis.core.pods.resource_requests import Amounts, amounts, as_resiz
 from fakekube.registry.strategy import Object
 from fakekube.validation.resource_lists import is_extended, is_native, quantity
 
-__all__ = ["Evaluator", "covers", "evaluator_for"]
+__all__ = ["Evaluator", "evaluator_for", "matches"]
 
-#: Nobody counts these.
+#: Resources that no quota counts.
 IGNORED = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})
 
-#: Counted under their bare name, too.
+#: Resources that are also counted under their plain name.
 _ALSO_BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 
 ONE = quantity("1")
@@ -35,81 +35,83 @@ DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 PER_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 PER_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
 STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-MOST_DEVICES = 32
+MAX_DEVICES = 32
 
 
 class Evaluator:
-    """Counts objects; the base of the others."""
+    """Counts objects; the base class of the other evaluators."""
 
     updates: frozenset[str] = frozenset()
-    """Through which subresources ("": the object itself) an update may change what is used."""
+    """The subresources ("" for the object itself) through which an update may change the usage."""
 
     def __init__(self, group: str, plural: str) -> None:
         self.count = f"count/{plural}.{group}" if group else f"count/{plural}"
         self.names = frozenset({self.count, plural} if not group and plural in _ALSO_BARE else {self.count})
 
-    def measures(self, name: str) -> bool:
-        """Does this name of a quota concern the objects?"""
+    def matches_resource(self, name: str) -> bool:
+        """Reports whether this resource name of a quota matches the objects."""
         return name in self.names
 
-    def in_scope(self, scope: Object, obj: Object) -> bool:
-        """Does the object fall in a scope of a quota?"""
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
+        """Reports whether the object matches a scope of a quota (MatchesScope)."""
         return False
 
-    def missing(self, measured: Iterable[str], obj: Object) -> str:
-        """What an object must say about itself if these names are limited, and does not."""
+    def constraints(self, limited: Iterable[str], obj: Object) -> str:
+        """Returns an error text if the object does not specify limited resources that it must specify (Constraints);
+        "" if it is fine.
+        """
         return ""
 
-    def matters(self, obj: Object, old: Object) -> bool:
-        """May this update of the object itself change what is used?"""
+    def handles_update(self, obj: Object, old: Object) -> bool:
+        """Reports whether this update of the object itself can change its usage."""
         return True
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
-        """What the object uses."""
+        """Returns the usage of the object."""
         return dict.fromkeys(self.names, ONE)
 
 
 class _Pods(Evaluator):
     updates = frozenset({"", "resize"})
 
-    #: If one of these is limited, every container must say what it wants of it (a mistake that cannot be
-    #: undone).
-    DEMANDED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
-    NAMES = DEMANDED | {
+    #: If a quota limits one of these, every container must specify it. Kubernetes calls that rule a mistake that is kept
+    #: for compatibility.
+    REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+    NAMES = REQUIRED | {
         "pods", "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage",
     }  # fmt: skip
 
-    def measures(self, name: str) -> bool:
+    def matches_resource(self, name: str) -> bool:
         if name == self.count or name in self.NAMES or name.startswith((HUGE_PAGES, REQUESTS + HUGE_PAGES)):
             return True
         return name.startswith(REQUESTS) and (not is_native(name) or name.startswith(REQUESTS + DEVICE_CLASS))
 
-    def in_scope(self, scope: Object, obj: Object) -> bool:
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
         name, spec = str(scope.get("scopeName")), obj["spec"]
         if name in ("Terminating", "NotTerminating"):
             return _has_deadline(obj) == (name == "Terminating")
         if name in ("BestEffort", "NotBestEffort"):
             return (qos_class(spec) == "BestEffort") == (name == "BestEffort")
         if name == "PriorityClass":
-            return _selected(scope, spec.get("priorityClassName", ""))
-        return name == "CrossNamespacePodAffinity" and _looks_into_other_namespaces(spec)
+            return _matches_class(scope, spec.get("priorityClassName", ""))
+        return name == "CrossNamespacePodAffinity" and _has_cross_namespace_affinity(spec)
 
-    def missing(self, measured: Iterable[str], obj: Object) -> str:
+    def constraints(self, limited: Iterable[str], obj: Object) -> str:
         spec = obj["spec"]
         if any(pod_level for pod_level in (spec.get("resources") or {}).values()):
             return ""
-        demanded = self.DEMANDED.intersection(measured)
-        lacking: dict[str, set[str]] = {}
+        required = self.REQUIRED.intersection(limited)
+        missing: dict[str, set[str]] = {}
         for field in ("containers", "initContainers"):
             for container in spec.get(field) or ():
                 resources = container.get("resources") or {}
-                said = _compute(amounts(resources.get("requests")), amounts(resources.get("limits")))
-                for name in demanded - said.keys():
-                    lacking.setdefault(name, set()).add(container["name"])
-        listed = [f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking)]
+                specified = _compute(amounts(resources.get("requests")), amounts(resources.get("limits")))
+                for name in required - specified.keys():
+                    missing.setdefault(name, set()).add(container["name"])
+        listed = [f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)]
         return f"must specify {'; '.join(listed)}" if listed else ""
 
-    def matters(self, obj: Object, old: Object) -> bool:
+    def handles_update(self, obj: Object, old: Object) -> bool:
         return _has_deadline(obj) != _has_deadline(old)
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
@@ -138,7 +140,7 @@ def _has_deadline(pod: Object) -> bool:
 
 
 def _is_over(pod: Object, now: datetime) -> bool:
-    """Ended, or longer in the going than it was given."""
+    """Reports whether the pod is finished, or is past its deletion grace period."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return True
     meta = pod["metadata"]
@@ -148,17 +150,17 @@ def _is_over(pod: Object, now: datetime) -> bool:
     return now > deleted + timedelta(seconds=meta["deletionGracePeriodSeconds"])
 
 
-def _looks_into_other_namespaces(spec: Object) -> bool:
+def _has_cross_namespace_affinity(spec: Object) -> bool:
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = (spec.get("affinity") or {}).get(kind) or {}
-        wanted = [
+        affinity_terms = [
             *(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()),
             *(
                 term.get("podAffinityTerm") or {}
                 for term in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
             ),
         ]
-        if any(term.get("namespaces") or "namespaceSelector" in term for term in wanted):
+        if any(term.get("namespaces") or "namespaceSelector" in term for term in affinity_terms):
             return True
     return False
 
@@ -182,24 +184,24 @@ class _Services(Evaluator):
         }  # fmt: skip
 
 
-class _Claims(Evaluator):
+class _PersistentVolumeClaims(Evaluator):
     updates = frozenset({"", "status"})
 
     BARE = ("persistentvolumeclaims", "requests.storage")
 
-    def measures(self, name: str) -> bool:
+    def matches_resource(self, name: str) -> bool:
         return name == self.count or name in self.BARE or name.endswith(tuple(PER_STORAGE_CLASS + n for n in self.BARE))
 
-    def in_scope(self, scope: Object, obj: Object) -> bool:
+    def matches_scope(self, scope: Object, obj: Object) -> bool:
         if scope.get("scopeName") != "VolumeAttributesClass":
             return False
         status = obj.get("status") or {}
-        found = {
+        classes = {
             obj["spec"].get("volumeAttributesClassName", ""),
             status.get("currentVolumeAttributesClassName", ""),
             (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName", ""),
         } - {""}
-        return any(_selected(scope, name) for name in found or {""})
+        return any(_matches_class(scope, name) for name in classes or {""})
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
         spec = obj["spec"]
@@ -208,17 +210,17 @@ class _Claims(Evaluator):
         used = {"persistentvolumeclaims": ONE}
         requested = amounts((spec.get("resources") or {}).get("requests")).get("storage")
         if requested is not None:
-            held = amounts((obj.get("status") or {}).get("allocatedResources")).get("storage", NONE)
-            used["requests.storage"] = max(requested.rounded_up(0), held.rounded_up(0))
+            allocated = amounts((obj.get("status") or {}).get("allocatedResources")).get("storage", NONE)
+            used["requests.storage"] = max(requested.rounded_up(0), allocated.rounded_up(0))
         if storage_class:
             used |= {f"{storage_class}{PER_STORAGE_CLASS}{name}": amount for name, amount in used.items()}
         return {self.count: ONE, **used}
 
 
-class _DeviceClaims(Evaluator):
+class _ResourceClaims(Evaluator):
     updates = frozenset({""})
 
-    def measures(self, name: str) -> bool:
+    def matches_resource(self, name: str) -> bool:
         return name == self.count or name.endswith(PER_DEVICE_CLASS)
 
     def usage(self, obj: Object, now: datetime) -> Amounts:
@@ -227,32 +229,32 @@ class _DeviceClaims(Evaluator):
             worst: Amounts = {}
             for option in request.get("firstAvailable") or [request.get("exactly") or {}]:
                 name, count = option.get("deviceClassName", "") + PER_DEVICE_CLASS, option.get("count", 0)
-                devices = quantity(str(MOST_DEVICES if option.get("allocationMode") == "All" else count))
+                devices = quantity(str(MAX_DEVICES if option.get("allocationMode") == "All" else count))
                 worst[name] = max(worst.get(name, NONE), devices)
             for name, amount in worst.items():
                 used[name] = used.get(name, NONE) + amount
         return used
 
 
-_METERS: Mapping[tuple[str, str], type[Evaluator]] = {
+_EVALUATORS: Mapping[tuple[str, str], type[Evaluator]] = {
     ("", "pods"): _Pods,
     ("", "services"): _Services,
-    ("", "persistentvolumeclaims"): _Claims,
-    ("resource.k8s.io", "resourceclaims"): _DeviceClaims,
+    ("", "persistentvolumeclaims"): _PersistentVolumeClaims,
+    ("resource.k8s.io", "resourceclaims"): _ResourceClaims,
 }
 
 
 @cache
 def evaluator_for(group: str, plural: str) -> Evaluator | None:
-    """What measures the objects of a resource; None for those that no quota counts."""
+    """Returns the evaluator of a resource; None for resources that no quota counts."""
     if (group, plural) in IGNORED:
         return None
-    return _METERS.get((group, plural), Evaluator)(group, plural)
+    return _EVALUATORS.get((group, plural), Evaluator)(group, plural)
 
 
-def covers(quota: Object, meter: Evaluator, obj: Object) -> bool:
-    """Is the object in all scopes of a quota?"""
-    return all(meter.in_scope(scope, obj) for scope in _scopes(quota))
+def matches(quota: Object, evaluator: Evaluator, obj: Object) -> bool:
+    """Reports whether the object matches all scopes of a quota."""
+    return all(evaluator.matches_scope(scope, obj) for scope in _scopes(quota))
 
 
 def _scopes(quota: Object) -> Sequence[Object]:
@@ -261,8 +263,8 @@ def _scopes(quota: Object) -> Sequence[Object]:
     return [*plain, *((spec.get("scopeSelector") or {}).get("matchExpressions") or ())]
 
 
-def _selected(scope: Object, name: str) -> bool:
-    """Does a scope's expression select a class name ("": none)?"""
+def _matches_class(scope: Object, name: str) -> bool:
+    """Reports whether the expression of a scope selects a class name ("" for none)."""
     operator, values = str(scope.get("operator")), scope.get("values") or ()
     if operator in ("Exists", "DoesNotExist"):
         return bool(name) == (operator == "Exists")

@@ -1,7 +1,7 @@
-"""Label and field selectors: parsed once (and remembered), matched fast.
+"""Label and field selectors: parsed once and cached, with fast matching.
 
-A text that is no selector raises `SelectorError` with the words that the real server puts into its 400.
-Selectors are immutable values; `str` gives their canonical text, which parses to an equal selector.
+A text that is not a selector raises `SelectorError` with the message that the real server puts into its 400. Selectors
+are immutable values; `str` returns their canonical text, which parses to an equal selector.
 """
 
 from __future__ import annotations

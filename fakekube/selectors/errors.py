@@ -1,4 +1,4 @@
-"""The one way in which a selector is wrong."""
+"""The error of selectors."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["SelectorError"]
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be: `str` of it is what the real server says."""
+    """A selector is invalid; `str` of the error is the message of the real server."""

@@ -1,7 +1,6 @@
-"""What a label selector requires, and whether labels meet it: a conjunction of requirements on one key each.
+"""Label selectors: a conjunction of requirements, each on one key.
 
-A selector compiles its requirements into closures when it is made. An absent label meets `!`, `!=` and
-`notin`.
+A selector compiles its requirements into closures when it is made. An absent label meets `!`, `!=` and `notin`.
 
 Specified by: k8s.io/apimachinery/pkg/labels (Requirement, NewRequirement, Selector).
 """
@@ -24,7 +23,7 @@ Labels = Mapping[str, str]
 
 
 class Operator(StrEnum):
-    """How the value of a label is compared, as texts write it."""
+    """The operator of a requirement, as the text form writes it."""
 
     EQUALS = "="
     DOUBLE_EQUALS = "=="
@@ -45,7 +44,7 @@ _ORDERS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """One key, and what its value has to be; made by `requirement`."""
+    """A key, an operator and values; use `requirement` to make one."""
 
     key: str
     operator: Operator
@@ -53,7 +52,7 @@ class LabelRequirement:
 
     @property
     def admitted(self) -> frozenset[str]:
-        """The values of which the label must have one; none where the requirement is of another sort."""
+        """The values of which the label must have one; empty for operators other than `=`, `==` and `in`."""
         return frozenset(self.values) if self.operator in _ADMITTING else frozenset()
 
     def __str__(self) -> str:
@@ -68,7 +67,7 @@ class LabelRequirement:
 
 
 def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> LabelRequirement:
-    """A requirement that is valid. Raises SelectorError."""
+    """Returns a validated requirement. Raises SelectorError."""
     made = LabelRequirement(key, operator, tuple(values))
     errors = [*key_errors(key, "key"), *_count_errors(made), *_value_errors(made)]
     if errors:
@@ -77,7 +76,7 @@ def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> Lab
 
 
 def key_errors(key: str, path: str) -> list[FieldError]:
-    """What is wrong with the key of a requirement."""
+    """Validates the key of a requirement."""
     problems = label_key(key)
     return [invalid(path, key, "; ".join(problems))] if problems else []
 
@@ -113,7 +112,7 @@ def _value_errors(made: LabelRequirement) -> list[FieldError]:
 
 
 def _integer(text: str) -> int | None:
-    """None if it is no decimal number of 64 bits."""
+    """Parses a decimal number of 64 bits; returns None if it is not one."""
     try:
         return parse_int(text)
     except ValueError:
@@ -122,7 +121,7 @@ def _integer(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All of its requirements must be met; without any it matches everything, or nothing if it says so."""
+    """A conjunction of requirements; without any it matches everything, or nothing if it is made so."""
 
     requirements: tuple[LabelRequirement, ...] = ()
     """In the order of their keys."""
@@ -136,7 +135,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """Does it match everything?"""
+        """Reports whether the selector matches everything."""
         return not self.requirements and not self.nothing
 
     def __str__(self) -> str:

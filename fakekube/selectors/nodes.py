@@ -1,7 +1,7 @@
-"""Node selectors: which nodes a pod, or a volume, may be on.
+"""Node selectors: the nodes on which a pod may run, or from which a volume can be accessed.
 
-A node selector is a list of terms, of which one must match; a term is a list of requirements on labels and on the
-node's name, which must all be met. A term without requirements matches nothing, and so does one that cannot be parsed.
+A node selector is a list of terms, of which one must match. A term is a list of requirements on labels and on the name
+of the node, which must all be met. A term without requirements matches nothing, and so does one that cannot be parsed.
 
 Specified by: k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
@@ -33,7 +33,7 @@ _OPERATORS: Final = {
 
 @dataclass(slots=True, frozen=True)
 class NodeSelectorTerm:
-    """Requirements on labels and on the name of a node, which must all be met."""
+    """A conjunction of requirements on the labels and the name of a node."""
 
     labels: LabelSelector | None
     """None: no requirement on labels."""
@@ -42,7 +42,7 @@ class NodeSelectorTerm:
     valid: bool = True
 
     def matches(self, node: Node) -> bool:
-        """Does the node meet all requirements? False for a term without any."""
+        """Reports whether the node meets all requirements; False for a term without any."""
         if not self.valid or (self.labels is None and not self.names):
             return False
         metadata = node["metadata"]
@@ -55,7 +55,7 @@ _INVALID = NodeSelectorTerm(None, (), valid=False)
 
 
 def node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm:
-    """A term of an object's field; what cannot be parsed matches nothing."""
+    """Compiles a NodeSelectorTerm of an object; one that cannot be parsed matches nothing."""
     expressions = tuple(map(_frozen, term.get("matchExpressions") or ()))
     fields = tuple(map(_frozen, term.get("matchFields") or ()))
     return _term(expressions, fields)
@@ -83,12 +83,12 @@ def _term(expressions: tuple[_Requirement, ...], fields: tuple[_Requirement, ...
 
 
 def selects_node(selector: Mapping[str, Any], node: Node) -> bool:
-    """Does one term of a NodeSelector match the node?"""
+    """Reports whether a term of a NodeSelector matches the node."""
     return any(node_selector_term(term).matches(node) for term in selector.get("nodeSelectorTerms") or ())
 
 
 def required_node_affinity(spec: Mapping[str, Any]) -> Callable[[Node], bool] | None:
-    """What the nodeSelector and the required node affinity of a pod's spec ask of a node; None if nothing."""
+    """The nodeSelector and the required node affinity of the spec of a pod; None if the pod has neither."""
     wanted = spec.get("nodeSelector")
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -108,7 +108,7 @@ def required_node_affinity(spec: Mapping[str, Any]) -> Callable[[Node], bool] | 
 
 
 def preferred_weight(terms: Sequence[Mapping[str, Any]], node: Node) -> int:
-    """The sum of the weights of the preferred scheduling terms that match the node."""
+    """Returns the sum of the weights of the preferred scheduling terms that match the node."""
     return sum(
         term.get("weight", 0)
         for term in terms

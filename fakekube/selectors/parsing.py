@@ -1,11 +1,14 @@
 """The text form of label selectors: `a=1,b in (x,y),!c,d>4`.
 
-    selector    := [requirement ("," requirement)*] requirement := ["!"] KEY | KEY ("=" | "==" | "!=" | ">" |
-    "<") [VALUE] | KEY ("in" | "notin") "(" values ")" values      := [VALUE] ("," [VALUE])*
+    selector    := [requirement ("," requirement)*]
+    requirement := ["!"] KEY
+                 | KEY ("=" | "==" | "!=" | ">" | "<") [VALUE]
+                 | KEY ("in" | "notin") "(" values ")"
+    values      := [VALUE] ("," [VALUE])*
 
-A token is an operator, or whatever stands between operators and white space; `in` and `notin` are operators
-only where one is expected. What is said of a wrong text names the token that was not expected, and depends
-on how the original's recursive descent happens to look ahead: the functions here follow it step by step.
+A token is an operator, or any text between operators and white space; `in` and `notin` are operators only where one is
+expected. The error of an invalid text names the unexpected token, and depends on how far the recursive descent of the
+real parser looks ahead: the functions here follow it step by step.
 
 Specified by: k8s.io/apimachinery/pkg/labels/selector.go (Lexer, Parser).
 """
@@ -46,7 +49,7 @@ _BINARY_NAMES = "in, notin, =, ==, !=, gt, lt"
 
 @lru_cache(maxsize=1024)
 def parse_labels(text: str) -> LabelSelector:
-    """The selector that a text stands for; "" matches everything. Raises SelectorError."""
+    """Parses the text of a selector; "" matches everything. Raises SelectorError."""
     return LabelSelector(tuple(_Parser(text).selector()))
 
 
@@ -119,7 +122,7 @@ class _Parser:
         return _BINARY[token]
 
     def _value(self) -> str:
-        """One value; nothing at all is the empty one."""
+        """Parses one value; an absent one is the empty value."""
         if self._look() in (_END, ","):
             return ""
         token = self._next()
@@ -142,7 +145,7 @@ class _Parser:
         return values
 
     def _members(self) -> set[str]:
-        """What stands before the closing parenthesis; nothing beside a comma is the empty value."""
+        """Parses the values before the closing parenthesis; an absent value beside a comma is the empty value."""
         values: set[str] = set()
         while True:
             token = self._next()

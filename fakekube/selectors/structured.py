@@ -1,4 +1,4 @@
-"""Label selectors as objects hold them: a metav1.LabelSelector with matchLabels and matchExpressions.
+"""Label selectors of objects: a metav1.LabelSelector with matchLabels and matchExpressions.
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector).
 """
@@ -31,7 +31,7 @@ _OPERATORS = {
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
-    """The selector that an object's field stands for: absent it matches nothing, empty everything.
+    """Compiles a metav1.LabelSelector: an absent one matches nothing, an empty one everything.
 
     Raises SelectorError.
     """
@@ -49,7 +49,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
 
 @lru_cache(maxsize=1024)
 def _of_labels(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
-    """The selector of labels that must be equal: most objects of one make have the same."""
+    """Returns the selector of labels that must be equal; it is cached, as many objects share the same labels."""
     return LabelSelector(tuple(requirement(key, Operator.EQUALS, (value,)) for key, value in labels))
 
 

@@ -1,6 +1,6 @@
-"""What the keys and values of labels may look like: each check returns the texts of what is wrong, in order.
+"""The syntax of the keys and values of labels. Each check returns the texts of what is wrong, in order.
 
-Objects of one make have the same labels, so what was checked is remembered.
+The results are cached, as many objects share the same labels.
 
 Specified by: k8s.io/apimachinery/pkg/api/validate/content (kube.go, dns.go).
 """
@@ -35,7 +35,7 @@ _VALUE_TEXT = (
 
 @lru_cache(maxsize=4096)
 def label_key(value: str) -> tuple[str, ...]:
-    """A qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
+    """Validates a qualified name: an optional subdomain and a slash, then a name (keys of labels, finalizers …)."""
     prefix, slash, name = value.rpartition("/")
     if not slash and len(name) <= _NAME_LENGTH and _is_name(name):
         return ()
@@ -60,7 +60,7 @@ def _prefix_problems(prefix: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def label_value(value: str) -> tuple[str, ...]:
-    """The value of a label; it may be empty."""
+    """Validates the value of a label; it may be empty."""
     if len(value) <= _NAME_LENGTH and _is_value(value):
         return ()
     errors = (_too_long(_NAME_LENGTH),) if not fits(value, _NAME_LENGTH) else ()

@@ -1,4 +1,4 @@
-"""Taints and tolerations: which nodes repel which pods.
+"""Taints and tolerations.
 
 Specified by: k8s.io/api/core/v1/toleration.go, k8s.io/component-helpers/scheduling/corev1/helpers.go.
 """
@@ -15,7 +15,7 @@ Toleration = Mapping[str, Any]
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Does the toleration tolerate the taint? An empty effect, or an empty key, stands for all."""
+    """Reports whether the toleration tolerates the taint; an empty effect or key matches every effect or key."""
     effect, key = toleration.get("effect"), toleration.get("key")
     if effect and effect != taint.get("effect"):
         return False
@@ -28,14 +28,14 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def tolerates_all(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Is there a toleration for the taint?"""
+    """Reports whether one of the tolerations tolerates the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: Sequence[str] = ("NoSchedule", "NoExecute")
 ) -> Taint | None:
-    """The first taint of these effects that no toleration tolerates, or None."""
+    """Returns the first taint of these effects that no toleration tolerates, or None."""
     for taint in taints:
         if taint.get("effect") in effects and not tolerates_all(tolerations, taint):
             return taint

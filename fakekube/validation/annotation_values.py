@@ -1,8 +1,8 @@
-"""Values that annotations hold, from before there were fields for them: still read, to be validated.
+"""Values of annotations that validation still parses: they hold what later became fields.
 
-Go reads them as JSON into its types. Letter case does not count in names, null is nothing, what is unknown is
-skipped; the first value of a wrong kind is told, with Go's names of types and fields: internal types have no JSON
-names, so `Key` is shown there and `podSignature` elsewhere.
+Go parses them as JSON into its types. Names match in any letter case, null means absent, and unknown members are
+skipped. The first value of a wrong type is reported with Go's names of types and fields: internal types have no JSON
+names, so the message has `Key` for them and `podSignature` for others.
 
 Specified by: pkg/apis/core/helper/helpers.go (Get…FromPodAnnotations, …FromNodeAnnotations); Go's encoding/json.
 """
@@ -70,19 +70,19 @@ _AVOID_PODS = _struct(_Field("preferAvoidPods", "v1.PreferAvoidPodsEntry", _AVOI
 
 
 def read_tolerations(text: str) -> list[Part]:
-    """Raises JSONProblem."""
+    """Parses the tolerations of an annotation. Raises JSONProblem."""
     found: list[Part] = _read(text, _Field("", "core.Toleration", _TOLERATION, many=True)) or []
     return found
 
 
 def read_taints(text: str) -> list[Part]:
-    """Raises JSONProblem."""
+    """Parses the taints of an annotation. Raises JSONProblem."""
     found: list[Part] = _read(text, _Field("", "core.Taint", _TAINT, many=True)) or []
     return found
 
 
 def read_avoid_pods(text: str) -> Part:
-    """Raises JSONProblem."""
+    """Parses the preferAvoidPods annotation. Raises JSONProblem."""
     found: Part = _read(text, _Field("", "v1.AvoidPods", _AVOID_PODS)) or {}
     return found
 
@@ -95,7 +95,7 @@ def _read(text: str, root: _Field) -> Any:
 
 
 def _value(value: Any, field: _Field, where: str) -> Any:
-    """One value, or all of a list; `where`: how a message calls the place."""
+    """Converts one value, or all items of a list; `where` is the name of the place in messages."""
     if value is None or not field.many:
         return _one(value, field, where)
     if not isinstance(value, list):

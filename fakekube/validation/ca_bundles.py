@@ -1,4 +1,4 @@
-"""Certificates of authorities that a client of a webhook is told to trust.
+"""CA bundles with which the client of a webhook verifies the server.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateCABundle), k8s.io/client-go/transport.
 """
@@ -13,26 +13,28 @@ from typing import Any
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid
 
-__all__ = ["ca_bundle_errors", "converts_at_all", "trusts_soundly"]
+__all__ = ["ca_bundle_errors", "has_usable_ca_bundle", "has_valid_ca_bundle"]
 
 _BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 
 
 def ca_bundle_errors(bundle: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with a caBundle, which is PEM in base64; an empty one is fine."""
+    """Validates a caBundle, which is PEM in base64; an empty one is valid."""
     problem = _problem(b64decode(bundle)) if bundle else ""
     if problem:
         yield invalid(path, bundle, f"unable to load root certificates: {problem}")
 
 
-def trusts_soundly(spec: Mapping[str, Any]) -> bool:
-    """Has the conversion webhook of a definition's spec a CA bundle that is fine, or none?"""
+def has_valid_ca_bundle(spec: Mapping[str, Any]) -> bool:
+    """Reports whether the CA bundle of the conversion webhook of a definition is valid or absent."""
     return not list(ca_bundle_errors(_bundle(spec), ""))
 
 
-def converts_at_all(spec: Mapping[str, Any]) -> bool:
-    """Can a client of the conversion webhook be made? A blank bundle is none to it, though not a sound one."""
-    return not b64decode(_bundle(spec)).strip() or trusts_soundly(spec)
+def has_usable_ca_bundle(spec: Mapping[str, Any]) -> bool:
+    """Reports whether a client of the conversion webhook can be made: the CA bundle is valid, or blank (which counts
+    as none).
+    """
+    return not b64decode(_bundle(spec)).strip() or has_valid_ca_bundle(spec)
 
 
 def _bundle(spec: Mapping[str, Any]) -> str:

@@ -1,8 +1,7 @@
-"""Small checks that many kinds share: of a value and the path of its field, to what is wrong with it.
+"""Small checks that many kinds share. Each takes a value and the path of its field and returns field errors.
 
-Every check is pure and returns a list of field errors, so that a kind's rules read as a sum of checks. A
-value is what the object holds (`spec.get("replicas")`); absent means Go's zero value, and the caller says
-which.
+Every check is pure, so the validation of a kind is a sum of checks. A value is what the object has
+(`spec.get("replicas")`); an absent one means Go's zero value, which the caller passes.
 
 Specified by: pkg/apis/core/validation/validation.go, pkg/apis/apps/validation/validation.go.
 """
@@ -51,7 +50,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
-    """One error of the same value for each detail (what the checks of `names` return)."""
+    """Returns one Invalid error of the same value for each detail (as the checks of `names` return them)."""
     return [invalid(path, value, detail) for detail in details] if details else []
 
 
@@ -60,7 +59,7 @@ def non_negative(value: int, path: str) -> list[FieldError]:
 
 
 def all_non_negative(part: Mapping[str, Any], fields: Iterable[str], path: str) -> list[FieldError]:
-    """Numbers that must not be negative where they are set."""
+    """Validates that the numbers which are set are not negative."""
     return [
         error
         for field in fields
@@ -78,21 +77,23 @@ def within(value: int, path: str, minimum: int, maximum: int) -> list[FieldError
 
 
 def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
-    """Nothing and empty are one (but see `equality`)."""
+    """Validates that a field is unchanged; absent and empty are equal (see `semantic_equality`)."""
     return [] if same(new, old) else [immutable(path, printed(new))]
 
 
 def immutable_annotation(
     new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str
 ) -> list[FieldError]:
-    """An annotation of two `metadata`s; `path` is that of the metadata."""
+    """Validates that an annotation is unchanged between two `metadata`; `path` is the path of the metadata."""
     value = (new.get("annotations") or {}).get(key, "")
     unchanged = value == (old.get("annotations") or {}).get(key, "")
     return [] if unchanged else [immutable(f"{path}.annotations.{key}", value)]
 
 
 def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:
-    """An enumeration; the message lists the values sorted, or as given where the real server does so."""
+    """Validates the value of an enumeration; the message lists the values sorted, or in the given order where the real
+    server does so.
+    """
     if value in supported:
         return []
     return [not_supported(path, value, supported if ordered else sorted(supported))]
@@ -101,7 +102,7 @@ def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool =
 def required_one_of(
     value: str, path: str, supported: Collection[str], *, ordered: bool = False
 ) -> list[FieldError]:
-    """An enumeration that must be set."""
+    """Validates the value of an enumeration that must be set."""
     return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
 
 
@@ -110,7 +111,7 @@ def port(value: int, path: str) -> list[FieldError]:
 
 
 def port_or_name(value: IntOrString, path: str) -> list[FieldError]:
-    """The port of a probe, a backend …: by number or by name."""
+    """Validates a port of a probe, a backend …: a number or a name."""
     if isinstance(value, str):
         return invalid_each(path, value, names.port_name(value))
     return port(value, path)
@@ -124,13 +125,13 @@ _percent_matches = re.compile("([0-9]+)%").fullmatch
 
 
 def percentage(value: IntOrString) -> int | None:
-    """The number of a percentage; None for anything else."""
+    """Returns the number of a percentage; None for other values."""
     found = _percent_matches(value) if isinstance(value, str) else None
     return int(found[1]) if found else None
 
 
 def int_or_percent(value: IntOrString, path: str) -> list[FieldError]:
-    """A count that is not negative, or a percentage (ValidatePositiveIntOrPercent)."""
+    """Validates a number that is not negative, or a percentage (ValidatePositiveIntOrPercent)."""
     if isinstance(value, str):
         return invalid_each(path, value, names.percent(value))
     return non_negative(value, path)
@@ -142,7 +143,7 @@ def at_most_one_hundred_percent(value: IntOrString, path: str) -> list[FieldErro
 
 
 def fully_qualified_name(value: str, path: str, segments: int = 3) -> list[FieldError]:
-    """A subdomain of at least so many segments."""
+    """Validates a subdomain that has a minimum number of segments."""
     return _domain(value, path, segments) if value else [required(path)]
 
 
@@ -157,7 +158,7 @@ def _domain(value: str, path: str, segments: int) -> list[FieldError]:
 
 
 def fully_qualified_domain(value: str, path: str) -> list[FieldError]:
-    """A domain of at least two labels; a dot may end it (IsFullyQualifiedDomainName)."""
+    """Validates a domain of at least two labels; it may end with a dot (IsFullyQualifiedDomainName)."""
     domain = value.removesuffix(".")
     errors = _domain(domain, path, segments=2) if value else [required(path)]
     if errors:
@@ -174,7 +175,7 @@ _HTTP_PATH_TEXT = names.regex_text("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;
 
 
 def domain_prefixed_path(value: str, path: str) -> list[FieldError]:
-    """A domain, a slash, and a path (`acme.io/foo`)."""
+    """Validates a domain, a slash, and a path (`acme.io/foo`)."""
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")
@@ -187,7 +188,7 @@ def domain_prefixed_path(value: str, path: str) -> list[FieldError]:
 
 
 def domain_prefixed_key(value: str, path: str) -> list[FieldError]:
-    """A label key that has a domain."""
+    """Validates a label key that has a domain."""
     if not value:
         return [required(path)]
     errors = label_name(value, path)
@@ -197,7 +198,7 @@ def domain_prefixed_key(value: str, path: str) -> list[FieldError]:
 
 
 def secret_reference(reference: Mapping[str, Any], path: str) -> list[FieldError]:
-    """The reference of a persistent volume to a secret: with a namespace."""
+    """Validates the reference of a persistent volume to a secret, which has a namespace."""
     return [required(f"{path}.{field}") for field in ("name", "namespace") if not reference.get(field)]
 
 
@@ -218,7 +219,7 @@ _REASON_TEXT = names.regex_text(
 
 
 def conditions(items: Sequence[Mapping[str, Any]], path: str) -> list[FieldError]:
-    """The conditions of a status, of the type that all kinds share (meta/v1 Condition)."""
+    """Validates conditions of the type meta/v1 Condition."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(items):
@@ -255,5 +256,5 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
 def forbidden_fields(
     obj: Mapping[str, Any], fields: Iterable[str], path: str, detail: str
 ) -> list[FieldError]:
-    """None of these fields may be set."""
+    """Validates that none of these fields is set."""
     return [forbidden(f"{path}.{field}", detail) for field in fields if obj.get(field) is not None]

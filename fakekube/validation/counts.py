@@ -1,4 +1,4 @@
-"""Numbers: of a status, which bound each other; and those that are counts or percentages."""
+"""Checks of the numbers of a status, and of values that are a number or a percentage."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class StatusNumbers:
     within_replicas: Sequence[str]
     """At most `replicas`."""
     ready_shown: str = "readyReplicas"
-    """How the message calls what bounds availableReplicas."""
+    """The name that messages use for the upper bound of availableReplicas."""
     counts_collisions: bool = True
-    """There is a collisionCount, which never falls."""
+    """The status has a collisionCount, which cannot be decremented."""
 
     def validate(self, status: Part) -> list[FieldError]:
         errors = all_non_negative(status, self.not_negative, "status")
@@ -39,7 +39,7 @@ class StatusNumbers:
         return errors
 
     def validate_update(self, status: Part, old: Part) -> list[FieldError]:
-        """Only what compares with the old status."""
+        """Returns the errors of the comparison with the old status only."""
         if not self.counts_collisions or old.get("collisionCount") is None:
             return []
         count = status.get("collisionCount")
@@ -49,7 +49,7 @@ class StatusNumbers:
 
 
 def number_of(value: IntOrString) -> int:
-    """The number of a count or percentage; 0 for other texts."""
+    """Returns the number of a number or percentage; 0 for other texts."""
     if isinstance(value, int):
         return value
     found = percentage(value)

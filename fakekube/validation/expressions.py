@@ -1,4 +1,4 @@
-"""Checks of CEL expressions that objects hold: they compile, and their results have the right type.
+"""Checks of CEL expressions of objects: they compile, and the results have the right type.
 
 Specified by: pkg/apis/admissionregistration/validation (convertCELErrorToValidationError …);
 k8s.io/apiserver/pkg/admission/plugin/cel/compile.go (CompileCELExpression).
@@ -26,7 +26,7 @@ _NAMES: Mapping[str, str] = {
 def expression(
     environment: Environment, source: str, path: str, *wanted: Type, shown: str | None = None
 ) -> list[FieldError]:
-    """An expression whose result is of one of the types that are wanted. The error shows `shown`, if it is given."""
+    """Validates that an expression compiles and returns one of these types. The error shows `shown`, if it is given."""
     try:
         found = environment.compiled(source)
     except ExpressionError as error:
@@ -43,6 +43,6 @@ def expression_error(path: str, shown: str, error: ExpressionError) -> FieldErro
 
 
 def type_name(type_: Type) -> str:
-    """A type as results are told."""
+    """Returns the name of a type as the real server prints it."""
     name = _NAMES.get(type_.name, type_.name)
     return f"{name}({', '.join(map(type_name, type_.parameters))})" if type_.parameters else name

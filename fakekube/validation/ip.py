@@ -1,7 +1,8 @@
-"""IP addresses and CIDRs: what old fields tolerate, what new fields demand, and the warnings in between.
+"""IP addresses and CIDRs: lenient checks of old fields, strict checks of new fields, and warnings about the
+difference.
 
-Old fields read addresses as Go 1.16 did: leading zeros are ignored, IPv4 may be wrapped into IPv6. New fields
-take only the canonical form. Addresses are `ipaddress` objects; an IPv4-mapped one is unwrapped, as Go does.
+Old fields are parsed like in Go 1.16: leading zeros are ignored, and IPv4 may be mapped into IPv6. New fields accept
+only the canonical form. Addresses are `ipaddress` objects; an IPv4-mapped one is unwrapped, as Go does.
 
 Specified by: k8s.io/apimachinery/pkg/util/validation/ip.go and k8s.io/utils/net (parse.go).
 """
@@ -36,7 +37,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Network(NamedTuple):
-    """A parsed CIDR: the address as written, its network, the length of the prefix, of how many bits."""
+    """A parsed CIDR: the address as written, its network, the length of the prefix, and the number of bits."""
 
     address: Address
     network: Address
@@ -52,7 +53,7 @@ _HEXADECIMAL = re.compile("[0-9A-Fa-f]+").fullmatch
 
 
 def parse_ip(text: str) -> Address | None:
-    """The address that a lenient reader sees in `text`, or None."""
+    """Parses an address leniently; returns None if it is not one."""
     wide = _parse_ipv6(text) if ":" in text else None
     if wide is not None:
         return wide.ipv4_mapped or wide
@@ -67,7 +68,7 @@ def _parse_ipv4(text: str) -> ipaddress.IPv4Address | None:
 
 
 def _number(text: str) -> int:
-    """A decimal number with any number of leading zeros; -1 if it is none, or a large one."""
+    """Parses a decimal number with any number of leading zeros; returns -1 if it is not one or too large."""
     match = _DECIMAL(text)
     return int(match[1]) if match else -1
 
@@ -87,7 +88,7 @@ def _parse_ipv6(text: str) -> ipaddress.IPv6Address | None:
 
 
 def _groups(text: str, last: bool) -> list[int] | None:
-    """The 16-bit groups between colons; the last part of an address may be written as IPv4."""
+    """Returns the 16-bit groups between colons; the last part of an address may be written as IPv4."""
     if not text:
         return []
     groups: list[int] = []
@@ -106,7 +107,7 @@ def _groups(text: str, last: bool) -> list[int] | None:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """The network that a lenient reader sees in `text`, or None."""
+    """Parses a CIDR leniently; returns None if it is not one."""
     written, _, bits = text.partition("/")
     narrow = _parse_ipv4(written)
     wide = None if narrow is not None else _parse_ipv6(written)
@@ -122,14 +123,14 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def is_ipv6(text: str) -> bool:
-    """Is this an address or CIDR of IPv6 (and not wrapped IPv4)?"""
+    """Reports whether this is an address or CIDR of IPv6 (and not IPv4-mapped)."""
     network = parse_cidr(text) if "/" in text else None
     address = network.network if network else parse_ip(text)
     return address is not None and address.version == 6
 
 
 def _strict_ip(text: str) -> Address | None:
-    """The address that a strict reader sees (no leading zeros; IPv4-mapped ones stay IPv6)."""
+    """Parses an address strictly (no leading zeros; IPv4-mapped ones stay IPv6)."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -154,12 +155,12 @@ def _parsed_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list
 
 
 def legacy_ip(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
-    """An address in a field that always was lenient; `old` values stay valid."""
+    """Validates an address of a field that has always been lenient; `old` values stay valid."""
     return [] if text in old else _parsed_ip(path, text, strict)[1]
 
 
 def ip(path: str, text: str) -> list[FieldError]:
-    """An address in canonical form."""
+    """Validates an address in canonical form."""
     address, errors = _parsed_ip(path, text, True)
     if errors or text == str(address):
         return errors
@@ -167,7 +168,7 @@ def ip(path: str, text: str) -> list[FieldError]:
 
 
 def ip_warnings(path: str, text: str) -> list[str]:
-    """What to tell about a tolerated address; nothing about what is none."""
+    """Returns warnings about an address that only the lenient parser accepts; none about an invalid one."""
     lenient, exact = parse_ip(text), _strict_ip(text)
     if lenient is None:
         return []
@@ -204,12 +205,12 @@ def _parsed_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, li
 
 
 def legacy_cidr(path: str, text: str, strict: bool = False, old: Sequence[str] = ()) -> list[FieldError]:
-    """A CIDR in a field that always was lenient; `old` values stay valid."""
+    """Validates a CIDR of a field that has always been lenient; `old` values stay valid."""
     return [] if text in old else _parsed_cidr(path, text, strict)[1]
 
 
 def cidr(path: str, text: str) -> list[FieldError]:
-    """A CIDR in canonical form."""
+    """Validates a CIDR in canonical form."""
     network, errors = _parsed_cidr(path, text, True)
     if errors or text == str(network):
         return errors
@@ -217,7 +218,7 @@ def cidr(path: str, text: str) -> list[FieldError]:
 
 
 def cidr_warnings(path: str, text: str) -> list[str]:
-    """What to tell about a tolerated CIDR (which must parse)."""
+    """Returns warnings about a CIDR that only the lenient parser accepts (it must be valid for that parser)."""
     network = parse_cidr(text)
     if network is None:
         return []
@@ -236,7 +237,7 @@ def cidr_warnings(path: str, text: str) -> list[str]:
 
 
 def interface_address(path: str, text: str) -> list[FieldError]:
-    """An address with the length of its network's prefix, in canonical form."""
+    """Validates an address with the length of the prefix of its network, in canonical form."""
     network = parse_cidr(text)
     if network is None:
         form = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"

@@ -1,6 +1,6 @@
-"""The order in which the versions of a custom group are preferred: stable before beta before alpha, then higher numbers first.
+"""The order of preference of the versions of a custom group: GA before beta before alpha, then higher numbers first.
 
-What does not look like a version of Kubernetes comes last, by the alphabet.
+Versions that do not have the form of a Kubernetes version come last, in alphabetical order.
 
 Specified by: k8s.io/apimachinery/pkg/version/helpers.go (CompareKubeAwareVersionStrings).
 """
@@ -17,7 +17,7 @@ _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
 
 
 def preference(version: str) -> tuple[int, int, int, int, str]:
-    """A key that sorts the preferred version first."""
+    """Returns a key that sorts the preferred version first."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (1, 0, 0, 0, version)

@@ -1,4 +1,4 @@
-"""Maps of texts that are limited as a whole.
+"""Maps of strings with a limit on their total total_size.
 
 Specified by: pkg/apis/storage/validation (validateParameters, validateAttachmentMetadata).
 """
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from fakekube.golang.strings import bytes_of
 
-__all__ = ["size"]
+__all__ = ["total_size"]
 
 
-def size(mapping: Mapping[str, str]) -> int:
-    """Bytes of keys and values."""
+def total_size(mapping: Mapping[str, str]) -> int:
+    """Returns the number of bytes of keys and values."""
     return sum(len(bytes_of(key)) + len(bytes_of(value)) for key, value in mapping.items())

@@ -1,8 +1,8 @@
-"""What names and other short strings may look like: each check returns the texts of what is wrong, in order.
+"""The syntax of names and other short strings. Each check returns the texts of what is wrong, in order.
 
-A check takes a string and returns a list of details, empty if the string is fine; the caller makes field
-errors of them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is
-checked as the start of a name, so one dash at its end is as good as a letter.
+A check takes a string and returns a list of details, empty if the string is valid; the caller makes field errors of
+them (`checks.invalid_each`). Checks for the names of objects also take `prefix`: a generateName is validated as the
+start of a name, so it may end with one dash.
 
 Specified by: k8s.io/apimachinery/pkg/util/validation, …/api/validate/content, …/api/validation (generic.go).
 """
@@ -113,19 +113,19 @@ _environment_name = form(
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """Anything that can be a segment of a path: the least that every name must be."""
+    """Validates a segment of a path, the minimum requirement for the name of any object."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
 def config_map_key(value: str) -> list[str]:
-    """A key of a ConfigMap's or Secret's data: a file name."""
+    """Validates a key of the data of a ConfigMap or Secret: a file name."""
     return _config_map_key(value) + change_directory(value)
 
 
 def environment_name(value: str) -> list[str]:
-    """The name of an environment variable, as it had to be before the rule was relaxed."""
+    """Validates the name of an environment variable by the strict rule (before RelaxedEnvironmentVariableValidation)."""
     return _environment_name(value) + change_directory(value)
 
 
@@ -133,7 +133,7 @@ _relaxed_matches = re.compile("[ -<>-~]*").fullmatch
 
 
 def relaxed_environment_name(value: str) -> list[str]:
-    """The name of an environment variable: any printable ASCII but the equals sign."""
+    """Validates the name of an environment variable: any printable ASCII character except the equals sign."""
     if not value:
         return ["environment variable name must be non-empty"]
     if _relaxed_matches(value):
@@ -144,7 +144,7 @@ def relaxed_environment_name(value: str) -> list[str]:
 
 
 def change_directory(value: str) -> list[str]:
-    """A file name must not lead to a directory above."""
+    """Validates that a file name does not refer to a parent directory."""
     if value in (".", ".."):
         return [f"must not be '{value}'"]
     return ["must not start with '..'"] if value.startswith("..") else []
@@ -155,7 +155,7 @@ _has_letter = re.compile("[a-z]").search
 
 
 def port_name(value: str) -> list[str]:
-    """The name of a port (RFC 6335, lower case only)."""
+    """Validates the name of a port (RFC 6335, lower case only)."""
     errors = []
     if not fits(value, 15):
         errors.append(too_long_text(15))
@@ -174,7 +174,7 @@ _integer_matches = re.compile("0|-?[1-9][0-9]*").fullmatch
 
 
 def decimal_integer(value: str) -> list[str]:
-    """A whole number in its only form."""
+    """Validates a whole number in canonical form."""
     if not value:
         return ["must be non-empty"]
     return [] if _integer_matches(value) else ["must be a valid decimal integer in canonical form"]

@@ -1,10 +1,10 @@
-"""The metadata of every object: what a new one may say, and what a change may change.
+"""Validation of the metadata of objects, on create and on update.
 
-Who checks what (as the real server does; so a wrong label of an update shows up as several causes):
+The real server validates metadata at these points, so a wrong label of an update can cause several errors:
 
-* a create: the kind's own check, which starts with `validate_object_meta` and the kind's rule for names;
-* an update: first, for every kind, `validate_common_update`; then the kind's own check, which starts with
-  `validate_object_meta_update` once more, and often repeats the create's check as well.
+* create: the validation of the kind, which starts with `validate_object_meta` and the name rule of the kind;
+* update: first, for every kind, `validate_common_update`; then the validation of the kind, which starts with
+  `validate_object_meta_update` once more, and often repeats the validation of the create as well.
 
 Specified by: k8s.io/apimachinery/pkg/api/validation (objectmeta.go) and …/apis/meta/v1/validation;
 k8s.io/apiserver/pkg/registry/rest (update.go).
@@ -42,10 +42,10 @@ SUBRESOURCE_LENGTH = 256
 ORPHAN_DEPENDENTS = "orphan"
 DELETE_DEPENDENTS = "foregroundDeletion"
 
-#: Kinds that must not own anything: (apiVersion, kind).
+#: Kinds that cannot be owners: (apiVersion, kind).
 BANNED_OWNERS = frozenset({("v1", "Event")})
 
-#: What an update may not change, in the order of the checks.
+#: Fields that an update cannot change, in the order of the checks.
 IMMUTABLE_FIELDS = (
     "name",
     "namespace",
@@ -56,7 +56,7 @@ IMMUTABLE_FIELDS = (
 )
 
 
-#: Finalizers that need no domain.
+#: Finalizers without a domain that are valid.
 STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 
@@ -68,10 +68,10 @@ def validate_object_meta(
     *,
     standard_finalizers: bool = True,
 ) -> list[FieldError]:
-    """What is wrong with the metadata of an object, new or not (ValidateObjectMeta).
+    """Validates the metadata of a new or updated object (ValidateObjectMeta).
 
-    `meta` is complete (name generated, namespace set); `name_errors` is the kind's rule for names. With
-    `standard_finalizers`, as nearly every kind has it, finalizers without a domain must be the standard ones.
+    `meta` is complete (name generated, namespace set); `name_errors` is the name rule of the kind. With
+    `standard_finalizers`, which nearly every kind sets, finalizers without a domain must be standard ones.
     """
     errors: list[FieldError] = []
     prefix = meta.get("generateName")
@@ -98,9 +98,9 @@ def validate_object_meta(
 def validate_object_meta_update(
     new: Meta, old: Meta, path: str = "metadata", *, standard_finalizers: bool = True
 ) -> list[FieldError]:
-    """What is wrong with a change of metadata (ValidateObjectMetaUpdate).
+    """Validates an update of metadata (ValidateObjectMetaUpdate).
 
-    `new` has been completed with the uid, creation and deletion of `old`, as the frame of an update does it.
+    `new` already has the uid, creationTimestamp and deletion fields of `old`, which every update copies.
     """
     errors = _validate_change(new, old, path)
     errors += _validate_labels_to_owners(new, path)
@@ -111,7 +111,7 @@ def validate_object_meta_update(
 
 
 def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[FieldError]:
-    """What looks at old and new."""
+    """Returns the errors of the comparison of old and new."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(new, old, path)
@@ -127,9 +127,9 @@ def _validate_change(new: Meta, old: Meta, path: str = "metadata") -> list[Field
 
 
 def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[FieldError]:
-    """What every update checks before the kind's own rules (validateCommonFields)."""
+    """Runs the checks of every update that come before those of the kind (validateCommonFields)."""
     errors = validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False)
-    if not errors:  # then only the change is left to be looked at
+    if not errors:  # only the comparison with the old metadata is left
         return _validate_change(new, old)
     return errors + validate_object_meta_update(new, old, standard_finalizers=False)
 
@@ -155,7 +155,7 @@ def _validate_labels_to_owners(meta: Meta, path: str) -> list[FieldError]:
 
 
 def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
-    """Keys and values of labels; the errors are of the map, not of its entries (ValidateLabels)."""
+    """Validates keys and values of labels; the errors are about the map, not about its entries (ValidateLabels)."""
     errors: list[FieldError] = []
     for key, value in labels.items():
         wrong_key, wrong_value = names.label_key(key), names.label_value(value)
@@ -166,7 +166,7 @@ def validate_labels(labels: Mapping[str, str], path: str) -> list[FieldError]:
 
 
 def validate_annotations(annotations: Mapping[str, str], path: str) -> list[FieldError]:
-    """Keys (in any letter case) and the total size of annotations (ValidateAnnotations)."""
+    """Validates keys (in any letter case) and the total size of annotations (ValidateAnnotations)."""
     errors = [invalid(path, key, text) for key in annotations for text in names.label_key(key.lower())]
     size = sum(_byte_length(key) + _byte_length(value) for key, value in annotations.items())
     if size > ANNOTATIONS_LENGTH:
@@ -208,19 +208,21 @@ def _validate_owner_reference(reference: Meta, path: str) -> list[FieldError]:
 
 
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
-    """The form of a finalizer's name (ValidateFinalizerName of the metadata)."""
+    """Validates the form of the name of a finalizer (ValidateFinalizerName of the metadata)."""
     return [invalid(path, name, text) for text in names.label_key(name)]
 
 
 def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
-    """A finalizer's name without a domain must be a standard one (validateKubeFinalizerName)."""
+    """Validates that a finalizer without a domain is a standard one (validateKubeFinalizerName)."""
     if "/" in name or name in STANDARD_FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def standard_finalizer_warnings(name: str, path: str) -> list[str]:
-    """What is said of a custom resource's finalizer that does not look like one (validateKubeFinalizerName there)."""
+    """Returns the warnings about a finalizer of a custom resource that has no domain (validateKubeFinalizerName
+    there).
+    """
     warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
     if "/" not in name and name not in STANDARD_FINALIZERS:
         including = " including a path (/)" if "." in name else ""
@@ -230,7 +232,7 @@ def standard_finalizer_warnings(name: str, path: str) -> list[str]:
 
 
 def validate_standard_finalizers(meta: Meta, path: str = "metadata") -> list[FieldError]:
-    """Finalizers without a domain must be the standard ones."""
+    """Validates that finalizers without a domain are standard ones."""
     return [
         error
         for index, name in enumerate(meta.get("finalizers") or ())
@@ -256,7 +258,7 @@ def _validate_no_new_finalizers(new: Meta, old: Meta, path: str) -> list[FieldEr
 
 
 def validate_managed_fields(entries: Sequence[Meta], path: str) -> list[FieldError]:
-    """Who manages which fields (ValidateManagedFields)."""
+    """Validates managedFields (ValidateManagedFields)."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")

@@ -1,4 +1,4 @@
-"""Paths of files in volumes and profiles: relative, and not leading out.
+"""Paths of files in volumes and profiles: relative, and within their directory.
 
 Specified by: pkg/apis/core/validation/validation.go.
 """
@@ -12,18 +12,20 @@ __all__ = ["descending", "no_backsteps", "non_reserved"]
 
 
 def no_backsteps(target: str, path: str) -> list[FieldError]:
-    """No `..` as a step (validatePathNoBacksteps)."""
+    """Validates that no element of the path is `..` (validatePathNoBacksteps)."""
     return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
 def descending(target: str, path: str) -> list[FieldError]:
-    """A relative path that leads down (validateLocalDescendingPath)."""
+    """Validates a relative path without `..` (validateLocalDescendingPath)."""
     errors = [invalid(path, target, "must be a relative path")] if target.startswith("/") else []
     return errors + no_backsteps(target, path)
 
 
 def non_reserved(target: str, path: str) -> list[FieldError]:
-    """A relative path whose first step is no name of the kubelet's own (ValidateLocalNonReservedPath)."""
+    """Validates a relative path that does not start with a name that the kubelet reserves
+    (ValidateLocalNonReservedPath).
+    """
     errors = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, "must not start with '..'"))

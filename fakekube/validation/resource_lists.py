@@ -1,8 +1,8 @@
-"""Resource names and amounts (`cpu: 100m`): which names may stand where, and what amounts they take.
+"""Resource names and quantities (`cpu: 100m`): the names that each place accepts, and their valid quantities.
 
-A resource list is a mapping of names to quantities in canonical form. Names without a slash are Kubernetes'
-own and must be known; names with a domain other than kubernetes.io are extended resources, which come in
-whole numbers and cannot be overcommitted.
+A resource list is a mapping of names to quantities in canonical form. Names without a slash are native and must be
+known. Names with a domain other than kubernetes.io are extended resources, which have integer quantities and cannot be
+overcommitted.
 
 Specified by: pkg/apis/core/validation/validation.go, pkg/apis/core/helper/helpers.go,
 k8s.io/component-helpers/resource/helpers.go.
@@ -60,19 +60,19 @@ QUOTA_RESOURCES = (
 )
 STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
 
-#: The text of an amount → the amount; amounts are read over and over.
+#: The text of a quantity → the quantity; a cache, as the same texts are parsed again and again.
 quantity: Callable[[str], Quantity] = lru_cache(maxsize=4096)(parse)
 
 
 @lru_cache(maxsize=4096)
 def is_fractional(amount: str) -> bool:
-    """Is the amount, counted in thousandths, no whole number?"""
+    """Reports whether the quantity, in thousandths, is not a whole number."""
     return quantity(amount).milli_value() % 1000 != 0
 
 
 @lru_cache(maxsize=4096)
 def exceeds(amount: str, limit: str) -> bool:
-    """Is the amount larger than the limit?"""
+    """Reports whether the quantity is larger than the limit."""
     return quantity(limit) < quantity(amount)
 
 
@@ -85,13 +85,13 @@ def is_quota_huge_page(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Is this one of Kubernetes' own resources?"""
+    """Reports whether this is a native resource of Kubernetes."""
     return "/" not in name or NATIVE_DOMAIN in name
 
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Is this a resource of somebody else's?"""
+    """Reports whether this is an extended resource."""
     return not is_native(name) and not name.startswith(REQUESTS) and not names.label_key(REQUESTS + name)
 
 
@@ -100,12 +100,12 @@ def is_integer(name: str) -> bool:
 
 
 def is_overcommitable(name: str) -> bool:
-    """May the limit exceed the request?"""
+    """Reports whether the limit may exceed the request."""
     return is_native(name) and not is_huge_page(name)
 
 
 def resource_name(name: str, path: str) -> list[FieldError]:
-    """A qualified name; without a domain, a known one (validateResourceName)."""
+    """Validates a qualified name, which must be a known one if it has no domain (validateResourceName)."""
     if name in STANDARD_RESOURCES:
         return []
     errors = invalid_each(path, name, names.label_key(name))
@@ -115,7 +115,7 @@ def resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def container_resource_name(name: str, path: str) -> list[FieldError]:
-    """What a container may ask for (validateContainerResourceName)."""
+    """Validates the name of a resource of a container (validateContainerResourceName)."""
     if name in CONTAINER_RESOURCES:
         return []
     errors = resource_name(name, path)
@@ -128,12 +128,12 @@ def container_resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def is_pod_level(name: str) -> bool:
-    """May a pod as a whole ask for it?"""
+    """Reports whether the resource can be requested at pod level."""
     return name in COMPUTE or is_huge_page(name)
 
 
 def pod_resource_name(name: str, path: str) -> list[FieldError]:
-    """What a pod as a whole may ask for (validatePodResourceName)."""
+    """Validates the name of a pod-level resource (validatePodResourceName)."""
     errors = resource_name(name, path)
     if errors or is_pod_level(name):
         return errors
@@ -141,7 +141,7 @@ def pod_resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def quota_resource_name(name: str, path: str) -> list[FieldError]:
-    """What a quota may bound (ValidateResourceQuotaResourceName)."""
+    """Validates the name of a resource of a quota (ValidateResourceQuotaResourceName)."""
     errors = resource_name(name, path)
     if "/" in name or name in QUOTA_RESOURCES or is_quota_huge_page(name):
         return errors
@@ -157,7 +157,7 @@ def positive_quantity(amount: str, path: str) -> list[FieldError]:
 
 
 def quantity_value(name: str, amount: str, path: str) -> list[FieldError]:
-    """The amount of a resource: not negative, and whole where the resource is counted."""
+    """Validates the quantity of a resource: not negative, and an integer where the resource needs one."""
     errors = non_negative_quantity(amount, path)
     if is_integer(name) and is_fractional(amount):
         errors.append(invalid(path, amount, "must be an integer"))
@@ -171,7 +171,7 @@ def requirements(
     claim_names: Set[str],
     allow_indivisible_huge_pages: bool = False,
 ) -> list[FieldError]:
-    """The limits, requests and claims of a container or pod (validateResourceRequirements)."""
+    """Validates the limits, requests and claims of a container or pod (validateResourceRequirements)."""
     limits: ResourceList = wanted.get("limits") or {}
     requests: ResourceList = wanted.get("requests") or {}
     errors: list[FieldError] = []
@@ -216,7 +216,7 @@ def _request_within_limit(name: str, amount: str, limit: str | None, path: str) 
 
 
 def is_divisible(name: str, amount: str) -> bool:
-    """Is the amount of huge pages a whole number of pages?"""
+    """Reports whether the quantity of huge pages is a multiple of the page size."""
     try:
         page = quantity(name.removeprefix(HUGE_PAGES))
     except QuantityError:
@@ -231,7 +231,7 @@ def _divisible(name: str, amount: str, path: str) -> list[FieldError]:
 
 
 def _claims(claims: Iterable[Mapping[str, Any]], pod_claims: Set[str], path: str) -> list[FieldError]:
-    """References to the resource claims of the pod (validateResourceClaimNames)."""
+    """Validates references to the resource claims of the pod (validateResourceClaimNames)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):

@@ -1,4 +1,4 @@
-"""Selectors as parts of objects: label selectors, node selectors, topology selectors.
+"""Validation of selectors in objects: label selectors, node selectors, topology selectors.
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation/validation.go.
 """
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 NOT_AN_OPERATOR = "not a valid selector operator"
-VALUES_WANTED = "must be specified when `operator` is 'In' or 'NotIn'"
-VALUES_UNWANTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+VALUES_REQUIRED = "must be specified when `operator` is 'In' or 'NotIn'"
+VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
 def has_invalid_label_value(selector: Mapping[str, Any] | None) -> bool:
-    """Does an expression compare with a value that no label can have (as old objects may)?"""
+    """Reports whether an expression has a value that is not a valid label value (as old objects may have)."""
     expressions = (selector or {}).get("matchExpressions") or ()
     return any(names.label_value(value) for item in expressions for value in item.get("values") or ())
 
@@ -44,7 +44,7 @@ def label_selector(
     allow_invalid_values: bool = False,
     allow_unknown_operators: bool = False,
 ) -> list[FieldError]:
-    """A metav1.LabelSelector; absent is fine (ValidateLabelSelector)."""
+    """Validates a metav1.LabelSelector; an absent one is valid (ValidateLabelSelector)."""
     if not selector:
         return []
     labels = selector.get("matchLabels")
@@ -66,15 +66,15 @@ def label_selector_requirement(
     allow_invalid_values: bool = False,
     allow_unknown_operators: bool = False,
 ) -> list[FieldError]:
-    """One entry of matchExpressions (ValidateLabelSelectorRequirement)."""
+    """Validates an item of matchExpressions (ValidateLabelSelectorRequirement)."""
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator in ("In", "NotIn"):
         if not values:
-            errors.append(required(f"{path}.values", VALUES_WANTED))
+            errors.append(required(f"{path}.values", VALUES_REQUIRED))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            errors.append(forbidden(f"{path}.values", VALUES_UNWANTED))
+            errors.append(forbidden(f"{path}.values", VALUES_FORBIDDEN))
     elif not allow_unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     errors += label_name(requirement.get("key", ""), f"{path}.key")
@@ -92,7 +92,7 @@ def _label_values(values: Sequence[str], path: str) -> list[FieldError]:
 def node_selector(
     selector: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False
 ) -> list[FieldError]:
-    """A core NodeSelector: terms of which one must match (ValidateNodeSelector)."""
+    """Validates a core NodeSelector (ValidateNodeSelector)."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -122,10 +122,10 @@ def _node_requirement(
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator in ("In", "NotIn"):
         if not values:
-            errors.append(required(f"{path}.values", VALUES_WANTED))
+            errors.append(required(f"{path}.values", VALUES_REQUIRED))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            errors.append(forbidden(f"{path}.values", VALUES_UNWANTED))
+            errors.append(forbidden(f"{path}.values", VALUES_FORBIDDEN))
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
@@ -153,7 +153,7 @@ def _node_field_requirement(requirement: Mapping[str, Any], path: str) -> list[F
 
 
 def preferred_scheduling_terms(terms: Sequence[Mapping[str, Any]], path: str) -> list[FieldError]:
-    """Weighted node selector terms (ValidatePreferredSchedulingTerms)."""
+    """Validates weighted node selector terms (ValidatePreferredSchedulingTerms)."""
     errors: list[FieldError] = []
     for index, term in enumerate(terms):
         errors += weight(term, f"{path}[{index}]")
@@ -163,7 +163,7 @@ def preferred_scheduling_terms(terms: Sequence[Mapping[str, Any]], path: str) ->
 
 
 def weight(term: Mapping[str, Any], path: str) -> list[FieldError]:
-    """The weight of a preference."""
+    """Validates the weight of a preference."""
     value = term.get("weight", 0)
     return [] if 0 < value <= 100 else [invalid(f"{path}.weight", value, "must be in the range 1-100")]
 
@@ -171,7 +171,7 @@ def weight(term: Mapping[str, Any], path: str) -> list[FieldError]:
 def topology_selector_term(
     term: Mapping[str, Any], path: str
 ) -> tuple[dict[str, frozenset[str]], list[FieldError]]:
-    """A term of a storage class' topologies: its keys with their values, and what is wrong with it."""
+    """Validates a term of allowedTopologies; returns its keys with their values, and the errors."""
     errors: list[FieldError] = []
     found: dict[str, frozenset[str]] = {}
     for index, requirement in enumerate(term.get("matchLabelExpressions") or ()):
@@ -194,7 +194,7 @@ def topology_selector_term(
 def label_keys(
     matching: Sequence[str], mismatching: Sequence[str], selector: Mapping[str, Any] | None, path: str
 ) -> list[FieldError]:
-    """The matchLabelKeys and mismatchLabelKeys beside a selector."""
+    """Validates matchLabelKeys and mismatchLabelKeys of a selector."""
     errors = _keys_beside(matching, selector, f"{path}.matchLabelKeys")
     errors += _keys_beside(mismatching, selector, f"{path}.mismatchLabelKeys")
     if selector is not None:

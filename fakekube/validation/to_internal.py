@@ -1,10 +1,9 @@
-"""Objects as the real server holds them inside: for messages that print a Go value of an internal type.
+"""Conversion to the internal types of the real server, for messages that print a Go value of an internal type.
 
-Internal types have no JSON names, so Go's own names appear, in Go's order, with nothing left out:
-`{"Name":"c", "Image":"i","Command":null,…}`. The names are data, a struct a line: `Name` is a string,
-`Name#` a number, `Name!` a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a
-struct (each with the name of the struct, if any), `+Name` an inlined struct; `@name` follows where the JSON
-name differs by more than letter case.
+Internal types have no JSON names, so the output has Go's names in Go's order, and no field is omitted: `{"Name":"c",
+"Image":"i","Command":null,…}`. The names are data, one line per struct: `Name` is a string, `Name#` a number, `Name!`
+a boolean, `Name"` a quantity, `Name?` a pointer, `Name*` a list or map, `Name.` a struct (each with the name of the
+struct, if any), `+Name` an embedded struct; `@name` follows where the JSON name differs by more than letter case.
 
 Specified by: pkg/apis/core/types.go; k8s.io/apimachinery/pkg/util/diff.
 """
@@ -25,7 +24,7 @@ _FILE = "internal_v1_36.txt"
 _MARK = re.compile(r'[#!"?*.]')
 _ZERO: Mapping[str, Any] = {"": "", "#": 0, "!": False, '"': "0", "?": None, "*": None, ".": {}}
 
-#: Fields of a v1 PodSpec that an internal one keeps in its security context.
+#: Fields of a v1 PodSpec that the internal PodSpec has in its security context.
 _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 
 
@@ -38,12 +37,12 @@ class _Field(NamedTuple):
 
 
 def to_internal(struct: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """A v1 object as the internal struct of that name (`Container`) prints itself as JSON."""
+    """Returns the JSON of the internal struct of that name (`Container`) for a v1 object."""
     return dict(_members(struct, _as_held(struct, value)))
 
 
 def printed(value: Any) -> Any:
-    """A v1 struct as it prints itself: without what is empty."""
+    """Returns the JSON of a v1 struct, without empty fields."""
     if isinstance(value, dict):
         kept = {name: printed(member) for name, member in value.items()}
         return {name: member for name, member in kept.items() if member not in ({}, [], None)}
@@ -51,7 +50,7 @@ def printed(value: Any) -> Any:
 
 
 def diff(struct: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What differs between two v1 objects, told in lines of their internal forms."""
+    """Returns the difference between two v1 objects, line by line, of their internal forms."""
     before, after = _lines(to_internal(struct, old)), _lines(to_internal(struct, new))
     header, body = 2, list(difflib.unified_diff(before, after))
     return "".join(body[header:])
@@ -108,7 +107,7 @@ def _field(word: str) -> _Field:
 
 
 def _lines(value: dict[str, Any]) -> list[str]:
-    """Indented JSON as Go writes it."""
+    """Returns indented JSON as Go writes it."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

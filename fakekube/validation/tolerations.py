@@ -20,14 +20,14 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def taint_effect(effect: str, path: str) -> list[FieldError]:
-    """The effect of a taint, which must be set."""
+    """Validates the effect of a taint, which is required."""
     return required_one_of(effect, path, EFFECTS, ordered=True)
 
 
 def tolerations(
     items: Sequence[Mapping[str, Any]], path: str, *, tolerate_comparisons: bool = False
 ) -> list[FieldError]:
-    """The tolerations of a pod or a runtime class; Lt and Gt only where an old object has them."""
+    """Validates the tolerations of a pod or a runtime class; Lt and Gt are valid only if the old object has them."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         errors += _toleration(item, f"{path}[{index}]", tolerate_comparisons)

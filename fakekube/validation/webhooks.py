@@ -1,4 +1,4 @@
-"""Where a webhook is called: a URL, or a service of the cluster. Shared by all kinds that name webhooks.
+"""Validation of the address of a webhook: a URL, or a Service. All kinds that refer to webhooks share it.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go.
 """
@@ -20,7 +20,7 @@ FORM = "; desired format: https://host[/path]"
 
 
 def url_errors(value: str, path: str) -> list[FieldError]:
-    """The URL of a webhook."""
+    """Validates the URL of a webhook."""
     try:
         url = parse_url(value)
     except ValueError as error:
@@ -40,8 +40,10 @@ def url_errors(value: str, path: str) -> list[FieldError]:
 
 
 def service_errors(service: Mapping[str, Any], path: str, *, swapped: bool = False) -> list[FieldError]:
-    """A reference to a service. The admission kinds of the real server look at its name for the namespace and
-    the other way round (`swapped`)."""
+    """Validates a reference to a service.
+
+    The admission kinds of the real server check the name by the rule of the namespace and the reverse (`swapped`).
+    """
     errors: list[FieldError] = []
     name, namespace = service.get("name", ""), service.get("namespace", "")
     if swapped:

@@ -27,7 +27,7 @@ from fakekube.registry.strategy import Object, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import fully_qualified_name, invalid_each, one_of
 from fakekube.validation.selectors import has_invalid_label_value, label_selector
-from fakekube.validation.semantic_equality import holds_empty
+from fakekube.validation.semantic_equality import contains_empty
 from fakekube.validation.webhooks import service_errors, url_errors
 
 __all__ = ["MutatingWebhookStrategy", "ValidatingWebhookStrategy"]
@@ -55,7 +55,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
     mutating: ClassVar[bool] = False
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if holds_empty(context.resource.storage_type.fields["webhooks"].type, obj.get("webhooks")):
+        if contains_empty(context.resource.storage_type.fields["webhooks"].type, obj.get("webhooks")):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:

@@ -14,7 +14,7 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import ip, names
 from fakekube.validation.checks import invalid_each, port
 from fakekube.validation.selectors import label_selector
-from fakekube.validation.semantic_equality import holds_empty
+from fakekube.validation.semantic_equality import contains_empty
 
 __all__ = ["NetworkPolicyStrategy"]
 
@@ -36,7 +36,7 @@ class NetworkPolicyStrategy(Strategy):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        if holds_empty(context.resource.storage_type.fields["spec"].type, obj["spec"]):
+        if contains_empty(context.resource.storage_type.fields["spec"].type, obj["spec"]):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:

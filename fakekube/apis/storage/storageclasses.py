@@ -14,7 +14,7 @@ from fakekube.errors.field import duplicate, forbidden, immutable, invalid, requ
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import immutable_field, label_name, one_of
-from fakekube.validation.maps import size
+from fakekube.validation.maps import total_size
 from fakekube.validation.objectmeta import validate_object_meta
 from fakekube.validation.selectors import topology_selector_term
 from fakekube.validation.semantic_equality import same
@@ -67,7 +67,7 @@ def _parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
     if len(parameters) > MAX_PARAMETERS:
         return [too_long(path, MAX_PARAMETERS)]
     errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
-    return errors if size(parameters) <= PARAMETERS_SIZE else [*errors, too_long(path, PARAMETERS_SIZE)]
+    return errors if total_size(parameters) <= PARAMETERS_SIZE else [*errors, too_long(path, PARAMETERS_SIZE)]
 
 
 def _topologies(terms: Sequence[Object]) -> list[FieldError]:

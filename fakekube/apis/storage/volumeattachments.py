@@ -16,7 +16,7 @@ from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
-from fakekube.validation.maps import size
+from fakekube.validation.maps import total_size
 from fakekube.validation.semantic_equality import same
 from fakekube.validation.to_internal import to_internal
 
@@ -52,7 +52,7 @@ def _attachment(obj: Object) -> list[FieldError]:
     errors += _attached(spec.get("source") or {}, "spec.source")
     node = spec.get("nodeName", "")
     errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node))
-    if size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
+    if total_size(status.get("attachmentMetadata") or {}) > METADATA_SIZE:
         errors.append(too_long("status.attachmentMetadata", METADATA_SIZE))
     for field in ("attachError", "detachError"):
         errors += _volume_error(status.get(field) or {}, f"status.{field}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.crd.definition.approval import CONDITION, conformance
 from fakekube.registry.strategy import Object
-from fakekube.validation.ca_bundles import trusts_soundly
+from fakekube.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.validation.conditions import condition, with_condition
 
 __all__ = [
@@ -88,7 +88,7 @@ def _conforming(obj: Object, now: str) -> Change | None:
 def _established(obj: Object, now: str) -> Change | None:
     """Names are accepted; a conversion webhook that cannot be trusted holds everything up."""
     status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
-    if not trusts_soundly(obj["spec"]):
+    if not has_valid_ca_bundle(obj["spec"]):
         status, reason, message = "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"
     if condition(obj, "Established").get("reason") == reason:
         return None

@@ -25,7 +25,7 @@ from fakekube.registry.status_strategy import keep_all_but
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.schema.trees import in_order
 from fakekube.validation import names
-from fakekube.validation.ca_bundles import trusts_soundly
+from fakekube.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.validation.checks import immutable_field
 from fakekube.validation.conditions import with_condition
 from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS, validate_object_meta
@@ -87,7 +87,7 @@ class DefinitionStrategy(Strategy):
         established = is_true(old, "Established")
         if spec == old_spec:  # it was fine, and schemas are large
             return _errors(obj, old, [])
-        errors = spec_errors(spec, checks_authorities=established and trusts_soundly(old_spec))
+        errors = spec_errors(spec, checks_authorities=established and has_valid_ca_bundle(old_spec))
         if established:
             errors += immutable_field(spec.get("scope", ""), old_spec.get("scope", ""), "spec.scope")
             errors += _same_name(spec, old_spec, "kind")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.quota.evaluators import Evaluator, covers, evaluator_for
+from fakekube.quota.evaluators import Evaluator, evaluator_for, matches
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,8 +40,8 @@ def test_events_are_not_counted() -> None:
 def test_other_objects_are_counted() -> None:
     assert used("configmaps", {}) == {"count/configmaps": "1", "configmaps": "1"}
     assert used("widgets", {}, "example.com") == {"count/widgets.example.com": "1"}
-    assert meter("widgets", "example.com").measures("count/widgets.example.com")
-    assert not meter("widgets", "example.com").measures("widgets")
+    assert meter("widgets", "example.com").matches_resource("count/widgets.example.com")
+    assert not meter("widgets", "example.com").matches_resource("widgets")
 
 
 def test_a_pod_uses_what_its_containers_ask_for() -> None:
@@ -149,19 +149,19 @@ URGENT, SHORT = pod({}, priorityClassName="high"), pod({}, activeDeadlineSeconds
     ],
 )
 def test_scopes(scope: dict[str, Any], inside: dict[str, Any], outside: dict[str, Any]) -> None:
-    assert covers({"spec": scope}, meter("pods"), inside)
-    assert not covers({"spec": scope}, meter("pods"), outside)
+    assert matches({"spec": scope}, meter("pods"), inside)
+    assert not matches({"spec": scope}, meter("pods"), outside)
 
 
 def test_scopes_of_pods_are_nothing_for_others() -> None:
-    assert covers({"spec": {}}, meter("services"), {"spec": {}})
-    assert not covers({"spec": {"scopes": ["BestEffort"]}}, meter("services"), {"spec": {}})
+    assert matches({"spec": {}}, meter("services"), {"spec": {}})
+    assert not matches({"spec": {"scopes": ["BestEffort"]}}, meter("services"), {"spec": {}})
 
 
 def test_what_every_container_must_say() -> None:
-    missing = meter("pods").missing(["pods", "requests.cpu", "limits.memory"], pod({}, asking(cpu="1")))
+    missing = meter("pods").constraints(["pods", "requests.cpu", "limits.memory"], pod({}, asking(cpu="1")))
     assert missing == "must specify limits.memory for: c0,c1; requests.cpu for: c0"
-    assert meter("pods").missing(["requests.cpu"], pod({}, resources={"requests": {"cpu": "1"}})) == ""
+    assert meter("pods").constraints(["requests.cpu"], pod({}, resources={"requests": {"cpu": "1"}})) == ""
 
 
 @given(st.lists(st.integers(1, 4000), min_size=1, max_size=5))

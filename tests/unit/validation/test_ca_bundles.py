@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 
 from fakekube.server.certificates import credentials
-from fakekube.validation.ca_bundles import ca_bundle_errors, trusts_soundly
+from fakekube.validation.ca_bundles import ca_bundle_errors, has_valid_ca_bundle
 
 
 def block(name: str, content: str = "aGk=") -> str:
@@ -37,7 +37,7 @@ def test_specs() -> None:
     def spec(ca: str) -> dict[str, object]:
         return {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": ca}}}}
 
-    assert trusts_soundly({})
-    assert trusts_soundly({"conversion": {"strategy": "None"}})
-    assert trusts_soundly(spec(""))
-    assert not trusts_soundly(spec("aGk="))
+    assert has_valid_ca_bundle({})
+    assert has_valid_ca_bundle({"conversion": {"strategy": "None"}})
+    assert has_valid_ca_bundle(spec(""))
+    assert not has_valid_ca_bundle(spec("aGk="))
