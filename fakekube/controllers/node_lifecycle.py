@@ -90,6 +90,11 @@ def condition_taints(node: Object) -> list[Taint]:
     return taints
 
 
+def _is_uncordoned(node: Object) -> bool:
+    """Has the node a taint left that it got when it was cordoned?"""
+    return not (node.get("spec") or {}).get("unschedulable") and (UNSCHEDULABLE, NO_SCHEDULE) in taint_keys(node)
+
+
 def zone_key(node: Object) -> str:
     """Region and zone of a node; "" if it has neither."""
     labels = node["metadata"].get("labels") or {}
@@ -122,6 +127,7 @@ class NodeLifecycleController(Reconciler):
         self._known: dict[str, str] = {}
         self._next_taint: dict[str, float] = {}
         self._disrupted = False
+        self._put_off: set[str] = set()
         for node in self.cache.list("nodes"):
             if self._was_registered(node):
                 self._known[node["metadata"]["name"]] = node["metadata"]["uid"]
@@ -171,6 +177,11 @@ class NodeLifecycleController(Reconciler):
             return
         if self._known.get(key.name) != node["metadata"]["uid"]:
             self._register(node)
+        if _is_uncordoned(node) and key.name not in self._put_off:  # the scheduler is quicker
+            self._put_off.add(key.name)
+            self.enqueue(key)
+            return
+        self._put_off.discard(key.name)
         observed = (_ready(node) or {}).get("status", "Unknown")
         node = self._probe(node)
         ready = _ready(node)
