@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from fakekube.auth.authentication import IN_PROCESS_USER
-from fakekube.client.elsewhere import ACCEPT, Place, resources_in
+from fakekube.client.elsewhere import ACCEPT, Place, ResourceElsewhere, resources_in
 from fakekube.client.errors import ApiError
 from fakekube.clock import Clock
 from fakekube.codecs import json
@@ -73,6 +73,8 @@ class Client:
         self._user = user
         self._found: dict[tuple[str, str | None], Resource] = {}
         self._found_in: object = None
+        self._elsewhere: tuple[bytes, tuple[ResourceElsewhere, ...]] = (b"", ())
+        """A discovery document, and the resources in it."""
 
     def now(self) -> str:
         """The time of the cluster, as objects tell it."""
@@ -118,13 +120,22 @@ class Client:
             return self.resource(name, api_version)
         except UnknownResource:
             wanted, _, group = name.lower().partition(".")
-            answer = self.request("GET", "/apis", accept=ACCEPT)
-            document = json.reread(answer.body) if isinstance(answer.body, bytes) and answer.code == 200 else {}
-            for found in resources_in(document):
+            for found in self._discovered():
                 fits = api_version in (None, found.api_version) and group in ("", found.group, f"{found.version}.{found.group}")
                 if fits and wanted in found.names:
                     return found
             raise
+
+    def _discovered(self) -> tuple[ResourceElsewhere, ...]:
+        """All resources of the cluster, whoever serves them."""
+        answer = self.request("GET", "/apis", accept=ACCEPT)
+        if answer.code != 200 or not isinstance(answer.body, bytes):
+            return ()
+        document, found = self._elsewhere
+        if document != answer.body:
+            found = tuple(resources_in(json.reread(answer.body)))
+            self._elsewhere = answer.body, found
+        return found
 
     def path(self, resource: Place, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """The path of a collection, or of an object in it; `namespace` counts for namespaced resources only."""
