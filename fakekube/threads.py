@@ -30,7 +30,8 @@ class Workers:
     def run(self, task: _Task) -> None:
         """Run `task`, which must not raise.
 
-        :raises RuntimeError: the system has no more threads
+        Raises:
+            RuntimeError: the system has no more threads
         """
         with self._lock:
             if self._waiting:

@@ -23,7 +23,9 @@ _TWENTY_DIGITS: Final = 20
 def parse_int(text: str, function: str = "ParseInt") -> int:
     """A number of 64 bits with or without a sign.
 
-    :param function: the one of Go that complains.
+    Args:
+        function: the one of Go that complains.
+
     Raises ValueError in Go's words.
     """
     signed = text[:1] in ("+", "-")

@@ -74,10 +74,15 @@ _INVALID_INDEX = "invalid index referenced"
 def decode(patch: Any, *, strict: bool, duplicates: Sequence[str] = ()) -> tuple[list[Operation], list[str]]:
     """Takes a parsed body for the operations of a JSON patch.
 
-    :param strict: fieldValidation is Warn or Strict: members are checked, with other words than without it.
-    :param duplicates: what the codec said of repeated keys (`duplicate field "[0].path"`).
-    :returns: the operations, and what is to be warned of (or, in Strict, refused).
-    :raises StatusError: 400 if the body is no list of operations.
+    Args:
+        strict: fieldValidation is Warn or Strict: members are checked, with other words than without it.
+        duplicates: what the codec said of repeated keys (`duplicate field "[0].path"`).
+
+    Returns:
+        the operations, and what is to be warned of (or, in Strict, refused).
+
+    Raises:
+        StatusError: 400 if the body is no list of operations.
     """
     if patch is None:
         return [], []
@@ -119,11 +124,16 @@ def _undecodable(value: Any, wanted: str) -> StatusError:
 def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes = b"") -> Any:
     """The document that the operations make of `document`; parts are shared with both.
 
-    :param operations: from `decode`.
-    :param body: the patch as it was sent. `test` compares scalars by their text, which differs for equal
-        values when characters are escaped differently; without the body, values are compared.
-    :returns: an object, or a list if the root was replaced by one.
-    :raises StatusError: 413 for too many operations, 422 if one of them does not fit.
+    Args:
+        operations: from `decode`.
+        body: the patch as it was sent. `test` compares scalars by their text, which differs for equal
+            values when characters are escaped differently; without the body, values are compared.
+
+    Returns:
+        an object, or a list if the root was replaced by one.
+
+    Raises:
+        StatusError: 413 for too many operations, 422 if one of them does not fit.
     """
     if len(operations) > MAX_OPERATIONS:
         problem = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"

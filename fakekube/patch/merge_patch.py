@@ -24,8 +24,11 @@ __all__ = ["apply", "decode"]
 def decode(patch: Any, *, strict: bool) -> Any:
     """Checks that a parsed body can be a merge patch.
 
-    :param strict: fieldValidation is Warn or Strict: only an object will do. Without it a list will, too.
-    :raises StatusError: 400 if it cannot.
+    Args:
+        strict: fieldValidation is Warn or Strict: only an object will do. Without it a list will, too.
+
+    Raises:
+        StatusError: 400 if it cannot.
     """
     if strict and not isinstance(patch, dict | None):
         wanted = "Go value of type map[string]interface {}"

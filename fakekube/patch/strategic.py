@@ -56,7 +56,8 @@ _ELEMENT_ORDER = "$setElementOrder"
 def decode(patch: Any) -> _Object:
     """Checks that a parsed body can be a strategic merge patch; null is an empty one.
 
-    :raises StatusError: 400 if it is not an object.
+    Raises:
+        StatusError: 400 if it is not an object.
     """
     if patch is None:
         return {}
@@ -68,10 +69,13 @@ def decode(patch: Any) -> _Object:
 def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | None = None) -> _Object:
     """The object that the patch makes of `document`, as its type reads it: a tree of its own.
 
-    :param type: of the kind, in the version of the document, which is as the type reads it.
-    :param patch: from `decode`; not changed.
-    :param unknown: gets the messages about fields that the type does not have.
-    :raises StatusError: 400, 422 or 500, as the real server answers bad directives and values.
+    Args:
+        type: of the kind, in the version of the document, which is as the type reads it.
+        patch: from `decode`; not changed.
+        unknown: gets the messages about fields that the type does not have.
+
+    Raises:
+        StatusError: 400, 422 or 500, as the real server answers bad directives and values.
     """
     rest = copied(patch)
     merged = _merge_objects(document, rest, type)

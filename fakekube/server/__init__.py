@@ -13,6 +13,6 @@ Where behaviour could be seen by a client it is that of Go's net/http, on which 
 
 from __future__ import annotations
 
-from .server import Server
+from fakekube.server.server import Server
 
 __all__ = ["Server"]

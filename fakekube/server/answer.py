@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
-from .body import Body
-from .http1 import Request
-from .response import Head, encode_head
-from .transport import Transport
+from fakekube.server.body import Body
+from fakekube.server.http1 import Request
+from fakekube.server.response import Head, encode_head
+from fakekube.server.transport import Transport
 
 __all__ = ["Answer"]
 
@@ -64,7 +64,8 @@ class Answer:
     def give(self, result: Iterable[bytes]) -> None:
         """Send what the application returned.
 
-        :raises Disconnected: the client is gone
+        Raises:
+            Disconnected: the client is gone
         """
         if self.head is None and isinstance(result, (list, tuple)):
             self._give_whole(result[0] if len(result) == 1 else b"".join(result))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 from typing import IO, TYPE_CHECKING
 
-from .http1 import BodyError, Request, RequestParser
-from .transport import Transport
+from fakekube.server.http1 import BodyError, Request, RequestParser
+from fakekube.server.transport import Transport
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -49,7 +49,8 @@ class Body:
     def read(self, limit: int) -> bytes:
         """Up to `limit` bytes, `b""` at the end; tells a client that waits for it to go on.
 
-        :raises BodyError: the body is not framed right, or the client is gone
+        Raises:
+            BodyError: the body is not framed right, or the client is gone
         """
         if self._error is not None:
             raise self._error

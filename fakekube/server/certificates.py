@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from .tls import server_context
+from fakekube.server.tls import server_context
 
 if TYPE_CHECKING:
     from cryptography import x509

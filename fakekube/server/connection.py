@@ -15,16 +15,15 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeGuard
 
+from fakekube.server import websocket
+from fakekube.server.answer import Answer
+from fakekube.server.body import Body
+from fakekube.server.environ import make_environ
+from fakekube.server.framing import Bare, Chunked, Framing, Raw, WebSocketMessages
+from fakekube.server.http1 import BodyError, ProtocolError, Request, RequestParser
+from fakekube.server.pump import Delivery, Progress, Pump
+from fakekube.server.transport import Disconnected, Transport
 from fakekube.streams import BrokenStreamError, Stream, Tunnel
-
-from . import websocket
-from .answer import Answer
-from .body import Body
-from .environ import make_environ
-from .framing import Bare, Chunked, Framing, Raw, WebSocketMessages
-from .http1 import BodyError, ProtocolError, Request, RequestParser
-from .pump import Delivery, Progress, Pump
-from .transport import Disconnected, Transport
 
 __all__ = ["Application", "Connection", "Service"]
 
@@ -126,7 +125,8 @@ class Connection:
     def _next_request(self) -> Request | None:
         """The next request; None when the client has sent its last.
 
-        :raises ProtocolError: what it sent is no request
+        Raises:
+            ProtocolError: what it sent is no request
         """
         parser = self._parser
         request = parser.request() if parser.buffer else None

@@ -13,7 +13,7 @@ import sys
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
-from .http1 import Fields, Request
+from fakekube.server.http1 import Fields, Request
 
 __all__ = ["base_environ", "make_environ"]
 

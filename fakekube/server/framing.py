@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fakekube.server import websocket
+from fakekube.server.http1 import RequestParser
 from fakekube.streams import Tunnel
-
-from . import websocket
-from .http1 import RequestParser
 
 __all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]
 

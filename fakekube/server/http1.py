@@ -118,7 +118,8 @@ class RequestParser:
     def request(self) -> Request | None:
         """The next request, or None until more is fed. The body of the one before must have been read.
 
-        :raises ProtocolError: it is not a request, or not one that the server takes
+        Raises:
+            ProtocolError: it is not a request, or not one that the server takes
         """
         assert self.unread == 0, "the body of the last request has not been read"
         buffer = self.buffer
@@ -145,7 +146,8 @@ class RequestParser:
     def body(self, limit: int) -> bytes | None:
         """Up to `limit` bytes of the body; `b""` at its end; None until more is fed.
 
-        :raises BodyError: it is not framed as it should be
+        Raises:
+            BodyError: it is not framed as it should be
         """
         return self._body.read(limit) if self._body is not None else b""
 

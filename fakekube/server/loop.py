@@ -38,7 +38,8 @@ class Loop:
 
     def __init__(self, patience: float = _PATIENCE) -> None:
         """
-        :param patience: seconds after which a loop that all members have left ends
+        Args:
+            patience: seconds after which a loop that all members have left ends
         """
         self._patience = patience
         self._members: tuple[Member, ...] = ()

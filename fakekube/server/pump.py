@@ -27,11 +27,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
+from fakekube.server.framing import Framing
+from fakekube.server.loop import READ, WRITE, Loop
+from fakekube.server.transport import Disconnected, Transport
 from fakekube.streams import BrokenStreamError, Source, Stream
-
-from .framing import Framing
-from .loop import READ, WRITE, Loop
-from .transport import Disconnected, Transport
 
 __all__ = ["Clock", "Delivery", "FrameCache", "Progress", "Pump"]
 
@@ -140,7 +139,8 @@ class Delivery:
     def begin(self, head: bytes) -> Progress:
         """Send the answer's head, and with it what the stream has and the client takes without waiting.
 
-        :raises Disconnected: the client is gone
+        Raises:
+            Disconnected: the client is gone
         """
         self._take(None)
         self.output = head + bytes(self.output)
@@ -151,7 +151,8 @@ class Delivery:
     def advance(self, cache: FrameCache | None = None) -> Progress:
         """Send what is left from before; if that is all gone, take once from the stream, and send that.
 
-        :raises Disconnected: the client is gone
+        Raises:
+            Disconnected: the client is gone
         """
         if (self.output or self.answers) and not self._flush():
             self.progress = _BLOCKED
@@ -175,7 +176,8 @@ class Delivery:
     def hear(self) -> bool:
         """Receive what the client sends; false if it is gone.
 
-        :raises Disconnected: the client is gone
+        Raises:
+            Disconnected: the client is gone
         """
         data = self.transport.receive_ready()
         if data is None:

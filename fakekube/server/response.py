@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .http1 import Request
+from fakekube.server.http1 import Request
 
 __all__ = ["Head", "encode_head"]
 
@@ -41,8 +41,9 @@ def encode_head(
 ) -> Head:
     """The head of an answer.
 
-    :param length: of the whole body, where it is known and the application has not said it
-    :param keep_alive: whether the server wants to go on with the connection, if the client does
+    Args:
+        length: of the whole body, where it is known and the application has not said it
+        keep_alive: whether the server wants to go on with the connection, if the client does
     """
     code = status[:3]
     is_bodiless = code in _BODILESS or code[0] == "1"

@@ -17,14 +17,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from fakekube.server.connection import Application, Connection
+from fakekube.server.environ import base_environ
+from fakekube.server.loop import READ, joined_loop
+from fakekube.server.pump import Clock, Pump
+from fakekube.server.switching import QUICKLY
+from fakekube.server.transport import Transport
 from fakekube.threads import WORKERS
-
-from .connection import Application, Connection
-from .environ import base_environ
-from .loop import READ, joined_loop
-from .pump import Clock, Pump
-from .switching import QUICKLY
-from .transport import Transport
 
 if TYPE_CHECKING:
     import ssl
@@ -57,10 +56,11 @@ class Server:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """
-        :param host: a name or an address of this machine
-        :param port: 0 for one that is free
-        :param clock: what streams' deadlines and the Date of answers refer to
-        :param tls: of `tls.server_context`, to serve HTTPS
+        Args:
+            host: a name or an address of this machine
+            port: 0 for one that is free
+            clock: what streams' deadlines and the Date of answers refer to
+            tls: of `tls.server_context`, to serve HTTPS
         """
         self.application = application
         self.host = host
@@ -83,7 +83,8 @@ class Server:
     def start(self) -> None:
         """Listen and serve; `port` is known from here on. A server starts once.
 
-        :raises OSError: the address cannot be had
+        Raises:
+            OSError: the address cannot be had
         """
         self._listener = self._listen()
         self.port = self._listener.getsockname()[1]
@@ -211,7 +212,7 @@ class Server:
     def _transport(self, connected: socket.socket) -> Transport:
         if self._tls is None:
             return Transport(connected)
-        from .tls import TLSTransport
+        from fakekube.server.tls import TLSTransport
 
         return TLSTransport(connected, self._tls)
 

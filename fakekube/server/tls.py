@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
-from .transport import RECEIVE_BYTES, Disconnected, Transport
+from fakekube.server.transport import RECEIVE_BYTES, Disconnected, Transport
 
 __all__ = ["TLSTransport", "server_context"]
 
@@ -36,10 +36,13 @@ _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:
     """A context that serves HTTP/1.1; all arguments are PEM.
 
-    :param certificate: the server's, with those between it and the CA
-    :param key: the certificate's private key
-    :param client_ca: whose clients complete the handshake where others cannot
-    :raises ssl.SSLError: they do not fit together
+    Args:
+        certificate: the server's, with those between it and the CA
+        key: the certificate's private key
+        client_ca: whose clients complete the handshake where others cannot
+
+    Raises:
+        ssl.SSLError: they do not fit together
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

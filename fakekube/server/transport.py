@@ -38,7 +38,8 @@ class Transport:
     def handshake(self) -> dict[str, str]:
         """What must be agreed upon before HTTP, and what the application is told of it in every environ.
 
-        :raises Disconnected: no agreement was reached
+        Raises:
+            Disconnected: no agreement was reached
         """
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -47,7 +47,8 @@ class Refused(Exception):
 def handshake(environ: Mapping[str, Any]) -> bytes:
     """The head that agrees to what the request of this WSGI environ asks for.
 
-    :raises Refused: it does not ask for a WebSocket in the right way
+    Raises:
+        Refused: it does not ask for a WebSocket in the right way
     """
     if environ["REQUEST_METHOD"] != "GET":
         raise Refused("405 Method Not Allowed", "bad method")

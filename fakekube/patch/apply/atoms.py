@@ -39,7 +39,8 @@ Place = tuple["Place", str] | None
 class Typing:
     """Collects what is wrong with a value.
 
-    :param duplicates: items of keyed lists and sets may repeat.
+    Args:
+        duplicates: items of keyed lists and sets may repeat.
     """
 
     __slots__ = ("duplicates", "problems")

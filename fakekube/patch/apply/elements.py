@@ -100,7 +100,8 @@ def canonical(text: str) -> str | None:
     """The element that a string from outside means; None for one of a kind that is unknown, which sets
     ignore.
 
-    :raises ElementError: if it is none.
+    Raises:
+        ElementError: if it is none.
     """
     kind, content = text[:2], text[2:]
     if len(kind) < 2 or kind[1] != ":":

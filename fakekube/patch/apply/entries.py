@@ -163,8 +163,9 @@ def encode(
 ) -> list[dict[str, Any]]:
     """The entries of an object, in their order: by operation, time, name, version and subresource.
 
-    :param sorted_keys: of custom resources, whose members are sorted all the way down.
-    :param sorted_fields: elements are sorted as texts (`10` before `9`), other members are not.
+    Args:
+        sorted_keys: of custom resources, whose members are sorted all the way down.
+        sorted_fields: elements are sorted as texts (`10` before `9`), other members are not.
     """
     entries = [
         _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)

@@ -97,8 +97,9 @@ class ItemList(Atom):
         exact: bool = True,
     ) -> None:
         """
-        :param keys: of a map, in the order in which messages name them; none for a set.
-        :param defaults: of keys that an item may omit.
+        Args:
+            keys: of a map, in the order in which messages name them; none for a set.
+            defaults: of keys that an item may omit.
         """
         self._item = item
         self._keys = tuple(keys)

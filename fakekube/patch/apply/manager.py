@@ -93,12 +93,13 @@ class FieldManager:
         scale_of_custom: bool = False,
     ) -> None:
         """
-        :param type: of the kind (of a custom resource: of its schema; metadata is added).
-        :param subresource: through which writes come; empty for the main path.
-        :param filters: by apiVersion, what writes never own (the strategy's reset fields).
-        :param other_version: how to get an object in other versions; without it there are none.
-        :param custom: a custom resource: objects have kind and apiVersion, and all members are sorted.
-        :param scale_of_custom: the scale of a custom resource, which cannot be applied on the real server.
+        Args:
+            type: of the kind (of a custom resource: of its schema; metadata is added).
+            subresource: through which writes come; empty for the main path.
+            filters: by apiVersion, what writes never own (the strategy's reset fields).
+            other_version: how to get an object in other versions; without it there are none.
+            custom: a custom resource: objects have kind and apiVersion, and all members are sorted.
+            scale_of_custom: the scale of a custom resource, which cannot be applied on the real server.
         """
         self._type = type
         self._kind = kind
@@ -119,10 +120,11 @@ class FieldManager:
     def update(self, live: Object | None, new: Object, manager: str, now: datetime) -> None:
         """Sets the managedFields of a changed object.
 
-        :param live: the object as it was, as at rest; None if it is being created.
-        :param new: the object as it will be, before admission: the request's own tree. What it says of
-            managedFields is what the client has sent.
-        :param manager: the request's fieldManager, or the name that its user agent gives.
+        Args:
+            live: the object as it was, as at rest; None if it is being created.
+            new: the object as it will be, before admission: the request's own tree. What it says of
+                managedFields is what the client has sent.
+            manager: the request's fieldManager, or the name that its user agent gives.
         """
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
@@ -195,12 +197,17 @@ class FieldManager:
     def apply(self, live: Object | None, applied: Any, manager: str, force: bool, now: datetime) -> Object:
         """The object that results from applying a configuration, still to be defaulted.
 
-        :param live: the object as at rest; None if there is none yet.
-        :param applied: the configuration as it was parsed, with kind and apiVersion.
-        :returns: `live` itself if nothing changes; with other books if only these do; else, of a built-in kind,
-            a tree of its own.
-        :raises StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
-            not fit.
+        Args:
+            live: the object as at rest; None if there is none yet.
+            applied: the configuration as it was parsed, with kind and apiVersion.
+
+        Returns:
+            `live` itself if nothing changes; with other books if only these do; else, of a built-in kind,
+                a tree of its own.
+
+        Raises:
+            StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
+                not fit.
         """
         if self._gvk_of(applied) != self._gvk:
             raise bad_request(f"invalid object type: {self._gvk_of(applied)}")

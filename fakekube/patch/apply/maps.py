@@ -83,9 +83,10 @@ class Map(Atom):
         deduced: bool = False,
     ) -> None:
         """
-        :param declare: makes the declared fields on first use (types may be recursive).
-        :param other: of the entries that are not declared; None if there must be none.
-        :param deduced: made up for values of no known type; field sets below it are never reconciled.
+        Args:
+            declare: makes the declared fields on first use (types may be recursive).
+            other: of the entries that are not declared; None if there must be none.
+            deduced: made up for values of no known type; field sets below it are never reconciled.
         """
         self._declare = declare
         self._other = other

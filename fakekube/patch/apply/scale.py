@@ -29,9 +29,10 @@ _REPLICAS: Final[Path] = (field("spec"), field("replicas"))
 class ScaleMapping:
     """Where a kind has its replicas.
 
-    :param api_version: of the path through which the scale is reached.
-    :param paths: by apiVersion, the names that lead to the replicas; None for a version without a scale.
-    :param custom: a custom resource, whose entries have sorted members.
+    Args:
+        api_version: of the path through which the scale is reached.
+        paths: by apiVersion, the names that lead to the replicas; None for a version without a scale.
+        custom: a custom resource, whose entries have sorted members.
     """
 
     api_version: str

@@ -140,7 +140,8 @@ class Updater:
     ) -> tuple[Typed, dict[Manager, Owned]]:
         """The object with the configuration applied (`live` itself if nothing changes), and its owners.
 
-        :raises Conflicts: if others own what would change, and `force` is not set.
+        Raises:
+            Conflicts: if others own what would change, and `force` is not set.
         """
         owners = self._reconciled(live, owners)
         merged = live.merge(applied)
