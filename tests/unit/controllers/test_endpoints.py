@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ STEPS = st.lists(st.sets(st.integers(0, 40), max_size=30), min_size=1, max_size=
 @given(STEPS, st.integers(2, 12))
 def test_each_endpoint_is_in_one_slice_that_is_not_too_large(steps: list[set[int]], limit: int) -> None:
     slices: dict[str, Object] = {}
+    names = (f"s{number}" for number in count())
     for wanted in steps:
         made = plan(list(slices.values()), group(wanted), lambda found: {"endpoints": found}, lambda slice_: None, limit)
         for one in made.delete:
@@ -40,7 +42,7 @@ def test_each_endpoint_is_in_one_slice_that_is_not_too_large(steps: list[set[int
         for one in made.update:
             slices[one["name"]] = one
         for one in made.create:
-            name = f"s{len(slices)}-{id(one)}"
+            name = next(names)
             slices[name] = {**one, "name": name}
         found = [one["addresses"][0] for slice_ in slices.values() for one in slice_["endpoints"]]
         assert sorted(found) == sorted(f"10.0.0.{number}" for number in wanted)
