@@ -113,7 +113,7 @@ def build(
         upkeep(store, services, clock)
     _publish_authorities(store, services, clock, options.authentication, authority)
     admission = _admission(profile, options.admission, webhooks)
-    backend = Backend(store, registry, clock, services, admission, settings, access.require_creation)
+    backend = Backend(store, registry, clock, services, admission, settings, access.require_creation, resolver.forwards)
 
     auditor = _auditor(options.audit, clock)
 

@@ -5,11 +5,27 @@ Specified by: k8s.io/apimachinery/pkg/util/proxy/transport.go (rewriteURL, rewri
 
 from __future__ import annotations
 
+import posixpath
 import re
+from dataclasses import dataclass
 from html import unescape
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["rewritten", "rewritten_location"]
+__all__ = ["Front", "rewritten", "rewritten_location"]
+
+
+@dataclass(slots=True, frozen=True)
+class Front:
+    """How a server behind is reached by those who ask the API server."""
+
+    own: tuple[str, ...]
+    """Hosts that are the server behind, or the API server as the client calls it."""
+    scheme: str = ""
+    host: str = ""
+    """What links get instead; "" where they are to stay as short, or with the host, as they were."""
+    prefix: str = ""
+    """What stands before its paths."""
+
 
 #: Attributes that hold URLs, by the tag.
 _LINKS = {
@@ -33,25 +49,30 @@ _ATTRIBUTE = re.compile(r"([^\s=/>\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\
 _ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
 
 
-def rewritten_location(url: str, host: str) -> str:
-    """A URL with the host as the API server knows it, if it leads to that host or has none and an absolute path."""
+def rewritten_location(url: str, front: Front) -> str:
+    """A URL as it leads there through the API server, if it leads to the server behind: by its host, or by an absolute path."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return url
-    if parts.netloc not in ("", host) or not parts.path.startswith("/"):
+    if (parts.netloc and parts.netloc not in front.own) or not parts.path.startswith("/"):
         return url
-    return urlunsplit(("https", host, parts.path, parts.query, parts.fragment))
+    scheme, host, path = front.scheme, front.host, parts.path
+    if not (scheme or host) and parts.netloc == front.own[0]:
+        scheme, host = parts.scheme, parts.netloc
+    if not path.startswith(front.prefix):
+        path = posixpath.normpath(front.prefix + path) + ("/" if path.endswith("/") else "")
+    return urlunsplit((scheme, host, path, parts.query, parts.fragment))
 
 
-def rewritten(page: bytes, host: str) -> bytes:
+def rewritten(page: bytes, front: Front) -> bytes:
     """An HTML page with its links rewritten; its tags are written as Go writes them, all else stays as it is."""
     text, out, place = page.decode("latin-1"), [], 0
     while (found := _TOKEN.search(text, place)) is not None:
         out.append(text[place : found.start()])
         place = found.end()
         tag = (found["tag"] or "").lower()
-        out.append(_tag(tag, found["attributes"], host) if tag else found[0])
+        out.append(_tag(tag, found["attributes"], front) if tag else found[0])
         if tag in _RAW_TEXT:
             end = re.compile(rf"</{tag}[\s/>]", re.IGNORECASE).search(text, place)
             stop = end.start() if end else len(text)
@@ -61,12 +82,12 @@ def rewritten(page: bytes, host: str) -> bytes:
     return "".join(out).encode("latin-1")
 
 
-def _tag(tag: str, attributes: str, host: str) -> str:
+def _tag(tag: str, attributes: str, front: Front) -> str:
     closes = attributes.endswith("/")
     shown = []
     for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):
         value = unescape("".join(values))
         if name.lower() in _LINKS.get(tag, ()):
-            value = rewritten_location(value, host)
+            value = rewritten_location(value, front)
         shown.append(f' {name.lower()}="{"".join(_ESCAPES.get(character, character) for character in value)}"')
     return f"<{tag}{''.join(shown)}{'/' if closes else ''}>"

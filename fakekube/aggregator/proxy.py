@@ -27,6 +27,7 @@ from fakekube.aggregator.backends import (
     BackendTimeoutError,
     header,
 )
+from fakekube.aggregator.links import Front, rewritten, rewritten_location
 from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.aggregator.mounted import MountedBackend, MountedBody
 from fakekube.golang.durations import parse_duration
@@ -38,7 +39,7 @@ from fakekube.validation.conditions import condition
 if TYPE_CHECKING:
     from fakekube.aggregator.remote import RemoteBackend
 
-__all__ = ["Origin", "Proxy", "outgoing", "text_error"]
+__all__ = ["Origin", "Passing", "Proxy", "outgoing", "passed", "text_error"]
 
 _DISCOVERY_SECONDS: Final = 5.0
 """How long a server may take to tell what it serves (aggregatedDiscoveryTimeout)."""
@@ -99,7 +100,10 @@ class Proxy:
             if isinstance(error, BackendTimeoutError) and not discovers:
                 return Response(504, [("Content-Type", _TEXT)], _TIMED_OUT)
             return text_error(503, f"error trying to reach service: {error}")
-        return _passed(answer, request, location, long_running=origin.long_running)
+        if 300 <= answer.status <= 399 and header(answer.headers, "location"):
+            answer.body.close()
+            return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
+        return passed(answer, request, _front(location), long_running=origin.long_running)
 
 
 def text_error(code: int, text: str) -> Response:
@@ -185,23 +189,22 @@ def _upgraded(backend: RemoteBackend | Unreachable, sent: BackendRequest) -> Res
 # ---------------------------------------------------------------- the answer
 
 
-def _passed(answer: BackendAnswer, request: Request, location: Location, *, long_running: bool) -> Response:
+def _front(location: Location) -> Front:
+    return Front((location.host,), "https", location.host)
+
+
+def passed(answer: BackendAnswer, request: Request, front: Front, *, long_running: bool) -> Response:
     """The answer as the client sees it."""
-    if 300 <= answer.status <= 399 and header(answer.headers, "location"):
-        answer.body.close()
-        return Response(502, [("Content-Type", _TEXT)], _REDIRECTED)
     found = passing.passed_answer(answer.headers)
     if header(found, "location"):
-        from fakekube.aggregator.links import rewritten_location
-
-        found = [(name, rewritten_location(value, location.host) if name == "Location" else value) for name, value in found]
+        found = [(name, rewritten_location(value, front) if name == "Location" else value) for name, value in found]
     if any(name == "Cache-Control" for name, _ in found):  # both are sent
         found.insert(0, _NOT_CACHED)
     if isinstance(answer.body, MountedBody) and hasattr(answer.body.result, "take"):
         stream: Any = answer.body.result
         return Response(answer.status, found, stream)
     if header(found, "content-type").partition(";")[0].strip() == "text/html" and request.method != "HEAD":
-        _rewrite_links(answer, location.host)
+        _rewrite_links(answer, front)
         found = [entry for entry in found if entry[0] != "Content-Length"]
     if answer.status == 304:  # as net/http has it
         found = [entry for entry in found if entry[0] != "Content-Type"]
@@ -221,13 +224,11 @@ def _sniffed(body: bytes) -> str:
     return "application/octet-stream" if _BINARY.search(body, 0, 512) else _TEXT
 
 
-def _rewrite_links(answer: BackendAnswer, host: str) -> None:
+def _rewrite_links(answer: BackendAnswer, front: Front) -> None:
     """Lead the links of a page through the API server. Large pages, and those packed in an unusual way, stay as they are."""
     packed = header(answer.headers, "content-encoding").lower()
     if packed not in ("", "gzip"):
         return
-    from fakekube.aggregator.links import rewritten
-
     pieces, size, rest = [], 0, iter(answer.body)
     for piece in rest:
         pieces.append(piece)
@@ -238,11 +239,11 @@ def _rewrite_links(answer: BackendAnswer, host: str) -> None:
     page = b"".join(pieces)
     if packed:
         try:
-            page = gzip.compress(rewritten(gzip.decompress(page), host))
+            page = gzip.compress(rewritten(gzip.decompress(page), front))
         except (OSError, EOFError, zlib.error):
             page = b""
     else:
-        page = rewritten(page, host)
+        page = rewritten(page, front)
     answer.body, answer.length = _Resumed([page], iter(()), answer.body), len(page)
 
 

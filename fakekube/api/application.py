@@ -199,7 +199,7 @@ class Application:
             return response
         headers, read = exchange.request_headers, body_reader(environ)
         request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
-        request.deadline = time.monotonic() + timeout
+        request.deadline, request.address = time.monotonic() + timeout, environ.get("REMOTE_ADDR", "")
         if exchange.audit is not None:
             request.audit, request.annotations = exchange.audit, exchange.annotations
         observation = exchange.observation

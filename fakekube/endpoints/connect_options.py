@@ -12,7 +12,7 @@ from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
 from fakekube.schema.model import Shape, Type
 
-__all__ = ["of"]
+__all__ = ["of", "path_of"]
 
 
 def of(scope: Scope) -> Object:
@@ -23,11 +23,11 @@ def of(scope: Scope) -> Object:
         if values and name not in ("kind", "apiVersion"):
             options[name] = _value(field.type, list(values))
     if "path" in scope.type.fields:
-        options["path"] = _path(scope)
+        options["path"] = path_of(scope)
     return options
 
 
-def _path(scope: Scope) -> str:
+def path_of(scope: Scope) -> str:
     """What follows the subresource in the path of the request, with the slashes around it."""
     info = scope.request.info
     path = "/".join(info.parts[3:])

@@ -169,7 +169,8 @@ class Observation:
         body_of_answer = response.body
         if isinstance(body_of_answer, bytes | Pieces):
             exchange.raw_answer = body_of_answer if len(body_of_answer) <= KEPT_BYTES else None
-        elif hasattr(body_of_answer, "take"):  # a stream of ours; what an extension server sends is passed on as it is
+        elif hasattr(body_of_answer, "take") and not hasattr(body_of_answer, "receive"):
+            # a stream of ours; what an extension server sends, and another protocol, is passed on as it is
             observed = self._observer.stream(exchange, body_of_answer)
             response.body = observed  # type: ignore[assignment]
             for fault in self._hits:

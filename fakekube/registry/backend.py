@@ -56,3 +56,5 @@ class Backend:
     settings: Settings = field(default_factory=Settings)
     authorize_creation: Callable[[Request], None] = _allow
     """Raises StatusError 403 if the user of a PUT or apply that creates may not create."""
+    forwards: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    """Where Services are really, by namespace and name: host and port."""

@@ -44,13 +44,14 @@ class Query:
     """The parameters of a query string: keys in the order of their first appearance, each with all its
     values.
 
-    `error` is the first thing Go's url.ParseQuery would complain of ("" if nothing): the real server
+    `raw` is what was sent. `error` is the first thing Go's url.ParseQuery would complain of ("" if nothing): the real server
     ignores it.
     """
 
-    __slots__ = ("_values", "error")
+    __slots__ = ("_values", "error", "raw")
 
     def __init__(self, raw: str = "") -> None:
+        self.raw = raw
         self.error = ""
         self._values: dict[str, list[str]] = {}
         if raw:
@@ -167,7 +168,7 @@ class Request:
     info: RequestInfo
     user: User
     read: Callable[[int], bytes] = _no_body
-    """Reads at most so many bytes of the body, once; use `read_body`."""
+    """Reads at most so many bytes of the body, or of what is left of it; use `read_body`."""
     warnings: list[str] = field(default_factory=list)
     """Texts of the Warning headers of the answer, in order; each is sent once."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -178,6 +179,8 @@ class Request:
     """When the answer is due, by `time.monotonic()`."""
     as_of: int | None = None
     """The revision as of which a read that may be stale is answered; None: the present."""
+    address: str = ""
+    """Of the client."""
     _body: bytes | None = None
 
     @property

@@ -2,7 +2,7 @@
 
 Everything is checked as the real server checks it: the options, the container, the node and its addresses. What would
 then be a connection to a kubelet or a container ends as one that nobody accepts: there is nothing behind the addresses
-of this cluster, and nothing is dialled. The log of a pod that no node has is empty.
+of this cluster, and nothing is dialled, but for Services that are forwarded. The log of a pod that no node has is empty.
 
 Specified by: pkg/registry/core/{pod,node}/strategy.go, pkg/registry/core/pod/rest, service/storage (ResourceLocation),
 pkg/kubelet/client (GetConnectionInfo), validation.ValidatePodLogOptions.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from fakekube.endpoints import admission, connect_options, response_writers
@@ -49,7 +49,7 @@ def handle(scope: Scope) -> Response:
         raise status.bad_request("dryRun is not supported")
     admission.connect(scope, connect_options.of(scope))
     if scope.subresource.name == "proxy":
-        raise _PROXIES[scope.resource.plural](scope)
+        return _PROXIES[scope.resource.plural](scope)
     raise _stream(scope)
 
 
@@ -132,7 +132,7 @@ def _containers(spec: Object) -> Iterator[Any]:
 # ---------------------------------------------------------------- proxy
 
 
-def _pod_proxy(scope: Scope) -> StatusError:
+def _pod_proxy(scope: Scope) -> NoReturn:
     _, name, port = _target(scope, "pod")
     pod = _sibling(scope, "pods", name)
     if not port:
@@ -140,33 +140,42 @@ def _pod_proxy(scope: Scope) -> StatusError:
         port = str(ports[0]) if ports else "80"
     addresses = pod.get("status", {}).get("podIPs", ())
     if not addresses or not _is_global(addresses[0]["ip"]):
-        return status.bad_request("address not allowed")
-    return _unreachable_service(_joined(addresses[0]["ip"], port))
+        raise status.bad_request("address not allowed")
+    raise _unreachable_service(_joined(addresses[0]["ip"], port))
 
 
-def _node_proxy(scope: Scope) -> StatusError:
+def _node_proxy(scope: Scope) -> NoReturn:
     _, name, port = _target(scope, "node")
     host = _kubelet(scope, name)
     hostname = host.rpartition(":")[0].strip("[]")
     if parse_ip(hostname) is None:
-        return status.bad_request(_unresolvable(hostname))
+        raise status.bad_request(_unresolvable(hostname))
     if not _is_global(hostname):
-        return status.bad_request("address not allowed")
-    return _unreachable_service(_joined(hostname, port) if port else host)
+        raise status.bad_request("address not allowed")
+    raise _unreachable_service(_joined(hostname, port) if port else host)
 
 
-def _service_proxy(scope: Scope) -> StatusError:
-    _, name, port = _target(scope, "service")
+def _service_proxy(scope: Scope) -> Response:
+    scheme, name, port = _target(scope, "service")
+    service = _found(scope, "services", name)
+    ports = (service or {"spec": {}})["spec"].get("ports", ())
+    forwarded = scope.backend.forwards.get((scope.namespace, name))
+    if forwarded is not None and (service is None or any(port in (str(one["port"]), one.get("name", "")) for one in ports)):
+        from fakekube.aggregator.service_proxy import ServiceLocation
+
+        path = connect_options.path_of(scope)
+        return ServiceLocation(scheme or "http", forwarded).respond(scope.request, path)
     if port.isdigit():
-        service = _sibling(scope, "services", name)
-        if all(str(one["port"]) != port for one in service["spec"].get("ports", ())):
-            return status.service_unavailable(f'no service port {port} found for service "{name}"')
+        if service is None:
+            raise status.not_found("", "services", name)
+        if all(str(one["port"]) != port for one in ports):
+            raise status.service_unavailable(f'no service port {port} found for service "{name}"')
     endpoints = _sibling(scope, "endpoints", name, shown="services")
     shown = scope.name if endpoints.get("subsets") else name
-    return status.service_unavailable(f'no endpoints available for service "{shown}"')
+    raise status.service_unavailable(f'no endpoints available for service "{shown}"')
 
 
-_PROXIES: dict[str, Callable[[Scope], StatusError]] = {
+_PROXIES: dict[str, Callable[[Scope], Response]] = {
     "pods": _pod_proxy, "nodes": _node_proxy, "services": _service_proxy,
 }  # fmt: skip
 #: Whether they take a container.
@@ -214,12 +223,17 @@ def _kubelet(scope: Scope, node: str) -> str:
 
 def _sibling(scope: Scope, plural: str, name: str, *, shown: str = "") -> Object:
     """An object of another resource of the core group. Raises StatusError 404."""
+    found = _found(scope, plural, name)
+    if found is None:
+        raise status.not_found("", shown or plural, name)
+    return found
+
+
+def _found(scope: Scope, plural: str, name: str) -> Object | None:
     resource = scope.backend.registry.get("", "v1", plural)
     assert resource is not None
     record = scope.backend.store.bucket(resource.bucket).get(resource.key(scope.namespace, name))
-    if record is None:
-        raise status.not_found("", shown or plural, name)
-    return record.value.object
+    return None if record is None else record.value.object
 
 
 def _joined(host: str, port: str) -> str:

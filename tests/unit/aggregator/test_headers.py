@@ -12,10 +12,11 @@ from fakekube.aggregator.headers import (
     passed_answer,
     passed_on,
 )
-from fakekube.aggregator.links import rewritten, rewritten_location
+from fakekube.aggregator.links import Front, rewritten, rewritten_location
 from fakekube.registry.request import Query, User
 
 HOST = "10.0.0.1:443"
+FRONT = Front((HOST,), "https", HOST)
 
 
 def test_what_is_for_one_hop_stays() -> None:
@@ -67,7 +68,7 @@ def test_forwarded_paths_are_clean(path: str, uri: str) -> None:
     ("https://else.example.com/x", "https://else.example.com/x"), ("http://[", "http://["),
 ])  # fmt: skip
 def test_locations(url: str, shown: str) -> None:
-    assert rewritten_location(url, HOST) == shown
+    assert rewritten_location(url, FRONT) == shown
 
 
 @pytest.mark.parametrize(("page", "shown"), [
@@ -80,4 +81,4 @@ def test_locations(url: str, shown: str) -> None:
     ("a < b & c", "a < b & c"),
 ])  # fmt: skip
 def test_pages(page: str, shown: str) -> None:
-    assert rewritten(page.encode(), HOST).decode() == shown
+    assert rewritten(page.encode(), FRONT).decode() == shown

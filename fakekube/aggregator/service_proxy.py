@@ -1,0 +1,123 @@
+"""The proxy to a forwarded Service: what services/proxy answers with.
+
+The server behind is asked over HTTP, or over TLS with any certificate, with the client's own Host; nothing is said of who asks.
+Its redirects and links lead back through the API server. What fails before there is an answer is told as a Status.
+
+Specified by: pkg/registry/core/service/proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from fakekube.aggregator import headers as passing
+from fakekube.aggregator.backends import BackendError, BackendRequest
+from fakekube.aggregator.links import Front
+from fakekube.aggregator.proxy import Passing, passed
+from fakekube.aggregator.remote import RemoteBackend
+from fakekube.errors import status
+from fakekube.registry.request import Request, Response
+from fakekube.webhooks.transport import Endpoint
+
+__all__ = ["ServiceLocation"]
+
+_PIECE: Final = 65536
+
+
+class ServiceLocation:
+    """Where a Service is."""
+
+    def __init__(self, scheme: str, address: tuple[str, int]) -> None:
+        host, port = address
+        self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._backend = RemoteBackend(Endpoint(f"{scheme}://{self._host}", address, b"", verified=False))
+
+    def respond(self, request: Request, told: str) -> Response:
+        """The answer of the server behind.
+
+        Args:
+            request: of the client.
+            told: the path that is meant there, as it stands behind `proxy`; "" where the request ends with that.
+
+        Raises:
+            StatusError: there is no answer.
+        """
+        path = _joined("", told)
+        upgrade = passing.is_upgrade(request.headers)
+        if not path and not upgrade and request.method in ("GET", "HEAD"):
+            query = f"?{request.query.raw}" if request.query.raw else ""
+            body: Any = () if request.method == "HEAD" else b""
+            return Response(301, [("Location", f"{request.path}/{query}")], body)
+        suffix = f"{path}/" if request.path.endswith("/") and not path.endswith("/") else path
+        prefix = request.path.removesuffix(suffix)
+        sent = _outgoing(request, suffix or "/", prefix, upgrade=upgrade)
+        if upgrade:
+            return _upgraded(self._backend, sent)
+        try:
+            answer = self._backend.send(sent, None)
+        except BackendError as error:
+            raise status.service_unavailable(f"error trying to reach service: {error}") from None
+        front = Front((request.headers.get("host", ""), self._host), prefix=prefix)
+        return passed(answer, request, front, long_running=True)
+
+
+def _outgoing(request: Request, path: str, prefix: str, *, upgrade: bool) -> BackendRequest:
+    """The request as the server behind sees it."""
+    written = passing.encoded_path(path)
+    found = [("Host", request.headers.get("host", "")), *passing.passed_on(request.headers, upgrade=upgrade)]
+    before = [value for name, value in found if name == "X-Forwarded-For"]
+    found = [entry for entry in found if entry[0] not in ("X-Forwarded-For", "X-Forwarded-Uri")]
+    if request.address:
+        found.append(("X-Forwarded-For", ", ".join([*before, request.address])))
+    if upgrade and not any(name == "User-Agent" for name, _ in found):
+        found.append(("User-Agent", "Go-http-client/1.1"))
+    if not upgrade:
+        found.append(("X-Forwarded-Uri", _joined(prefix, written)))
+    body, length = _body(request)
+    return BackendRequest(request.method, written, request.query.raw, found, body, length)
+
+
+def _joined(prefix: str, path: str) -> str:
+    """Two paths as Go joins them (path.Join); a slash at the end stays."""
+    if not prefix and not path:
+        return ""
+    joined = posixpath.normpath(f"{prefix}/{path}")
+    joined = "/" + joined.lstrip("/")
+    return f"{joined}/" if path.endswith("/") and not joined.endswith("/") else joined
+
+
+def _body(request: Request) -> tuple[Iterable[bytes], int | None]:
+    """The body of a request as it arrives, and its length if that is told."""
+    told = request.headers.get("content-length")
+    if told:
+        return _pieces(request, int(told)), int(told)
+    return (_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
+
+
+def _pieces(request: Request, left: int | None) -> Iterator[bytes]:
+    while left is None or left > 0:
+        piece = request.read(_PIECE if left is None else min(left, _PIECE))
+        if not piece:
+            return
+        if left is not None:
+            left -= len(piece)
+        yield piece
+
+
+def _upgraded(backend: RemoteBackend, sent: BackendRequest) -> Response:
+    """The answer to a request for another protocol; one that refuses is passed on, and ends the connection."""
+    from fakekube.aggregator.upgrade import UpgradeError, UpgradeTunnel, upgraded
+
+    try:
+        answer = upgraded(backend, sent)
+    except UpgradeError as error:
+        raise status.generic(500, "", str(error)) from None
+    if isinstance(answer, UpgradeTunnel):
+        return Response(101, answer.headers, answer)
+    if answer.status < 400:
+        answer.body.close()
+        raise status.generic(500, "", f"invalid upgrade response: status code {answer.status}")
+    refusal: Any = Passing(answer.body)
+    return Response(answer.status, [*passing.passed_answer(answer.headers), ("Connection", "close")], refusal)
