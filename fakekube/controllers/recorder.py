@@ -22,7 +22,7 @@ from typing import Any
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
 
-__all__ = ["Recorder", "reference"]
+__all__ = ["Recorder", "event_name", "reference"]
 
 Object = dict[str, Any]
 
@@ -116,7 +116,7 @@ class Recorder:
             logged.first = logged.first or time
             self._write(logged, {
                 "kind": "Event", "apiVersion": "v1",
-                "metadata": {"name": _name(involved["name"], now), "namespace": involved.get("namespace") or "default"},
+                "metadata": {"name": event_name(involved["name"], now), "namespace": involved.get("namespace") or "default"},
                 "involvedObject": involved, "reason": reason, "message": message, "type": event_type,
                 "source": {"component": self._component, **({"host": host} if host else {})},
                 "firstTimestamp": logged.first, "lastTimestamp": time, "count": logged.count,
@@ -162,7 +162,7 @@ class Recorder:
             return
 
 
-def _name(subject: str, now: datetime) -> str:
+def event_name(subject: str, now: datetime) -> str:
     """GenerateEventName: the time in nanoseconds, and a number that tells events of one moment apart."""
     nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + next(_number) % 1000
     return f"{subject[:MAX_NAME - 17]}.{nanoseconds:x}"

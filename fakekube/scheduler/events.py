@@ -14,7 +14,7 @@ from typing import Any
 
 from fakekube.client import ApiError, Client
 from fakekube.clock import Clock
-from fakekube.controllers.recorder import reference
+from fakekube.controllers.recorder import event_name, reference
 
 __all__ = ["SeriesRecorder"]
 
@@ -63,7 +63,7 @@ class SeriesRecorder:
         if known is not None and now - known.last <= SERIES_ENDS:
             self._go_on(known, now)
             return
-        name = f"{about['name']}.{int(self._clock.now().timestamp() * 1_000_000) * 1000 + len(self._series):x}"
+        name = event_name(about["name"], self._clock.now())
         namespace = about.get("namespace") or "default"
         event = {
             "kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": {"name": name, "namespace": namespace},

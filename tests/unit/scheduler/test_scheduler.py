@@ -1,0 +1,93 @@
+"""The scheduler in a cluster: preemption, gates, claims that wait for a pod, and what its events say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakekube import Cluster
+
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    made = Cluster(nodes=0)
+    made.clock.hold()
+    made.nodes.add("n", cpu=2)
+    made.settle()
+    yield made
+    made.stop()
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> Object:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def run(cluster: Cluster, *pods: Object) -> None:
+    for one in pods:
+        cluster.create(one)
+    cluster.settle()
+
+
+def node_of(cluster: Cluster, name: str) -> str | None:
+    found: str | None = cluster.get("pods", name)["spec"].get("nodeName")
+    return found
+
+
+def events(cluster: Cluster, reason: str) -> list[Object]:
+    return [one for one in cluster.list("events.events.k8s.io") if one["reason"] == reason]
+
+
+def test_a_pod_of_higher_priority_is_nominated_and_takes_the_place(cluster: Cluster) -> None:
+    cluster.create({"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": "high"}, "value": 1000})
+    cluster.pods.on(name="low").terminates(after=5)
+    run(cluster, pod("low", "2"))
+    run(cluster, pod("high", "2", priorityClassName="high"))
+    assert cluster.get("pods", "high")["status"]["nominatedNodeName"] == "n"
+    low = cluster.get("pods", "low")
+    condition = next(one for one in low["status"]["conditions"] if one["type"] == "DisruptionTarget")
+    assert (condition["reason"], "deletionTimestamp" in low["metadata"]) == ("PreemptionByScheduler", True)
+    (said,) = events(cluster, "Preempted")
+    uid = cluster.get("pods", "high")["metadata"]["uid"]
+    assert (said["note"], said["action"], said["related"]["name"]) == (f"Preempted by pod {uid} on node n", "Preempting", "high")
+    cluster.clock.advance(seconds=5)
+    cluster.settle()
+    assert (node_of(cluster, "high"), [one["metadata"]["name"] for one in cluster.list("pods")]) == ("n", ["high"])
+
+
+def test_gates_hold_a_pod_back(cluster: Cluster) -> None:
+    run(cluster, pod("gated", schedulingGates=[{"name": "example.com/a"}]))
+    assert node_of(cluster, "gated") is None and not events(cluster, "FailedScheduling")
+    cluster.patch("pods", "gated", {"spec": {"schedulingGates": None}})
+    cluster.settle()
+    assert node_of(cluster, "gated") == "n"
+
+
+def test_the_same_refusal_makes_a_series(cluster: Cluster) -> None:
+    run(cluster, pod("large", "8"))
+    for number in range(3):  # each time one goes, the large one is tried again
+        run(cluster, pod(f"p{number}"))
+        cluster.delete("pods", f"p{number}")
+        cluster.settle()
+    first, second = sorted(events(cluster, "FailedScheduling"), key=lambda one: str(one["eventTime"]))
+    assert first["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.") and "series" not in first
+    assert (second["series"]["count"], second["reportingController"]) == (2, "default-scheduler")
+
+
+def test_a_claim_that_waits_for_its_pod_is_bound_with_it(cluster: Cluster) -> None:
+    cluster.create({"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "late"},
+                    "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n"]}]}]
+    cluster.create({"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "v"}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late", "hostPath": {"path": "/x"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}})
+    cluster.create({"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "c"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}}})
+    cluster.settle()
+    assert cluster.get("pvc", "c")["status"]["phase"] == "Pending"
+    run(cluster, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    assert (cluster.get("pvc", "c")["spec"]["volumeName"], node_of(cluster, "p")) == ("v", "n")
