@@ -1,6 +1,6 @@
-"""Component statuses: not stored, but asked of the components whenever a client asks for them.
+"""Component statuses, which are not stored: the real server asks the components on every request.
 
-There are no components here, so the answers are those of a server that runs alone with its etcd.
+There are no components here, so the responses are those of a server that runs alone with its etcd.
 
 Specified by: pkg/registry/core/componentstatus.
 """
@@ -18,5 +18,5 @@ PATH = "/api/v1/componentstatuses"
 
 
 def statuses() -> Sequence[Object]:
-    """All of them."""
+    """Returns all component statuses."""
     return [dict(row) for row in data.minor().bootstrap[PATH]]

@@ -1,4 +1,4 @@
-"""configmaps: texts and bytes by key.
+"""configmaps: string and binary data by key.
 
 Specified by: pkg/registry/core/configmap; ValidateConfigMap… of pkg/apis/core/validation.
 """
@@ -18,12 +18,12 @@ from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "sealed", "size_of_base64"]
 
-#: What all values of a config map or a secret may come to, in bytes.
+#: The maximum total size of the values of a config map or a secret, in bytes.
 LARGEST_DATA = 1024 * 1024
 
 
 class ConfigMapStrategy(Strategy):
-    """configmaps."""
+    """The strategy of configmaps."""
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
@@ -51,7 +51,9 @@ def data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
 
 
 def sealed(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldError]:
-    """What an immutable object may not lose or change: the flag, and fields (with what they are if not said)."""
+    """Validates that an immutable object keeps its immutable flag and these fields (each with its value if it is
+    absent).
+    """
     text = "field is immutable when `immutable` is set"
     changed = [] if obj.get("immutable") else ["immutable"]
     changed += [field for field, absent in fields.items() if obj.get(field, absent) != old.get(field, absent)]
@@ -59,5 +61,5 @@ def sealed(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldErr
 
 
 def size_of_base64(text: str | None) -> int:
-    """The number of bytes that a base64 text stands for; null is none."""
+    """Returns the number of bytes that a base64 text encodes; 0 for null."""
     return len(text) // 4 * 3 - text[-2:].count("=") if text else 0

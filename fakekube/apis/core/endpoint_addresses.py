@@ -1,4 +1,4 @@
-"""Addresses that traffic may be sent to: those of endpoints, and external IPs of services.
+"""Addresses that can receive traffic: those of endpoints, and external IPs of services.
 
 Specified by: pkg/apis/core/validation/validation.go (ValidateEndpointIP).
 """
@@ -20,7 +20,7 @@ _MULTICAST_V4 = ipaddress.ip_network("224.0.0.0/24")
 
 
 def endpoint_ip(text: str, path: str) -> list[FieldError]:
-    """An address that is not one of the special ones."""
+    """Validates that an address is not unspecified, loopback or link-local (ValidateNonSpecialIP)."""
     address = ip.parse_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]

@@ -1,6 +1,6 @@
-"""Endpoints and EndpointSlices: where the traffic of a Service goes.
+"""Endpoints and EndpointSlices: the addresses behind a Service.
 
-Addresses that an older server has let through stay valid for as long as nobody changes them.
+Invalid addresses of a stored object stay valid as long as an update does not change them.
 
 Specified by: pkg/registry/core/endpoint, pkg/registry/discovery/endpointslice; ValidateEndpoints in
 pkg/apis/core/validation, pkg/apis/discovery/validation.
@@ -34,7 +34,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 class EndpointsStrategy(Strategy):
-    """The old form: subsets, each all combinations of its addresses and ports."""
+    """The strategy of Endpoints, whose subsets are all combinations of their addresses and ports."""
 
     create_on_update = True
     checks_metadata_again = True
@@ -107,7 +107,7 @@ CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-contro
 
 
 class EndpointSliceStrategy(Strategy):
-    """The new form. Its generation counts changes of labels, too."""
+    """The strategy of EndpointSlices; the generation also changes with the labels."""
 
     checks_metadata_update = False
     checks_metadata_again = True
@@ -154,7 +154,7 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _drop_topology(obj: Object) -> None:
-    """A field of v1beta1 that v1 only shows."""
+    """Drops deprecatedTopology, a field of v1beta1 that v1 only returns."""
     for endpoint in obj.get("endpoints") or ():
         endpoint.pop("deprecatedTopology", None)
 
@@ -203,7 +203,7 @@ def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:
 
 
 def _typed_address(address: str, kind: str, list_path: str, path: str) -> list[FieldError]:
-    """An address of the slice's type; unknown types have been told already."""
+    """Validates an address by the type of the slice; an unknown type has been reported already."""
     if kind == "FQDN":
         return fully_qualified_domain(address, path)
     if kind not in ("IPv4", "IPv6"):

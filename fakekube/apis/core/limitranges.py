@@ -1,4 +1,4 @@
-"""limitranges: bounds of what the containers, pods and claims of a namespace ask for.
+"""limitranges: limits of the resources of containers, pods and claims in a namespace.
 
 Specified by: pkg/registry/core/limitrange; ValidateLimitRange of pkg/apis/core/validation;
 SetDefaults_LimitRangeItem of pkg/apis/core/v1.
@@ -22,14 +22,14 @@ __all__ = ["LimitRangeStrategy"]
 
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
-#: Beyond this, amounts are compared in whole numbers.
+#: Quantities above this are compared as whole numbers.
 LARGEST_MILLI_VALUE = (2**63 - 1) // 1000
 
 Amounts = Mapping[str, str]
 
 
 class LimitRangeStrategy(Strategy):
-    """limitranges."""
+    """The strategy of limitranges."""
 
     create_on_update = True
     checks_metadata_update = False
@@ -58,7 +58,7 @@ class LimitRangeStrategy(Strategy):
 
 
 def _default_of_containers(limit: Object) -> None:
-    """The highest limit is the default one, which is the default request; or the lowest is."""
+    """Sets defaults of container limits: `default` from `max`, `defaultRequest` from `default` or else from `min`."""
     limits = {**(limit.get("max") or {}), **(limit.get("default") or {})}
     requests = {**(limit.get("min") or {}), **limits, **(limit.get("defaultRequest") or {})}
     limit["default"], limit["defaultRequest"] = limits, requests
@@ -72,7 +72,7 @@ def _type(type_: str, path: str) -> list[FieldError]:
 
 
 def _limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
-    """One item: names first, then how the amounts of each resource go together."""
+    """Validates an item: first the names, then the quantities of each resource against each other."""
     type_ = limit.get("type", "")
     name_check = container_resource_name if type_ in ("Pod", "Container") else resource_name
     bounds: dict[str, Amounts] = {field: limit.get(field) or {} for field in ("max", "min")}
@@ -102,7 +102,7 @@ def _names(
     ]
 
 
-#: What must not be more than what, which field is to blame, whose amount is shown, and the words.
+#: The smaller field, the larger field, the field with the error, the field whose quantity is shown, and the message.
 ORDER = (
     ("min", "max", "min", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest",
@@ -117,7 +117,7 @@ ORDER = (
 
 
 def _together(name: str, texts: Mapping[str, str | None], path: str) -> list[FieldError]:
-    """How the amounts of one resource go together."""
+    """Validates the quantities of one resource against each other."""
     amounts = {field: quantity(text) for field, text in texts.items() if text is not None}
     errors = [
         invalid(f"{path}.{blamed}[{name}]", texts[shown], words.format(texts[less], texts[more]))
@@ -134,7 +134,7 @@ def _together(name: str, texts: Mapping[str, str | None], path: str) -> list[Fie
 
 
 def _ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: str) -> list[FieldError]:
-    """How many times the request a limit may be: at least once, and no more than the bounds allow."""
+    """Validates maxLimitRequestRatio: at least 1, and at most the ratio of `max` to `min`."""
     if text is None:
         return []
     ratio = amounts["maxLimitRequestRatio"]

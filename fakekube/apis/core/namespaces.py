@@ -1,8 +1,8 @@
-"""Namespaces: their label, their finalizers, and how they end.
+"""Namespaces: the name label, finalizers and deletion.
 
-A namespace has finalizers of its own in its spec. The first DELETE marks it and sets its phase to
-Terminating; whoever emptied it takes `kubernetes` off spec.finalizers through /finalize, and with the last
-finalizer of both kinds it goes.
+A namespace has finalizers in its spec. The first DELETE sets deletionTimestamp and the phase Terminating. The
+namespace controller deletes the contents and then removes `kubernetes` from spec.finalizers through /finalize. The
+namespace is removed when spec.finalizers and metadata.finalizers are both empty.
 
 Specified by: pkg/registry/core/namespace (strategy.go, storage/storage.go).
 """
@@ -25,7 +25,7 @@ FINALIZER = "kubernetes"
 
 
 class NamespaceStrategy(RevalidatingStrategy):
-    """The namespace itself; its status and its finalizers have views of their own."""
+    """The strategy of namespaces; /status and /finalize have strategies of their own."""
 
     delete_returns_object = True
     has_status = True
@@ -69,7 +69,7 @@ class NamespaceStrategy(RevalidatingStrategy):
 
 
 class StatusView(Strategy):
-    """/status: the phase goes with the deletion mark."""
+    """The strategy of /status; the phase follows the deletionTimestamp."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         obj["spec"] = old.get("spec", {})
@@ -87,7 +87,7 @@ class StatusView(Strategy):
 
 
 class FinalizeView(Strategy):
-    """/finalize: the spec's finalizers, and nothing of the status."""
+    """The strategy of /finalize, which changes spec.finalizers and keeps the status."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status", {})

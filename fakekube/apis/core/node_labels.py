@@ -1,4 +1,4 @@
-"""Labels of nodes that are out of date, and the warnings to whoever selects by them.
+"""Deprecated labels of nodes, and the warnings about selectors that use them.
 
 Specified by: pkg/api/node/util.go.
 """
@@ -12,7 +12,7 @@ from fakekube.validation import names
 
 __all__ = ["DEPRECATED", "node_label_selector_warnings", "node_selector_term_warnings"]
 
-#: The label → since when it is deprecated, and the label to use.
+#: The label → the version since which it is deprecated, and the label to use instead.
 _RENAMED = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
     "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
@@ -21,7 +21,7 @@ _RENAMED = {
     "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
 }
 
-#: The label → what to say of it.
+#: The label → the text of the warning.
 DEPRECATED: Mapping[str, str] = {
     **{
         label: f'deprecated since {version}; use "{successor}" instead'
@@ -38,7 +38,9 @@ DEPRECATED: Mapping[str, str] = {
 def node_selector_term_warnings(
     term: Mapping[str, Any], path: str, *, check_values: bool = False
 ) -> list[str]:
-    """Of a core NodeSelectorTerm; `check_values` where validation lets impossible values pass."""
+    """Returns the warnings about a core NodeSelectorTerm; `check_values` where validation accepts invalid label
+    values.
+    """
     warnings = []
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         key = expression.get("key", "")
@@ -54,7 +56,7 @@ def node_selector_term_warnings(
 
 
 def node_label_selector_warnings(selector: Mapping[str, Any] | None, path: str) -> list[str]:
-    """Of a metav1.LabelSelector that selects nodes."""
+    """Returns the warnings about a metav1.LabelSelector that selects nodes."""
     if not selector:
         return []
     warnings = node_selector_term_warnings(selector, path)

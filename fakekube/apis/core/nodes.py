@@ -1,6 +1,6 @@
-"""Nodes: taints, addresses of their pods, and a status that a new node may bring along.
+"""Nodes: taints, pod CIDRs, and a status that a client may set on create.
 
-The paths of wrong taints are below metadata, as the real server has them.
+The paths of errors of taints are below metadata, as in the real server.
 
 Specified by: pkg/registry/core/node, ValidateNode and ValidateNodeUpdate in pkg/apis/core/validation,
 pkg/apis/core/v1 (defaults.go, conversion.go).
@@ -39,7 +39,7 @@ _FEATURE_TEXT = (
 
 
 class NodeStrategy(RevalidatingStrategy):
-    """See the module."""
+    """The strategy of nodes."""
 
     def default(self, obj: Object) -> None:
         _match_pod_cidrs(obj.get("spec") or {})
@@ -86,14 +86,16 @@ class NodeStrategy(RevalidatingStrategy):
 
 
 def _allocate_all(obj: Object) -> None:
-    """What came to be empty is nothing in the storage, and so has its default when it is read again."""
+    """Sets allocatable to capacity if it is empty; the real server does so by the default when it reads the object
+    from storage.
+    """
     status = obj.get("status") or {}
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
 
 
 def _match_pod_cidrs(spec: Object) -> None:
-    """podCIDR is the first of podCIDRs; where they differ, the old field counts."""
+    """Sets podCIDR to the first of podCIDRs; where they differ, podCIDR wins."""
     one, many = spec.get("podCIDR", ""), spec.get("podCIDRs") or []
     if one and many[:1] != [one]:
         spec["podCIDRs"] = [one]
@@ -102,7 +104,7 @@ def _match_pod_cidrs(spec: Object) -> None:
 
 
 def _change(obj: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a change, through the node or its status."""
+    """Validates an update of the node or of its status."""
     spec, old_spec, status = obj.get("spec", {}), old.get("spec", {}), obj.get("status", {})
     errors = _annotations(obj["metadata"].get("annotations") or {})
     errors += _resources(status)
@@ -139,7 +141,7 @@ def _status_addresses(items: Sequence[Mapping[str, str]]) -> list[FieldError]:
 
 
 def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
-    """Old forms of taints, and of the wish not to get pods."""
+    """Validates the annotations that preceded fields: taints and preferAvoidPods."""
     errors: list[FieldError] = []
     if annotations.get(TAINTS):
         try:
@@ -195,7 +197,7 @@ def _resources(status: Object) -> list[FieldError]:
 
 
 def _features(features: Sequence[str]) -> list[FieldError]:
-    """The declared features: well-formed, sorted, each once."""
+    """Validates declaredFeatures: well-formed, sorted and unique."""
     errors: list[FieldError] = []
     path = "status.declaredFeatures"
     for index, feature in enumerate(features):

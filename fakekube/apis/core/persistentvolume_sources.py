@@ -1,6 +1,6 @@
-"""What a PersistentVolume is made of: exactly one source, of many kinds; most of them a pod can name, too.
+"""The source of a PersistentVolume: exactly one of many types, most of which pods support as well.
 
-Here they may refer to secrets of any namespace, and some say more than in a pod.
+Sources of volumes may refer to secrets of any namespace, and some have more fields than in a pod.
 
 Specified by: ValidatePersistentVolumeSpec of pkg/apis/core/validation.
 """
@@ -38,7 +38,7 @@ def _glusterfs(source: Part, path: str) -> list[FieldError]:
 
 
 def _without_hint(error: FieldError) -> FieldError:
-    """Volumes of their own say less about names than those of pods."""
+    """Returns the errors without the hints about generated names, as the real server does for persistent volumes."""
     return replace(error, detail=error.detail.removesuffix(" starting with iqn, eui, or naa"))
 
 
@@ -57,7 +57,7 @@ def _iscsi(source: Part, path: str, name: str) -> list[FieldError]:
 
 
 def _with_secret(check: Callable[[Part, str], list[FieldError]]) -> Callable[[Part, str], list[FieldError]]:
-    """A source that refers to a secret of any namespace."""
+    """Returns the check of a source that refers to a secret of any namespace."""
 
     def both(source: Part, path: str) -> list[FieldError]:
         reference = source.get("secretRef")
@@ -116,7 +116,7 @@ class _Source(NamedTuple):
     """The name in the path when it is one source too many, if it is another one."""
 
 
-#: In the order in which the real server looks at them.
+#: In the order in which the real server validates them.
 SOURCES: Mapping[str, _Source] = {
     "hostPath": _Source(volumes.host_path),
     "gcePersistentDisk": _Source(volumes.gce_persistent_disk, shown="persistentDisk"),
@@ -142,7 +142,7 @@ SOURCES: Mapping[str, _Source] = {
     "csi": _Source(_csi),
 }
 
-#: It is never one too many.
+#: Sources that do not count towards the limit of one.
 UNCOUNTED = "flexVolume"
 
 

@@ -1,11 +1,11 @@
-"""PersistentVolumeClaims, and the claims that pods and stateful sets make from templates.
+"""PersistentVolumeClaims, and the claim templates of pods and stateful sets.
 
-A claim's spec does not change, but for the volume it is bound to, the size and the class of attributes of a
-bound one, and a storage class that it had not named. Its data source is told twice, in an old field and a
-new one, which the server keeps alike.
+The spec of a claim is immutable, except for the bound volume, the size and the attributes class of a bound claim, and
+an unset storage class. The data source has two fields, dataSource and dataSourceRef, which the server keeps equal.
 
 Specified by: ValidatePersistentVolumeClaim… in pkg/apis/core/validation,
-pkg/api/persistentvolumeclaim/util.go, pkg/registry/core/persistentvolumeclaim. """
+pkg/api/persistentvolumeclaim/util.go, pkg/registry/core/persistentvolumeclaim.
+"""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ IMMUTABLE_SPEC = (
 
 @dataclass(slots=True, frozen=True)
 class ValidationOptions:
-    """What may stay wrong because the stored object has it so."""
+    """Rules that an update may break because the stored object breaks them already."""
 
     label_values: bool = False
     data_source_groups: bool = False
 
 
 class PersistentVolumeClaimStrategy(Strategy):
-    """See the module."""
+    """The strategy of persistentvolumeclaims."""
 
     delete_returns_object = True
     has_status = True
@@ -115,7 +115,7 @@ def _tolerance(old_spec: Object) -> ValidationOptions:
 
 
 def claim_spec_warnings(spec: Object, path: str) -> list[str]:
-    """Sizes that are no whole number of bytes."""
+    """Returns warnings about sizes that are not a whole number of bytes."""
     resources = spec.get("resources") or {}
     return [
         f"{path}.resources.{side}[storage]: fractional byte value {go_quote(amount)} is invalid, must be an integer"
@@ -129,7 +129,7 @@ def claim_spec_warnings(spec: Object, path: str) -> list[str]:
 
 
 def _settle_data_sources(context: WriteContext, spec: Object, old_spec: Object) -> None:
-    """Drop what old fields may not say; then what one of the two fields says, the other one says, too."""
+    """Drops data sources that are not supported, then copies dataSource to dataSourceRef or the reverse."""
     reference = spec.get("dataSourceRef")
     crosses = bool(reference and reference.get("namespace"))
     if crosses and old_spec.get("dataSourceRef") is None and not context.services.enabled(CROSS_NAMESPACE_GATE):
@@ -145,7 +145,9 @@ def _settle_data_sources(context: WriteContext, spec: Object, old_spec: Object) 
 
 
 def _is_classic(source: Mapping[str, Any] | None) -> bool:
-    """Only claims and snapshots could be sources of old."""
+    """Reports whether the source is a claim or a snapshot, which dataSource supports without the feature
+    AnyVolumeDataSource.
+    """
     return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, SNAPSHOTS)
 
 
@@ -166,7 +168,7 @@ def _data_source(source: Mapping[str, Any], path: str, tolerance: ValidationOpti
 
 
 def access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
-    """Known modes; the one that is for a single pod stands alone."""
+    """Validates access modes; ReadWriteOncePod cannot be combined with other modes."""
     modes = list(modes)
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     others = any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes)
@@ -176,7 +178,7 @@ def access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
 
 
 def validate_claim_spec(spec: Object, path: str, tolerance: ValidationOptions | None = None) -> list[FieldError]:
-    """A claim's spec, in a claim or in a template (ValidatePersistentVolumeClaimSpec)."""
+    """Validates the spec of a claim or of a claim template (ValidatePersistentVolumeClaimSpec)."""
     tolerance = tolerance or ValidationOptions()
     errors: list[FieldError] = []
     modes, size = spec.get("accessModes") or (), _requests(spec).get("storage")
@@ -222,7 +224,7 @@ def _data_sources(spec: Object, path: str, tolerance: ValidationOptions) -> list
     return errors
 
 
-#: What a template's metadata may not have, in the order and the letters of Go's fields.
+#: Fields that the metadata of a template cannot have, with the names and in the order of Go's fields.
 _NOT_IN_TEMPLATES = {
     "name": "name",
     "generateName": "generateName",
@@ -241,7 +243,7 @@ _NOT_IN_TEMPLATES = {
 
 
 def validate_template_metadata(meta: Mapping[str, Any], path: str) -> list[FieldError]:
-    """Annotations and labels, and nothing else (ValidateTemplateObjectMeta)."""
+    """Validates that a template has only annotations and labels (ValidateTemplateObjectMeta)."""
     errors = validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
     errors += validate_labels(meta.get("labels") or {}, f"{path}.labels")
     told = {field: value for field, value in meta.items() if value not in (None, "") and (field, value) != ("generation", 0)}
@@ -250,7 +252,7 @@ def validate_template_metadata(meta: Mapping[str, Any], path: str) -> list[Field
 
 
 def validate_claim_template(template: Object, path: str) -> list[FieldError]:
-    """The claim that an ephemeral volume of a pod makes."""
+    """Validates the claim template of an ephemeral volume of a pod."""
     errors = validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
@@ -283,7 +285,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
 
 
 def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> bool:
-    """The class that an annotation named has got into its field."""
+    """Reports whether the class moved from the annotation to the field."""
     named = old_annotations.get(CLASS_ANNOTATION)
     return (
         named is not None
@@ -294,6 +296,7 @@ def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, 
 
 
 def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> bool:
+    """Reports whether an update sets a storage class that was not set."""
     named = spec.get("storageClassName")
     if named is None or old_spec.get("storageClassName") is not None:
         return False
@@ -301,7 +304,7 @@ def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> b
 
 
 def _forgive(compared: Object, old_compared: Object) -> None:
-    """What may change of a bound claim: its size and the class of its attributes."""
+    """Copies the mutable fields of a bound claim from the new to the old spec: the size and the attributes class."""
     resources = compared.get("resources") or {}
     if resources.get("requests") is not None:
         size = _requests(old_compared).get("storage", "0")
@@ -312,7 +315,7 @@ def _forgive(compared: Object, old_compared: Object) -> None:
 
 
 def _shrunk(spec: Object, old_spec: Object, old_status: Object) -> list[FieldError]:
-    """A size that could not be reached may be taken back, but not below what is there."""
+    """Validates a reduced size: it may cancel an expansion, but not fall below the capacity."""
     new, before = (quantity(_requests(each).get("storage", "0")) for each in (spec, old_spec))
     there = quantity((old_status.get("capacity") or {}).get("storage", "0"))
     if new < before and not there < new:
@@ -334,7 +337,7 @@ def _changed_attributes_class(spec: Object, old_spec: Object, old_status: Object
 
 
 def basic_resource(amount: str, path: str) -> list[FieldError]:
-    """An amount that is not negative; the message shows it as a whole number."""
+    """Validates a quantity that is not negative; the message shows it as a whole number."""
     value = quantity(amount).value()
     return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
 

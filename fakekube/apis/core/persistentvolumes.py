@@ -1,7 +1,8 @@
-"""PersistentVolumes: one source each, of many kinds, and a size.
+"""PersistentVolumes: a size and exactly one source.
 
 Specified by: ValidatePersistentVolume… in pkg/apis/core/validation, pkg/volume/validation,
-pkg/api/persistentvolume, pkg/registry/core/persistentvolume."""
+pkg/api/persistentvolume, pkg/registry/core/persistentvolume.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ DEPRECATED_SOURCES = {
 INLINE = "in the context of inline volumes"
 NOT_INLINE = f"may not be specified {INLINE}"
 
-#: Kinds of volumes whose mount options an annotation may name.
+#: Sources whose mount options an annotation may set.
 WITH_MOUNT_OPTIONS = frozenset(
     {
         "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "iscsi", "cinder", "cephfs",
@@ -60,9 +61,9 @@ Part = Mapping[str, Any]
 def validate_volume_spec(
     spec: Object, path: str, *, name: str = "", inline: bool = False, tolerant: bool = False
 ) -> list[FieldError]:
-    """A volume's spec, of a volume (`name`) or within a VolumeAttachment (`inline`).
+    """Validates the spec of a volume (`name`), or of an inline volume of a VolumeAttachment (`inline`).
 
-    `tolerant`: the node affinity may have impossible label values, as the stored object has.
+    With `tolerant`, the node affinity may have invalid label values, as the stored object has.
     """
     errors = _inline_rules(spec, path) if inline else []
     modes = spec.get("accessModes") or ()
@@ -160,8 +161,11 @@ def _attributes_class(spec: Object, path: str) -> list[FieldError]:
 
 
 class PersistentVolumeStrategy(Strategy):
-    """A volume's source never changes; its node affinity can be set once. An update is validated twice
-    over."""
+    """The strategy of persistentvolumes.
+
+    The source is immutable, and the node affinity can be set once. An update is validated twice, like in the real
+    server.
+    """
 
     delete_returns_object = True
     has_status = True
@@ -220,7 +224,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
     return errors
 
 
-#: Old labels of topology → their successors.
+#: Deprecated topology labels → the labels that replace them.
 _TOPOLOGY_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -231,7 +235,7 @@ _TOPOLOGY_LABELS = {
 
 
 def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
-    """It may only move from old labels to new ones."""
+    """Validates an update of node affinity, which can only replace deprecated labels by the new ones."""
     if new is not None and same(_renamed(new, old), old):
         return []
     shown = None if new is None else to_internal("VolumeNodeAffinity", new)
@@ -239,7 +243,7 @@ def _changed_node_affinity(new: Object | None, old: Object) -> list[FieldError]:
 
 
 def _renamed(new: Object, old: Object) -> Object:
-    """The new affinity with old labels where the old one has them."""
+    """Returns the new affinity with deprecated labels where the old one has them."""
     terms = (new.get("required") or {}).get("nodeSelectorTerms") or []
     old_terms = (old.get("required") or {}).get("nodeSelectorTerms") or []
     if len(terms) != len(old_terms):
@@ -276,7 +280,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
 
 
 class _VolumeStatus(StatusStrategy):
-    """The time of the last change of phase is the server's, unless the client tells another one."""
+    """The strategy of /status; the server sets lastPhaseTransitionTime unless the client changes it."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)

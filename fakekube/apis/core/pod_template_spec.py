@@ -1,4 +1,4 @@
-"""Pod templates: defaults, rules, warnings, and the selector that must match them."""
+"""Pod templates: defaults, validation, warnings, and the selector that must match the labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Part = Mapping[str, Any]
 
 
 def spec_of(template: Object) -> Object:
-    """The spec of a template; an empty one where there is none."""
+    """Returns the spec of a template; an empty one if it is absent."""
     spec: Object = template.setdefault("spec", {})
     return spec
 
@@ -36,20 +36,22 @@ def default_template(template: Object) -> None:
 
 
 def drop_disabled(template: Object | None, old: Object | None = None) -> None:
-    """Drop what feature gates do not let in."""
+    """Drops fields whose feature gates are disabled."""
     if template is not None:
         drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))
 
 
 def tolerance_of(old: Object | None, selector: Part | None = None) -> ValidationOptions:
-    """What an update of this template (and selector, where it counts) tolerates; of none, what a new template does."""
+    """Returns the validation options of an update of this template (and of the selector, if given); for None, those of
+    a new template.
+    """
     if old is None:
         return NEW_TEMPLATE
     return ValidationOptions(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False, selector=selector)
 
 
 def validate_template(template: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """What is wrong with a template by itself (ValidatePodTemplateSpec)."""
+    """Validates a template (ValidatePodTemplateSpec)."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     errors = validate_labels(labels, f"{path}.labels") if labels else []
@@ -65,7 +67,7 @@ def validate_template(template: Object, path: str, tolerance: ValidationOptions)
 
 
 def always_running(template: Object, path: str, kind: str) -> list[FieldError]:
-    """Pods that are kept running neither end nor have a deadline."""
+    """Validates that pods always restart and have no active deadline."""
     spec = template.get("spec") or {}
     errors: list[FieldError] = []
     policy = spec.get("restartPolicy", "")
@@ -78,7 +80,7 @@ def always_running(template: Object, path: str, kind: str) -> list[FieldError]:
 
 
 def matched_by(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
-    """The selector must find the pods made of the template."""
+    """Validates that the selector matches the labels of the template."""
     labels = (template.get("metadata") or {}).get("labels")
     if selector.empty or selector.matches(labels):
         return []
@@ -86,7 +88,7 @@ def matched_by(selector: LabelSelector, template: Object, path: str) -> list[Fie
 
 
 def validate_selector(selector: Part | None, path: str, empty: str) -> list[FieldError]:
-    """A label selector that selects something; `empty`: the kind, as the message has it."""
+    """Validates a label selector that must not be empty; `empty` is the kind in the message."""
     errors = selectors.label_selector(selector, path)
     if not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions"):
         errors.append(invalid(path, printed(selector), f"empty selector is invalid for {empty}"))
@@ -94,7 +96,7 @@ def validate_selector(selector: Part | None, path: str, empty: str) -> list[Fiel
 
 
 def parsed_selector(selector: Part | None) -> LabelSelector | None:
-    """The selector, or None if it cannot be read."""
+    """Compiles the selector; returns None if it is invalid."""
     try:
         return from_label_selector(selector)
     except SelectorError:
@@ -102,7 +104,7 @@ def parsed_selector(selector: Part | None) -> LabelSelector | None:
 
 
 def name_warnings(name: str) -> list[str]:
-    """Names of pods begin with the name of what makes them."""
+    """Returns warnings about a name that is too long as the start of pod names."""
     wrong = names.dns_label(name)
     if not wrong:
         return []
@@ -111,7 +113,7 @@ def name_warnings(name: str) -> list[str]:
 
 
 def changed_template_warnings(template: Object, obj: Object, old: Object | None, path: str) -> list[str]:
-    """Warnings about the template of a new object, or of one whose generation has changed."""
+    """Returns warnings about the template of a new object, or of one with a new generation."""
     generation = obj["metadata"].get("generation")
     if old is not None and generation == old["metadata"].get("generation"):
         return []

@@ -1,4 +1,4 @@
-"""podtemplates: a template for others to refer to.
+"""podtemplates: stored pod templates.
 
 Specified by: pkg/registry/core/podtemplate; ValidatePodTemplate… of pkg/apis/core/validation.
 """
@@ -11,7 +11,7 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 
 
 class PodTemplateStrategy(Strategy):
-    """podtemplates."""
+    """The strategy of podtemplates."""
 
     generation = True
     delete_returns_object = True

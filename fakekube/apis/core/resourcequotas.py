@@ -1,4 +1,4 @@
-"""resourcequotas: how much all objects of a namespace together may ask for.
+"""resourcequotas: limits of the total resource usage of a namespace.
 
 Specified by: pkg/registry/core/resourcequota; ValidateResourceQuota… of pkg/apis/core/validation.
 """
@@ -26,7 +26,7 @@ __all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
 _PODS = frozenset({"pods"})
 _COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
 
-#: Scopes, and the resources that they can narrow down.
+#: Scopes, and the resources to which they apply.
 SCOPES = {
     "Terminating": _PODS | _COMPUTE,
     "NotTerminating": _PODS | _COMPUTE,
@@ -38,7 +38,7 @@ SCOPES = {
 }
 EXCLUSIVE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 
-#: Scopes that have no values to compare.
+#: Scopes that support only the operator Exists.
 PLAIN_SCOPES = (
     "BestEffort",
     "NotBestEffort",
@@ -52,13 +52,13 @@ PLAIN_SCOPES_TEXT = (
     "ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
-#: Resources of which requests and limits are compared; those that may go without `requests.`.
+#: Resources whose requests and limits are compared; those that also exist without `requests.`.
 COMPARED = ("cpu", "memory", "storage", "ephemeral-storage")
 COMPARED_BARE = ("cpu", "memory")
 
 
 class ResourceQuotaStrategy(Strategy):
-    """resourcequotas."""
+    """The strategy of resourcequotas."""
 
     has_status = True
     delete_returns_object = True
@@ -86,7 +86,7 @@ class ResourceQuotaStrategy(Strategy):
 
 
 class ResourceQuotaStatusStrategy(StatusStrategy):
-    """resourcequotas/status."""
+    """The strategy of resourcequotas/status."""
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         status = obj.get("status") or {}
@@ -115,7 +115,7 @@ UNFITTING = "unsupported scope applied to resource"
 
 
 def _unfitting(scope: str, hard: Iterable[str]) -> int:
-    """How many of the resources a scope cannot narrow down."""
+    """Returns the number of resources to which a scope does not apply."""
     if scope not in SCOPES:
         return 0
     known = (name for name in hard if name in QUOTA_RESOURCES or is_quota_huge_page(name))
@@ -129,7 +129,7 @@ def _exclusive(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]
 def _selector(
     selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str
 ) -> list[FieldError]:
-    """validateScopedResourceSelectorRequirement."""
+    """Validates the scope selector (validateScopedResourceSelectorRequirement)."""
     errors: list[FieldError] = []
     expressions = selector.get("matchExpressions") or ()
     for expression in expressions:
@@ -156,7 +156,7 @@ def _operator(operator: str, values: Sequence[str] | None, path: str) -> list[Fi
 
 
 def _warnings(hard: Mapping[str, str]) -> list[str]:
-    """Requests that are bounded less than limits."""
+    """Returns warnings about quotas whose requests are larger than the limits."""
     found = []
     for resource in COMPARED:
         request, limit = f"requests.{resource}", f"limits.{resource}"

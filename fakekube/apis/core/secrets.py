@@ -1,4 +1,4 @@
-"""secrets: bytes by key; some types want certain keys.
+"""secrets: binary data by key; some types have required keys.
 
 Specified by: pkg/registry/core/secret; ValidateSecret… of pkg/apis/core/validation; pkg/apis/core/v1
 (conversion.go, for stringData).
@@ -37,7 +37,7 @@ SSH_AUTHENTICATION, SSH_KEY = "kubernetes.io/ssh-auth", "ssh-privatekey"
 
 
 class SecretStrategy(Strategy):
-    """secrets."""
+    """The strategy of secrets."""
 
     def default(self, obj: Object) -> None:
         texts = obj.pop("stringData", None)
@@ -72,7 +72,7 @@ class SecretStrategy(Strategy):
 
 
 def _of_type(type_: str, annotations: Mapping[str, str], data: Mapping[str, str | None]) -> list[FieldError]:
-    """What the type of a secret asks for."""
+    """Validates the data by the type of the secret."""
     if type_ == SERVICE_ACCOUNT_TOKEN:
         path = f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]"
         return [] if annotations.get(SERVICE_ACCOUNT_NAME) else [required(path)]
@@ -92,7 +92,7 @@ def _missing(data: Mapping[str, str | None], keys: tuple[str, ...]) -> list[Fiel
 
 
 def _configuration(data: Mapping[str, str | None], key: str) -> list[FieldError]:
-    """The value under this key is a JSON object."""
+    """Validates that the value of this key is a JSON object."""
     if key not in data:
         return [required(f"data[{key}]")]
     problem = object_problem(b64decode(data[key] or ""))

@@ -1,4 +1,4 @@
-"""serviceaccounts/token: a POST is answered with a token for the account.
+"""serviceaccounts/token: a POST creates a token for the account.
 
 Specified by: pkg/registry/core/serviceaccount/storage/token.go; pkg/serviceaccount/claims.go.
 """
@@ -24,27 +24,27 @@ GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 SHORTEST = 10 * 60
 LONGEST = 2**32
 
-#: Who asks for exactly that gets a token for a year, and is to be warned after an hour.
+#: A request for exactly this duration gets a token for a year, and warnings after an hour (extended tokens).
 EXTENDED = 60 * 60 + 7
 EXTENSION = 365 * 24 * 60 * 60
 
-#: Kinds that a token can be bound to: the resource, and if it has a namespace.
+#: Kinds to which a token can be bound: the resource, and whether it is namespaced.
 BOUND_KINDS = {"Pod": ("pods", True), "Node": ("nodes", False), "Secret": ("secrets", True)}
 
-#: The annotation of the audit that tells the id of a token.
+#: The audit annotation with the id of a token.
 ISSUED_CREDENTIAL = "authentication.kubernetes.io/issued-credential-id"
 
 
 @dataclass(slots=True, frozen=True)
 class _Bound:
-    """What a token ends with."""
+    """The object to which a token is bound."""
 
     kind: str = ""
     obj: Mapping[str, Any] | None = None
 
 
 def request_token(context: WriteContext, name: str, request: Object) -> Object:
-    """POST to serviceaccounts/token. Raises StatusError: 404, 409 for another uid, 422, 400."""
+    """Handles a POST to serviceaccounts/token. Raises StatusError: 404, 409 for another uid, 422, 400."""
     _check_name(name, request.get("metadata") or {})
     account = context.services.get("", "serviceaccounts", context.namespace, name)
     if account is None:
@@ -78,7 +78,7 @@ def _check_name(name: str, meta: Mapping[str, Any]) -> None:
 
 
 def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of the answer: that of the request, as far as it goes, with the names of the account."""
+    """Returns the metadata of the response: that of the request, with the name and namespace of the account."""
     uid = account.get("uid", "")
     wanted = meta.get("uid")
     if wanted and wanted != uid:

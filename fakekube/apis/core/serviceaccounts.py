@@ -1,4 +1,4 @@
-"""serviceaccounts: who pods are.
+"""serviceaccounts: the identities of pods.
 
 Specified by: pkg/registry/core/serviceaccount; ValidateServiceAccount… of pkg/apis/core/validation.
 """
@@ -17,7 +17,7 @@ MOUNTABLE_SECRETS_TEXT = (
 
 
 class ServiceAccountStrategy(Strategy):
-    """serviceaccounts."""
+    """The strategy of serviceaccounts."""
 
     delete_returns_object = True
     checks_metadata_again = True
@@ -35,7 +35,7 @@ class ServiceAccountStrategy(Strategy):
 
 
 def _keep_names(obj: Object) -> None:
-    """Of references to secrets only the names are kept."""
+    """Drops all fields but the name of references to secrets."""
     secrets = obj.get("secrets")
     if secrets:
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]

@@ -1,10 +1,9 @@
-"""Pods, and the pod templates of everything that makes pods.
+"""Pods, and the pod templates of workloads.
 
-The rules of a PodSpec are a sum of checks, spread over modules by subject: `spec` adds them up;
-`containers`, `probes`, `environment`, `mounts`, `volumes`, `projections`, `security`, `scheduling` know one
-part each. `tolerance` says what of it an update may leave as it was. What is a pod's own (create, update,
-status, subresources) is in `strategy`, `updating`, `statuses`, `resizing`, `binding`, `eviction`,
-`connecting`.
+The validation of a PodSpec is spread over modules by subject: `spec` calls `containers`, `probes`, `environment`,
+`volume_mounts`, `volumes`, `projected_volumes`, `security_context` and `scheduling`. `validation_options` has the
+rules that an update may leave broken. Writes of pods and their subresources are in `strategy`, `update_validation`,
+`status_validation`, `resize`, `binding` and `eviction`.
 
 Specified by: pkg/apis/core/validation/validation.go, pkg/api/pod, pkg/registry/core/pod,
 pkg/apis/core/v1/defaults.go.

@@ -1,4 +1,4 @@
-"""Annotations that mean something to pods: mirror pods, tolerations, deletion cost, old security profiles.
+"""Validation of annotations of pods: mirror pods, tolerations, deletion cost, deprecated security profiles.
 
 Specified by: ValidatePodSpecificAnnotations and its neighbours in pkg/apis/core/validation/validation.go.
 """
@@ -34,7 +34,7 @@ Annotations = Mapping[str, str]
 def pod_annotations(
     annotations: Annotations, spec: dict[str, Any], path: str, tolerance: ValidationOptions
 ) -> list[FieldError]:
-    """The annotations of a pod or template (ValidatePodSpecificAnnotations); `path` is theirs."""
+    """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
     mirror = annotations.get(MIRROR)
     if mirror is not None and not spec.get("nodeName"):
@@ -84,7 +84,7 @@ def _apparmor(annotations: Annotations, spec: dict[str, Any], path: str) -> list
 
 
 def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
-    """The AppArmor profile that an annotation of old stands for."""
+    """Returns the AppArmor profile of a deprecated annotation."""
     if annotation == RUNTIME_DEFAULT:
         return {"type": "RuntimeDefault"}
     if annotation == UNCONFINED:
@@ -96,7 +96,8 @@ def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
 
 
 def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
-    """Annotations that neither come nor go (the first half of ValidatePodSpecificAnnotationUpdates)."""
+    """Validates annotations that cannot be added or removed (the first part of ValidatePodSpecificAnnotationUpdates).
+    """
     errors: list[FieldError] = []
     for key, value in old.items():
         if new.get(key) == value:
@@ -116,7 +117,7 @@ def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[F
 
 
 def profiles_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
-    """On create, annotations and fields must name the same profiles."""
+    """Validates, on create, that annotations and fields have the same profiles."""
     if not annotations:
         return []
     return _seccomp_match(annotations, spec, path) + _apparmor_match(annotations, spec, path)

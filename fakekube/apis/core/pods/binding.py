@@ -1,4 +1,4 @@
-"""Binding a pod to a node: what the scheduler does.
+"""Bindings: assign a pod to a node, as the scheduler does.
 
 Specified by: pkg/registry/core/pod/storage/storage.go (BindingREST).
 """
@@ -15,13 +15,13 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 def bind_named(context: WriteContext, _name: str, body: Object) -> Object:
-    """POST to the bindings of a namespace: the body names the pod, of whatever uid."""
+    """Handles a POST to the bindings of a namespace; the body has the name of the pod, and its uid is not checked."""
     meta = {field: value for field, value in (body.get("metadata") or {}).items() if field != "uid"}
     return bind(context, meta.get("name", ""), {**body, "metadata": meta})
 
 
 def bind(context: WriteContext, name: str, body: Object) -> Object:
-    """POST to pods/binding. Raises StatusError."""
+    """Handles a POST to pods/binding. Raises StatusError."""
     meta = body.get("metadata") or {}
     if meta.get("name", "") != name:
         raise status.bad_request("name in URL does not match name in Binding object")
@@ -51,7 +51,7 @@ def _pod(context: WriteContext, name: str) -> Object:
 
 
 def _target_errors(target: Object) -> list[FieldError]:
-    """ValidatePodBinding."""
+    """Validates the binding (ValidatePodBinding)."""
     kind = target.get("kind", "")
     errors = [] if kind in ("", "Node") else [not_supported("target.kind", kind, ("Node", "<empty>"))]
     return errors if target.get("name") else [*errors, required("target.name")]
@@ -66,7 +66,7 @@ def _check_preconditions(context: WriteContext, pod: Object, wanted: Object) -> 
             problem = (
                 f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
             )
-            prefix = "" if context.dry_run else "/registry"  # which only the storage adds
+            prefix = "" if context.dry_run else "/registry"  # only the storage layer adds it
             key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
             error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
             raise status.conflict("", "pods", meta["name"], f"{error}, AdditionalErrorMsg: {problem}")
@@ -87,7 +87,7 @@ def _refused(name: str, problem: str) -> StatusError:
 
 
 def _assigned(context: WriteContext, pod: Object, body: Object) -> Object:
-    """The pod with its node, and the labels and annotations that the binding brings."""
+    """Returns the pod with the node, and with the labels and annotations of the binding."""
     sent = body.get("metadata") or {}
     meta = dict(pod["metadata"])
     for field in ("labels", "annotations"):

@@ -17,7 +17,7 @@ Condition = dict[str, Any]
 def set_condition(
     conditions: Sequence[Condition], wanted: Mapping[str, Any], now: datetime
 ) -> list[Condition]:
-    """The conditions with this one among them; the time of its last transition stays if its status does."""
+    """Returns the conditions with this one; lastTransitionTime stays if the status does."""
     fresh = {**wanted, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
     result = list(conditions)
     for index, condition in enumerate(result):

@@ -1,4 +1,4 @@
-"""Containers, init containers and ephemeral containers."""
+"""Validation of containers, init containers and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESTART_POLICIES = ("Always", "Never", "OnFailure")
 RESTART_RULES = 20
 EXIT_CODES = 255
 
-#: What an ephemeral container cannot have, in the order of Go's struct.
+#: Fields that an ephemeral container cannot have, in the order of Go's struct.
 NOT_EPHEMERAL = (
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
     "readinessProbe", "startupProbe", "lifecycle",
@@ -36,7 +36,7 @@ NOT_EPHEMERAL = (
 
 @dataclass(slots=True)
 class Surroundings:
-    """What of the rest of the pod the rules of a container depend on."""
+    """The parts of a pod on which the validation of its containers depends."""
 
     volumes: Mapping[str, Mapping[str, Any]]
     """That can be mounted, by name."""
@@ -50,7 +50,7 @@ class Surroundings:
 
 
 def containers(items: Sequence[Container], path: str, pod: Surroundings) -> list[FieldError]:
-    """validateContainers."""
+    """Validates the containers of a pod (validateContainers)."""
     if not items:
         return [required(path)]
     errors: list[FieldError] = []
@@ -70,7 +70,7 @@ def containers(items: Sequence[Container], path: str, pod: Surroundings) -> list
 def init_containers(
     items: Sequence[Container], regular: Sequence[Container], path: str, pod: Surroundings
 ) -> list[FieldError]:
-    """validateInitContainers."""
+    """Validates the init containers of a pod (validateInitContainers)."""
     errors: list[FieldError] = []
     seen = {item.get("name", "") for item in regular}
     for index, item in enumerate(items):
@@ -107,7 +107,7 @@ def _only_of_sidecars(item: Container, path: str, tolerance: ValidationOptions) 
 def ephemeral_containers(
     items: Sequence[Container], others: Sequence[Container], path: str, pod: Surroundings
 ) -> list[FieldError]:
-    """validateEphemeralContainers."""
+    """Validates the ephemeral containers of a pod (validateEphemeralContainers)."""
     errors: list[FieldError] = []
     other_names = {item.get("name", "") for item in others}
     seen = set(other_names)
@@ -121,7 +121,7 @@ def ephemeral_containers(
             errors.append(not_found(f"{where}.targetContainerName", target))
         wrong = [field for field in NOT_EPHEMERAL if item.get(field) is not None]
         if not item.get("resources") and "resources" in wrong:
-            wrong.remove("resources")  # the only one that is no pointer and no list
+            wrong.remove("resources")  # the only field that is neither a pointer nor a list
         wrong += [
             f"volumeMounts[{position}].{field}"
             for position, mount in enumerate(item.get("volumeMounts") or ())
@@ -135,7 +135,7 @@ def ephemeral_containers(
 
 
 def _common(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
-    """What holds for containers of all kinds (validateContainerCommon)."""
+    """Validates what containers of all types have in common (validateContainerCommon)."""
     errors: list[FieldError] = []
     name = item.get("name", "")
     errors += (
@@ -171,7 +171,7 @@ def _common(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
 
 
 def _running(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
-    """Hooks and probes, of containers that run for the life of the pod."""
+    """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:
         errors += lifecycle(item["lifecycle"], pod.grace, f"{path}.lifecycle")
@@ -182,7 +182,7 @@ def _running(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
 
 
 def _ports(items: Sequence[Container], path: str) -> list[FieldError]:
-    """validateContainerPorts."""
+    """Validates the ports of a container (validateContainerPorts)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(items):
@@ -204,7 +204,7 @@ def _ports(items: Sequence[Container], path: str) -> list[FieldError]:
 
 
 def host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldError]:
-    """No two containers of a list take the same port of the node (checkHostPortConflicts)."""
+    """Validates that no two containers use the same host port (checkHostPortConflicts)."""
     errors: list[FieldError] = []
     taken: set[str] = set()
     for index, item in enumerate(items):
@@ -220,7 +220,7 @@ def host_port_conflicts(items: Sequence[Container], path: str) -> list[FieldErro
 
 
 def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: str) -> list[FieldError]:
-    """validateResizePolicy; most of the errors are of the list, not of its items."""
+    """Validates resizePolicy; most of the errors are about the list, not about its items (validateResizePolicy)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(items):
@@ -237,7 +237,7 @@ def _resize_policies(items: Sequence[Container], path: str, pod_restart_policy: 
 
 
 def _restart_policy(item: Container, path: str, *, checks_rules: bool) -> list[FieldError]:
-    """When a container restarts of its own (validateContainerRestartPolicy)."""
+    """Validates the restart policy and rules of a container (validateContainerRestartPolicy)."""
     rules = item.get("restartPolicyRules") or ()
     policy = item.get("restartPolicy")
     if policy is None:
@@ -268,7 +268,7 @@ def _restart_rule(rule: Container, path: str) -> list[FieldError]:
 
 
 def image_without_padding(item: Container, path: str) -> list[FieldError]:
-    """Pods, other than templates, are strict about spaces."""
+    """Validates that an image has no leading or trailing space, in pods but not in templates."""
     image = item.get("image", "")
     if image == image.strip():
         return []

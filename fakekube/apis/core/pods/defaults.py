@@ -1,4 +1,4 @@
-"""Defaults of pods and templates that depend on other fields; constants are applied by schema.
+"""Defaults of pods and templates that depend on other fields; `schema` applies the constant ones.
 
 Specified by: pkg/apis/core/v1/defaults.go, zz_generated.defaults.go.
 """
@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 
 def default_pod_spec(spec: Spec) -> None:
-    """Defaults of a PodSpec wherever it stands."""
+    """Sets the defaults of a PodSpec of a pod or a template."""
     settle_account(spec)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
@@ -36,7 +36,7 @@ def _default_volume(volume: dict[str, Any]) -> None:
 
 
 def default_pod(spec: Spec) -> None:
-    """Defaults that the spec of a pod has and that of a template has not (SetDefaults_Pod)."""
+    """Sets the defaults of the spec of a pod that templates do not have (SetDefaults_Pod)."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             _default_requests(container.get("resources"))
@@ -48,7 +48,7 @@ def default_pod(spec: Spec) -> None:
 
 
 def _default_requests(wanted: dict[str, Any] | None) -> None:
-    """What has a limit and no request requests the limit."""
+    """Sets missing requests to the limits."""
     limits = wanted.get("limits") if wanted else None
     if wanted and limits is not None:
         wanted["requests"] = {**limits, **(wanted.get("requests") or {})}

@@ -1,4 +1,4 @@
-"""Fields behind feature gates that are off in 1.36: they vanish on write, unless the old object has them.
+"""Fields whose feature gates are disabled in 1.36: a write drops them, unless the old object has them.
 
 Specified by: pkg/api/pod/util.go (DropDisabledPodFields), pkg/features.
 """
@@ -11,12 +11,12 @@ from fakekube.apis.core.pods.visitor import container_statuses, containers, proj
 
 Spec = dict[str, Any]
 
-#: Sources of projected volumes behind gates: ClusterTrustBundleProjection, PodCertificateRequest.
+#: Sources of projected volumes of disabled features: ClusterTrustBundleProjection, PodCertificateRequest.
 _SOURCES = ("clusterTrustBundle", "podCertificate")
 
 
 def drop_disabled_fields(spec: Spec, old: Spec | None) -> None:
-    """Drop what the gates of 1.36 do not let in, in place (`old`: None on create)."""
+    """Drops the fields of features that are disabled in 1.36, in place (`old`: None on create)."""
     for field in _SOURCES:
         if old is None or not any(field in source for source in projected_sources(old)):
             for source in projected_sources(spec):
@@ -30,7 +30,7 @@ def drop_disabled_fields(spec: Spec, old: Spec | None) -> None:
 
 
 def drop_disabled_status(status: Spec) -> None:
-    """The same of a pod's status: what nodes tell of allocated claims and of the digests of image volumes."""
+    """Drops disabled fields of the status of a pod: allocated claims, and the digests of image volumes."""
     status.pop("nodeAllocatableResourceClaimStatuses", None)
     for container in container_statuses(status):
         for mount in container.get("volumeMounts") or ():

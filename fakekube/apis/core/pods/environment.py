@@ -1,4 +1,4 @@
-"""The environment of containers, and the references to objects, pods and files that it comes from."""
+"""Validation of the environment of containers, and of the references to objects, fields and files in it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fakekube.validation.resource_lists import quantity
 
 Part = Mapping[str, Any]
 
-#: What of a pod its environment may show.
+#: Fields of a pod that environment variables may refer to.
 ENVIRONMENT_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
-#: What of a pod a file of a volume may show.
+#: Fields of a pod that files of a downward API volume may refer to.
 VOLUME_FIELDS = (
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 )  # fmt: skip
-#: What a pod has, as far as the downward API knows.
+#: Field labels that the conversion of pods knows.
 KNOWN_FIELDS = frozenset(ENVIRONMENT_FIELDS) | frozenset(VOLUME_FIELDS) | {
     "spec.restartPolicy", "spec.schedulerName", "status.phase",
 }  # fmt: skip
@@ -36,7 +36,7 @@ HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _SIZES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SIZES_TEXT = f"only divisor's values {', '.join(_SIZES)} are supported with the"
 
-#: The resource (without side) → its divisors, and what is said of others.
+#: The resource (without `limits.` or `requests.`) → its valid divisors, and the message about others.
 DIVISORS: Mapping[str, tuple[Sequence[str], str]] = {
     "cpu": (("1m", "1"), "only divisor's values 1m and 1 are supported with the cpu resource"),
     "memory": (_SIZES, f"{_SIZES_TEXT} memory resource"),
@@ -46,7 +46,7 @@ DIVISORS: Mapping[str, tuple[Sequence[str], str]] = {
 
 
 def variables(items: Sequence[Part], path: str) -> list[FieldError]:
-    """The `env` of a container (ValidateEnv)."""
+    """Validates the `env` of a container (ValidateEnv)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         name = item.get("name", "")
@@ -80,7 +80,7 @@ def _value_from(item: Part, path: str) -> list[FieldError]:
 
 
 def sources(items: Sequence[Part], path: str) -> list[FieldError]:
-    """The `envFrom` of a container (ValidateEnvFrom)."""
+    """Validates the `envFrom` of a container (ValidateEnvFrom)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         prefix = item.get("prefix", "")
@@ -102,7 +102,7 @@ def _named(reference: Part, path: str) -> list[FieldError]:
 
 
 def object_field(reference: Part, path: str, allowed: Collection[str]) -> list[FieldError]:
-    """A field of the pod itself (validateObjectFieldSelector)."""
+    """Validates a reference to a field of the pod (validateObjectFieldSelector)."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{path}.apiVersion")]
@@ -123,7 +123,7 @@ def object_field(reference: Part, path: str, allowed: Collection[str]) -> list[F
 
 
 def split_subscript(field: str) -> tuple[str, str | None]:
-    """`metadata.labels['x']` → ("metadata.labels", "x"); without a subscript, the field and None."""
+    """Splits `metadata.labels['x']` into ("metadata.labels", "x"); without a subscript, returns the field and None."""
     base, bracket, rest = field.partition("['")
     if base and bracket and rest.endswith("']"):
         return base, rest.removesuffix("']")
@@ -140,7 +140,7 @@ def _subscripted(field: str, base: str, subscript: str, path: str) -> list[Field
 
 
 def resource_field(reference: Part, path: str, *, of_volume: bool) -> list[FieldError]:
-    """A resource of a container (validateContainerResourceFieldSelector)."""
+    """Validates a reference to a resource of a container (validateContainerResourceFieldSelector)."""
     errors: list[FieldError] = []
     resource = reference.get("resource", "")
     if of_volume and not reference.get("containerName"):
@@ -162,7 +162,7 @@ def _divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
 
 
 def _object_key(reference: Part, path: str) -> list[FieldError]:
-    """A key of a config map or secret."""
+    """Validates a reference to a key of a config map or secret."""
     name, key = reference.get("name", ""), reference.get("key", "")
     errors = invalid_each(f"{path}.name", name, names.dns_subdomain(name))
     if not key:
@@ -171,7 +171,7 @@ def _object_key(reference: Part, path: str) -> list[FieldError]:
 
 
 def _file_key(reference: Part, path: str) -> list[FieldError]:
-    """A variable of a file in a volume."""
+    """Validates a reference to a variable in a file of a volume."""
     key, volume, file = (reference.get(field, "") for field in ("key", "volumeName", "path"))
     errors = (
         invalid_each(f"{path}.key", key, names.relaxed_environment_name(key))

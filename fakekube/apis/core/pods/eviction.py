@@ -1,4 +1,4 @@
-"""Evicting a pod: a deletion that disruption budgets may hold up.
+"""Eviction of a pod: a deletion that disruption budgets can reject.
 
 Specified by: pkg/registry/core/pod/storage/eviction.go.
 """
@@ -20,14 +20,14 @@ from fakekube.selectors import SelectorError, from_label_selector
 POLICY = "policy"
 BUDGETS = "poddisruptionbudgets"
 
-#: So many evictions may wait for the budget's controller.
+#: The maximum number of evictions that the disruption controller has not processed yet (MaxDisruptedPodSize).
 DISRUPTED_PODS = 2000
 
 OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def evict(context: WriteContext, name: str, body: Object) -> Object:
-    """POST to pods/eviction. Raises StatusError: 429 if a budget says no, 404, 409."""
+    """Handles a POST to pods/eviction. Raises StatusError: 429 if a budget does not allow it, 404, 409."""
     if name != (body.get("metadata") or {}).get("name", ""):
         raise status.bad_request("name in URL does not match name in Eviction object")
     options = _options(context, name, body.get("deleteOptions") or {})
@@ -53,13 +53,13 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
             except StatusError as error:
                 if error.reason != "Conflict" or has_revision:
                     raise
-                raise _still_processed(budget["metadata"]["name"]) from None  # the client is to try again
+                raise _still_processed(budget["metadata"]["name"]) from None  # the client should retry
         _spend(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
     return _delete(context, name, options)
 
 
 def _options(context: WriteContext, name: str, options: Object) -> Object:
-    """The options of the deletion, with the dry run of the request."""
+    """Returns the options of the deletion, with the dry run of the request."""
     if options.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
         path = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
         text = "can not be set for pod eviction, try after removing the option"
@@ -74,7 +74,7 @@ def _options(context: WriteContext, name: str, options: Object) -> Object:
 
 
 def _needs_no_budget(pod: Object) -> bool:
-    """Pods that do no work, or are leaving already, disrupt nothing."""
+    """Reports whether the pod is finished, pending or being deleted, so that no budget applies (canIgnorePDB)."""
     return not _is_alive(pod) or _phase(pod) == "Pending"
 
 
@@ -88,13 +88,13 @@ def _phase(pod: Object) -> str:
 
 
 def _at_revision(options: Object, pod: Object) -> Object:
-    """The decision holds for this state of the pod."""
+    """Returns the options with this resourceVersion as a precondition."""
     conditions = options.get("preconditions") or {}
     return {**options, "preconditions": {**conditions, "resourceVersion": pod["metadata"]["resourceVersion"]}}
 
 
 def _delete(context: WriteContext, name: str, options: Object) -> Object:
-    """Tell of the eviction in the pod's conditions, then delete it."""
+    """Adds the DisruptionTarget condition to the pod, then deletes it."""
     conditions = dict(options.get("preconditions") or {})
     if not options.get("dryRun"):
         marked = context.services.update(
@@ -132,7 +132,7 @@ def _marked(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
 
 
 def _budgets(context: WriteContext, pod: Object) -> list[Object]:
-    """The budgets that select the pod; those whose selector cannot be read select nothing."""
+    """Returns the budgets that select the pod; an invalid selector selects nothing."""
     labels = pod["metadata"].get("labels") or {}
     budgets = context.services.list(POLICY, BUDGETS, context.namespace)
     return [budget for budget in budgets if _selects((budget.get("spec") or {}).get("selector"), labels)]
@@ -146,7 +146,7 @@ def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
 
 
 def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
-    """Pods that are not ready may go while enough others are healthy, or always."""
+    """Reports whether a pod that is not ready can be evicted without the budget, by unhealthyPodEvictionPolicy."""
     if is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -157,7 +157,7 @@ def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
 
 
 def _spend(context: WriteContext, budget_name: str, pod_name: str, dry_run: bool) -> None:
-    """Take one disruption from the budget (checkAndDecrement). Raises StatusError 403 or 429."""
+    """Takes one disruption from the budget (checkAndDecrement). Raises StatusError 403 or 429."""
     now = context.clock.now()
 
     def decrement(budget: Object) -> Object:
@@ -224,7 +224,7 @@ def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
 
 
 def _not_allowed(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
-    """The conditions of a budget that is spent (UpdateDisruptionAllowedCondition)."""
+    """Returns the conditions of a budget without allowed disruptions (UpdateDisruptionAllowedCondition)."""
     wanted = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
     if state.get("observedGeneration"):
         wanted["observedGeneration"] = state["observedGeneration"]

@@ -1,4 +1,4 @@
-"""References to images, as far as defaulting reads them: is it the latest?
+"""References to images, parsed as far as the default of imagePullPolicy needs it.
 
 Specified by: pkg/util/parsers; the grammar of github.com/distribution/reference.
 """
@@ -17,7 +17,7 @@ _matches = re.compile(
 ).fullmatch
 _identifier_matches = re.compile("[a-f0-9]{64}").fullmatch
 
-#: Length in hexadecimal digits of the digests that there are.
+#: The length of each digest algorithm's output, in hexadecimal digits.
 _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 _PATH_LENGTH = 255
@@ -25,7 +25,7 @@ _PATH_LENGTH = 255
 
 @lru_cache(maxsize=1024)
 def is_latest(image: str) -> bool:
-    """Is the tag `latest`, or neither tag nor digest named? Not if the reference cannot be read."""
+    """Reports whether the tag is `latest`, or both tag and digest are absent; False for an invalid reference."""
     if _identifier_matches(image):
         return False
     domain, remote = _split(image)
@@ -41,7 +41,7 @@ def is_latest(image: str) -> bool:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """The domain and the rest; without a domain, Docker's."""
+    """Returns the domain and the rest; without a domain, that of Docker Hub."""
     domain, slash, remote = image.partition("/")
     if not slash:
         return "docker.io", f"library/{image}"

@@ -1,4 +1,4 @@
-"""Resources of a pod as a whole, against those of its containers; and the sums over containers."""
+"""Validation of pod-level resources against those of the containers, and the sums over containers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Sums = dict[str, Quantity]
 
 
 def container_sums(spec: Mapping[str, Any], side: str) -> Sums:
-    """What the containers need together (`side`: "requests" or "limits"): all at once, or the largest of the
-    init containers (with the sidecars started before it), whichever is more.
+    """Returns the total of the containers (`side`: "requests" or "limits"): the sum of all regular containers, or the
+    maximum of the init containers (each with the sidecars started before it), whichever is larger.
 
     Specified by: k8s.io/component-helpers/resource (AggregateContainerRequests, AggregateContainerLimits).
     """
@@ -58,7 +58,7 @@ def _raise(sums: Sums, amounts: Sums) -> None:
 
 
 def pod_resources(spec: Mapping[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
-    """validatePodResources; `path` is theirs."""
+    """Validates the resources at pod level (validatePodResources); `path` is their path."""
     wanted = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
@@ -70,7 +70,9 @@ def pod_resources(spec: Mapping[str, Any], path: str, pod: Surroundings) -> list
 
 
 def _consistent(spec: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> list[FieldError]:
-    """The pod needs at least what its containers need together (validatePodResourceConsistency)."""
+    """Validates that pod-level resources are not less than the total of the containers
+    (validatePodResourceConsistency).
+    """
     requests, limits = wanted.get("requests") or {}, wanted.get("limits") or {}
     errors: list[FieldError] = []
     for name, amount in container_sums(spec, "requests").items():

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: what is done, and how often."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def readiness_probe(probe: Part, path: str) -> list[FieldError]:
     return errors
 
 
-#: The probes of a container, in the order of their checks.
+#: The probes of a container, in the order of validation.
 PROBES: tuple[tuple[str, Callable[[Part, str], list[FieldError]]], ...] = (
     ("livenessProbe", liveness_or_startup_probe),
     ("readinessProbe", readiness_probe),
@@ -52,7 +52,7 @@ def _probe(probe: Part, path: str) -> list[FieldError]:
 
 
 def lifecycle(hooks: Part, grace: int | None, path: str) -> list[FieldError]:
-    """What is done after a start and before a stop; `grace` bounds sleeping."""
+    """Validates postStart and preStop hooks; `grace` is the upper bound of sleep actions."""
     errors: list[FieldError] = []
     for field in ("postStart", "preStop"):
         if field in hooks:
@@ -64,7 +64,7 @@ Action = Callable[[Part, int | None, str], list[FieldError]]
 
 
 def handler(actions: Part, known: Mapping[str, Action], grace: int | None, path: str) -> list[FieldError]:
-    """Exactly one action (validateHandler)."""
+    """Validates that there is exactly one action (validateHandler)."""
     errors: list[FieldError] = []
     found = False
     for name, check in known.items():

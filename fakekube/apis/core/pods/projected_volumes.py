@@ -1,8 +1,7 @@
-"""What projected volumes are put together from, and the files that volumes make of objects and of the pod
-itself.
+"""Validation of projected volumes, and of the files that volumes make of objects and of pod fields.
 
-Sources that are behind feature gates of 1.36 which are off (trust bundles, pod certificates) never come
-here: they are dropped on write.
+Sources of disabled features of 1.36 (trust bundles, pod certificates) are dropped on write, so they are not validated
+here.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LONGEST_TOKEN = 1 << 32
 
 
 def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
-    """Permission bits."""
+    """Validates permission bits."""
     mode = part.get(field)
     if mode is None or 0 <= mode <= 0o777:
         return []
@@ -31,13 +30,15 @@ def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
 
 
 def key_to_path(item: Part, path: str) -> list[FieldError]:
-    """A key of an object as a file."""
+    """Validates the mapping of a key of an object to a file."""
     errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
     return errors + non_reserved(item.get("path", ""), f"{path}.path") + file_mode(item, "mode", path)
 
 
 def downward_file(item: Part, path: str) -> list[FieldError]:
-    """A field of the pod, or a resource of a container, as a file (validateDownwardAPIVolumeFile)."""
+    """Validates the mapping of a field of the pod, or a resource of a container, to a file
+    (validateDownwardAPIVolumeFile).
+    """
     target = item.get("path", "")
     errors = [] if target else [required(f"{path}.path")]
     errors += non_reserved(target, f"{path}.path")
@@ -54,7 +55,7 @@ def downward_file(item: Part, path: str) -> list[FieldError]:
 
 
 def projected_volume(volume: Part, path: str, *, tolerate_token_paths: bool = False) -> list[FieldError]:
-    """validateProjectedVolumeSource."""
+    """Validates a projected volume (validateProjectedVolumeSource)."""
     errors = file_mode(volume, "defaultMode", path)
     taken: set[str] = set()
     for index, source in enumerate(volume.get("sources") or ()):
@@ -73,7 +74,7 @@ def projected_volume(volume: Part, path: str, *, tolerate_token_paths: bool = Fa
 
 
 def _free(target: str, taken: set[str], shown: str, path: str) -> list[FieldError]:
-    """No two files of a volume have the same path."""
+    """Validates that no two files of a volume have the same path."""
     if not target:
         return []
     if target in taken:

@@ -1,4 +1,4 @@
-"""The quality of service class of a pod: how firm its claims on CPU and memory are.
+"""The quality of service class of a pod.
 
 Specified by: pkg/apis/core/helper/qos.
 """
@@ -13,7 +13,7 @@ from fakekube.validation.resource_lists import COMPUTE, quantity
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
-    """BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
+    """Returns BestEffort, Burstable or Guaranteed (ComputePodQOS)."""
     of_pod = spec.get("resources")
     parts: Sequence[Mapping[str, Any]]
     if of_pod is not None:

@@ -1,4 +1,4 @@
-"""The objects of its namespace to which a pod refers: secrets, config maps, claims.
+"""References of a pod to objects of its namespace: secrets, config maps, claims.
 
 Specified by: pkg/api/v1/pod/util.go (VisitPodSecretNames, VisitPodConfigmapNames), pkg/api/pod/util.go
 (HasAPIObjectReference).
@@ -15,13 +15,13 @@ __all__ = ["api_object_reference", "claim_names", "config_map_names", "secret_na
 
 Object = Mapping[str, Any]
 
-#: Volume sources that refer to a secret: by a reference, or by the name itself.
+#: Volume sources that refer to a secret, by a reference or by name.
 _SECRETS: Final = (
     ("azureFile", "secretName"), ("cephfs", "secretRef"), ("cinder", "secretRef"), ("flexVolume", "secretRef"),
     ("rbd", "secretRef"), ("secret", "secretName"), ("scaleIO", "secretRef"), ("iscsi", "secretRef"),
     ("storageos", "secretRef"), ("csi", "nodePublishSecretRef"),
 )  # fmt: skip
-#: Volume source → what a pod with it refers to, in words. Those that are not here need no API.
+#: Volume source → the name of the referenced objects in messages. Other sources refer to no API object.
 _NEEDS_API: Final = (
     ("configMap", "configmaps (via configmap volumes)"), ("secret", "secrets (via secret volumes)"),
     ("csi", "csidrivers (via CSI volumes)"), ("glusterfs", "endpoints (via glusterFS volumes)"),
@@ -36,7 +36,7 @@ _PROJECTED_NEEDS_API: Final = (
 
 
 def secret_names(spec: dict[str, Any]) -> Iterator[str]:
-    """Every secret to which the spec of a pod refers."""
+    """Yields the name of every secret to which the spec of a pod refers."""
     yield from (item.get("name", "") for item in spec.get("imagePullSecrets") or ())
     yield from _of_containers(spec, "secretRef", "secretKeyRef")
     for volume in spec.get("volumes") or ():
@@ -45,7 +45,7 @@ def secret_names(spec: dict[str, Any]) -> Iterator[str]:
 
 
 def secrets_of_volume(volume: Object) -> Iterator[str]:
-    """The secret that a volume of a pod names itself."""
+    """Yields the name of the secret to which a volume of a pod refers directly."""
     for source, field in _SECRETS:
         value = (volume.get(source) or {}).get(field)
         if value:
@@ -53,7 +53,7 @@ def secrets_of_volume(volume: Object) -> Iterator[str]:
 
 
 def config_map_names(spec: dict[str, Any]) -> Iterator[str]:
-    """Every config map to which the spec of a pod refers."""
+    """Yields the name of every config map to which the spec of a pod refers."""
     yield from _of_containers(spec, "configMapRef", "configMapKeyRef")
     for volume in spec.get("volumes") or ():
         if volume.get("configMap") is not None:
@@ -63,7 +63,7 @@ def config_map_names(spec: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_containers(spec: dict[str, Any], whole: str, key: str) -> Iterator[str]:
-    """What the environments of containers are made of: `whole` objects, or a `key` of one."""
+    """Yields the names in the environments of containers: of `whole` objects, or of objects with a `key`."""
     for container in containers(spec):
         for source in container.get("envFrom") or ():
             if source.get(whole) is not None:
@@ -75,7 +75,7 @@ def _of_containers(spec: dict[str, Any], whole: str, key: str) -> Iterator[str]:
 
 
 def claim_names(spec: Object, pod: str) -> Iterator[str]:
-    """The persistent volume claims of a pod of this name, those that are made for it included."""
+    """Yields the names of the persistent volume claims of a pod, including those of its ephemeral volumes."""
     for volume in spec.get("volumes") or ():
         if volume.get("persistentVolumeClaim") is not None:
             yield volume["persistentVolumeClaim"].get("claimName", "")
@@ -84,7 +84,9 @@ def claim_names(spec: Object, pod: str) -> Iterator[str]:
 
 
 def api_object_reference(spec: dict[str, Any]) -> str:
-    """What needs the API in the spec of a pod, in words; "" if nothing does, as a mirror pod must have it."""
+    """Returns the kind of API objects to which the spec of a pod refers, for messages; "" if there are none, as in a
+    mirror pod.
+    """
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
     if next(secret_names(spec), None) is not None:

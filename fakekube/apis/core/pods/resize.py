@@ -1,4 +1,4 @@
-"""Resizing a pod in place: CPU and memory of its containers and of the whole (ValidatePodResize)."""
+"""In-place resize of pods: CPU and memory of containers and of the pod (ValidatePodResize)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 def keep_all_but_resources(new: Part, old: Part) -> None:
-    """Take back every change of the spec but those of resources (dropNonResizeUpdates).
+    """Reverts every change of the spec except those of resources (dropNonResizeUpdates).
 
-    Containers that do not line up with the old ones stay as they were sent, for validation to refuse.
+    If the containers do not match the old ones, they stay as sent, and validation rejects them.
     """
     spec, before = new["spec"], old["spec"]
     fields = ("containers", "initContainers")
@@ -52,7 +52,7 @@ def _move(target: Part, source: Part, field: str) -> None:
 
 
 def refusal(old: Part) -> FieldError | None:
-    """Why this pod cannot be resized whatever the change is."""
+    """Returns the reason why this pod cannot be resized at all; "" if it can."""
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":
@@ -61,7 +61,7 @@ def refusal(old: Part) -> FieldError | None:
 
 
 def validate_resize(new: Part, old: Part) -> list[FieldError]:
-    """What is wrong with the change of a pod's resources; the pod is valid by itself."""
+    """Validates a change of the resources of a pod; the pod itself is valid."""
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
     status = old.get("status") or {}
@@ -98,7 +98,7 @@ def _pairs(spec: Part, before: Part, field: str) -> list[tuple[Part, Part]]:
 
 
 def _is_supported(status: Mapping[str, Any]) -> bool:
-    """Does the node tell the resources of what runs?"""
+    """Reports whether the node reports the resources of running containers."""
     for item in status.get("containerStatuses") or ():
         if "running" in (item.get("state") or {}):
             return "resources" in item
@@ -110,7 +110,7 @@ def _asks(wanted: Part | None) -> bool:
 
 
 def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
-    """validatePodLevelResourcesResize; puts CPU and memory back in `left`."""
+    """Validates the resize at pod level (validatePodLevelResourcesResize); restores CPU and memory in `left`."""
     wanted, old = spec.get("resources"), before.get("resources")
     if wanted is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
@@ -127,7 +127,7 @@ def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
 
 
 def _removed(wanted: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
-    """What had an amount must keep one."""
+    """Validates that no quantity is removed."""
     return [
         forbidden(f"{path}.{side}", f"{what}{side} cannot be removed")
         for side in ("requests", "limits")
@@ -136,7 +136,7 @@ def _removed(wanted: Part | None, old: Part | None, path: str, what: str) -> lis
 
 
 def _put_back(wanted: Part | None, old: Part | None) -> Part:
-    """The new resources with the old amounts of CPU and memory."""
+    """Returns the new resources with the old quantities of CPU and memory."""
     restored = {}
     for side in ("limits", "requests"):
         amounts, before = (wanted or {}).get(side) or {}, (old or {}).get(side) or {}
@@ -148,7 +148,7 @@ def _put_back(wanted: Part | None, old: Part | None) -> Part:
 
 
 def _lined_up(spec: Part, before: Part) -> list[FieldError]:
-    """validatePodResizeContainerOrdering."""
+    """Validates the order of containers (validatePodResizeContainerOrdering)."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
         now, then = spec.get(field) or (), before.get(field) or ()
@@ -164,7 +164,7 @@ def _lined_up(spec: Part, before: Part) -> list[FieldError]:
 
 
 def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
-    """Nothing but CPU and memory changes in containers; puts those back in `left`."""
+    """Validates that only CPU and memory of containers change; restores them in `left`."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
         restored = []
@@ -181,7 +181,7 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
 
 
 def _comparable(container: Part) -> Part:
-    """Claims are left out by the real server's comparison of containers."""
+    """Returns the container without claims, which the comparison of the real server ignores."""
     return {**container, "resources": {k: v for k, v in (container.get("resources") or {}).items() if v}}
 
 

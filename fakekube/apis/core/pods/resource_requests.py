@@ -1,4 +1,4 @@
-"""What a Pod asks for as a whole.
+"""The total requests and limits of a pod.
 
 Specified by: plugin/pkg/admission/limitranger/admission.go (podRequests, podLimits) and
 k8s.io/component-helpers/resource/helpers.go (PodRequests, PodLimits).
@@ -23,18 +23,18 @@ _NONE = quantity("0")
 
 
 def amounts(resources: Mapping[str, str] | None) -> Amounts:
-    """A resource list to reckon with."""
+    """Parses the quantities of a resource list."""
     return {name: quantity(amount) for name, amount in (resources or {}).items()}
 
 
 def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
-    """The requests of all containers together; `overhead` adds that of the runtime class."""
+    """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
     sums = _together(pod, "requests", overhead=overhead)
     return _add(sums, amounts(pod["spec"].get("overhead"))) if overhead else sums
 
 
 def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
-    """The limits of all containers together; `overhead` adds that of the runtime class to what is limited."""
+    """Returns the limits of the whole pod; with `overhead`, that of the runtime class is added to existing limits."""
     sums = _together(pod, "limits", overhead=overhead)
     if overhead:
         extra = amounts(pod["spec"].get("overhead"))
@@ -43,7 +43,9 @@ def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
 
 
 def as_resized(pod: Object) -> Object:
-    """The pod as if it asked for what it holds, too, while a resize is under way (to be measured only)."""
+    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in
+    progress.
+    """
     status = pod.get("status") or {}
     told = {
         item["name"]: item
@@ -69,7 +71,7 @@ def as_resized(pod: Object) -> Object:
 
 
 def _held(container: Object, told: Object, refused: bool) -> Object:
-    """The most of what is wanted (unless it is refused), used and allocated."""
+    """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
     resources = {
         side: _most({} if refused else _of(container, side), _of(told, side)) for side in ("requests", "limits")
     }

@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, topology spread, scheduling gates."""
+"""Validation of the scheduling of pods: affinity, topology spread constraints, scheduling gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Part = Mapping[str, Any]
 
 
 def affinity(rules: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """validateAffinity."""
+    """Validates the affinity of a pod (validateAffinity)."""
     errors: list[FieldError] = []
     if "nodeAffinity" in rules:
         errors += _node_affinity(rules["nodeAffinity"], f"{path}.nodeAffinity", tolerance)
@@ -60,7 +60,7 @@ NODE_POLICIES = ("Honor", "Ignore")
 
 
 def topology_spread(items: Sequence[Part], path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """validateTopologySpreadConstraints."""
+    """Validates topology spread constraints (validateTopologySpreadConstraints)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         errors += _constraint(item, f"{path}[{index}]", items[index + 1 :], tolerance)
@@ -100,7 +100,7 @@ def _constraint(item: Part, path: str, rest: Sequence[Part], tolerance: Validati
 
 
 def _keys_in_selector(keys: Sequence[str], selector: Part | None, path: str) -> list[FieldError]:
-    """The rule of old: the selector has not got the keys yet (ValidateMatchLabelKeysInTopologySpread)."""
+    """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
     if not keys:
         return []
     errors = selectors.label_keys(
@@ -116,7 +116,7 @@ def _keys_in_selector(keys: Sequence[str], selector: Part | None, path: str) -> 
 
 
 def scheduling_gates(items: Sequence[Part], path: str) -> list[FieldError]:
-    """validateSchedulingGates."""
+    """Validates scheduling gates (validateSchedulingGates)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(items):

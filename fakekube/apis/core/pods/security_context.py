@@ -1,4 +1,6 @@
-"""Security contexts of pods and containers, their profiles, and what each operating system does not have."""
+"""Validation of the security contexts of pods and containers, their profiles, and the fields that each operating
+system lacks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ APPARMOR_PATH_LENGTH = 4095
 
 
 def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
-    """A user or group by number."""
+    """Validates the number of a user or group."""
     value = context.get(field)
     if value is None or 0 <= value <= LARGEST_ID:
         return []
@@ -34,7 +36,7 @@ def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
 
 
 def pod_security(context: Part, spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """The security context of a pod (validatePodSpecSecurityContext); `path` is its own."""
+    """Validates the security context of a pod at `path` (validatePodSpecSecurityContext)."""
     if not context and not spec.get("shareProcessNamespace"):
         return []
     errors: list[FieldError] = []
@@ -62,7 +64,7 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, tolerance: Vali
 
 
 def container_security(context: Part, path: str, *, host_users: bool) -> list[FieldError]:
-    """The security context of a container (ValidateSecurityContext)."""
+    """Validates the security context of a container (ValidateSecurityContext)."""
     errors = _identifier(context, "runAsUser", path) + _identifier(context, "runAsGroup", path)
     mount = context.get("procMount")
     if mount is not None:
@@ -78,7 +80,7 @@ def container_security(context: Part, path: str, *, host_users: bool) -> list[Fi
 
 
 def _escalation(context: Part, path: str) -> list[FieldError]:
-    """What gives the privileges that the context says must not be gained."""
+    """Validates that a context without privilege escalation does not grant privileges."""
     texts = []
     if context.get("privileged"):
         texts.append("cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
@@ -105,7 +107,7 @@ def _windows_and_apparmor(context: Part, path: str) -> list[FieldError]:
 
 
 def _seccomp(profile: Part, path: str) -> list[FieldError]:
-    """validateSeccompProfileField."""
+    """Validates a seccomp profile (validateSeccompProfileField)."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     errors: list[FieldError] = []
     if not kind:
@@ -124,7 +126,7 @@ def _seccomp(profile: Part, path: str) -> list[FieldError]:
 
 
 def apparmor_profile(profile: Part, path: str) -> list[FieldError]:
-    """ValidateAppArmorProfileField."""
+    """Validates an AppArmor profile (ValidateAppArmorProfileField)."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     where = f"{path}.localhostProfile"
     if not kind:
@@ -159,7 +161,7 @@ _not_in_user = re.compile(r'["/\\:;|=,+*?<>@\[\]]').search
 
 
 def _windows_options(options: Part, path: str) -> list[FieldError]:
-    """validateWindowsSecurityContextOptions."""
+    """Validates the Windows options (validateWindowsSecurityContextOptions)."""
     errors: list[FieldError] = []
     name, spec, user = (
         options.get(field) for field in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName")
@@ -179,7 +181,7 @@ def _windows_options(options: Part, path: str) -> list[FieldError]:
 
 
 def _windows_user(text: str) -> list[str]:
-    """What is wrong with DOMAIN\\user, or user."""
+    """Returns the errors of DOMAIN\\user or user."""
     if not text:
         return ["runAsUserName cannot be an empty string"]
     if _control(text):
@@ -205,7 +207,7 @@ def _windows_user(text: str) -> list[str]:
 
 
 def host_process(spec: dict[str, Any], path: str) -> list[FieldError]:
-    """Windows containers that are processes of the node: all of a pod, or none of it."""
+    """Validates that either all containers of a Windows pod are host processes, or none."""
     of_pod = _host_process_of(spec.get("securityContext"))
     errors: list[FieldError] = []
     count = total = 0
@@ -235,7 +237,7 @@ def _host_process_of(context: Part | None) -> bool | None:
     return value
 
 
-#: What a Windows pod must not set: fields of the security context, and (marked) of the spec, in order.
+#: Fields that a Windows pod cannot set: those of the security context and (marked) of the spec, in order.
 _NOT_ON_WINDOWS = (
     "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC",
     "securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy",
@@ -250,7 +252,9 @@ _NOT_ON_WINDOWS_CONTAINERS = (
 
 
 def operating_system(spec: dict[str, Any], path: str) -> list[FieldError]:
-    """A known system, and nothing set that it does not have (validateOS, validateLinux, validateWindows)."""
+    """Validates the name of the system, and that no field is set that it does not support (validateOS, validateLinux,
+    validateWindows).
+    """
     name = spec["os"].get("name", "")
     if name == "windows":
         return _windows(spec, path)
@@ -285,7 +289,7 @@ def _windows(spec: dict[str, Any], path: str) -> list[FieldError]:
 
 
 def host_users(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """What a pod with a user namespace of its own must not share or use (validateHostUsers)."""
+    """Validates that a pod with its own user namespace shares no other namespace of the host (validateHostUsers)."""
     if spec.get("hostUsers") is not False:
         return []
     wrong = []
@@ -306,5 +310,5 @@ def host_users(spec: dict[str, Any], path: str, tolerance: ValidationOptions) ->
 
 
 def pull_policy(policy: str, path: str) -> list[FieldError]:
-    """Of the image of a container or volume."""
+    """Validates the pull policy of the image of a container or volume."""
     return required_one_of(policy, path, ("Always", "IfNotPresent", "Never"))

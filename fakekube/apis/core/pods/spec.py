@@ -1,4 +1,4 @@
-"""The PodSpec as a whole: the sum of the rules of its parts, in the real server's order (ValidatePodSpec)."""
+"""Validation of a PodSpec, in the order of the real server (ValidatePodSpec)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LARGEST_INT32 = 2**31 - 1
 def validate_pod_spec(
     spec: dict[str, Any], path: str, tolerance: ValidationOptions, meta: Part | None = None
 ) -> list[FieldError]:
-    """What is wrong with a pod's spec (ValidatePodSpec).
+    """Validates the spec of a pod or template (ValidatePodSpec).
 
-    `meta`: the metadata of the pod; None in a template, whose pods have names of their own.
+    `meta` is the metadata of the pod; None for a template, whose pods have other names.
     """
     grace = spec.get("terminationGracePeriodSeconds")
     errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
@@ -114,7 +114,7 @@ def _placement(spec: dict[str, Any], path: str, tolerance: ValidationOptions) ->
     return errors
 
 
-#: Names of other things → how they must look.
+#: Fields with the name of another object → the check of the name.
 _NAMES = (("serviceAccountName", names.dns_subdomain), ("nodeName", names.dns_subdomain))
 _HOST_NAMES = (("hostname", names.dns_label), ("subdomain", names.dns_label))
 _CLASS_NAMES = (("priorityClassName", names.dns_subdomain),)
@@ -166,7 +166,7 @@ def _rest(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list
 
 
 def _resource_claims(claims: Sequence[Part], meta: Part | None, path: str) -> list[FieldError]:
-    """validatePodResourceClaims."""
+    """Validates the resource claims of a pod (validatePodResourceClaims)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     mirrored = MIRROR in ((meta or {}).get("annotations") or {})
@@ -198,7 +198,7 @@ def _resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
 
 
 def _host_network_ports(spec: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
-    """On the node's network, ports of containers are ports of the node (validatePodHostNetworkDeps)."""
+    """Validates that with hostNetwork, the host ports equal the container ports (validatePodHostNetworkDeps)."""
     errors: list[FieldError] = []
     for index, container in enumerate(spec.get("containers") or ()):
         for position, port in enumerate(container.get("ports") or ()):
@@ -210,7 +210,7 @@ def _host_network_ports(spec: Part, path: str, tolerance: ValidationOptions) -> 
 
 
 def _dns_config(config: Part | None, policy: str, path: str) -> list[FieldError]:
-    """validatePodDNSConfig."""
+    """Validates the DNS configuration (validatePodDNSConfig)."""
     if policy == "None":
         if config is None:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
@@ -250,7 +250,7 @@ def _host_alias(alias: Part, path: str) -> list[FieldError]:
 
 
 def _hostname_override(spec: Part, path: str) -> list[FieldError]:
-    """validatePodHostName."""
+    """Validates hostnameOverride (validatePodHostName)."""
     wrong = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
     errors = [forbidden(path, f"may not be specified when {field} is true") for field in wrong]
     name = spec["hostnameOverride"]

@@ -1,4 +1,4 @@
-"""What may be written into the status of a pod (ValidatePodStatusUpdate)."""
+"""Validation of updates of the status of a pod (ValidatePodStatusUpdate)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakekube.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 
-#: Conditions whose types are not looked at.
+#: Conditions whose types are not validated.
 SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 
 HEALTH_MESSAGE_LENGTH = 1024
@@ -21,7 +21,7 @@ NOT_FROM_TERMINATED = "may not be transitioned to non-terminated state"
 
 
 def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with the change of a pod's status; everything else of the pod is as it was."""
+    """Validates an update of the status of a pod; everything else is unchanged."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, old.get("spec") or {}
     errors = _conditions(status.get("conditions") or ())
     errors += _nominated_node(status, before, spec)
@@ -63,7 +63,7 @@ def _nominated_node(status: Part, before: Part, spec: Part) -> list[FieldError]:
 
 
 def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
-    """Containers that ended stay ended, unless something lets them restart."""
+    """Validates that terminated containers stay terminated, unless they may restart."""
     errors: list[FieldError] = []
     if not _all_may_restart(spec):
         for field, containers in (
@@ -83,7 +83,7 @@ def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
 
 
 def _revived(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
-    """Containers that were terminated and are not now: index, name, and how they ended."""
+    """Yields containers that were terminated and no longer are: index, name, and the old terminated state."""
     found = []
     for index, before in enumerate(old):
         ended = (before.get("state") or {}).get("terminated")
@@ -96,7 +96,7 @@ def _revived(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tu
 
 
 def _all_may_restart(spec: Part) -> bool:
-    """Has any container a rule by which all containers restart?"""
+    """Reports whether a container has a rule that restarts all containers."""
     return any(
         rule.get("action") == "RestartAllContainers"
         for field in ("initContainers", "containers")
@@ -106,7 +106,9 @@ def _all_may_restart(spec: Part) -> bool:
 
 
 def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:
-    """By its rules, its own policy, or that of the pod (ContainerShouldRestart)."""
+    """Reports whether the rules or the policy of the container, or the policy of the pod, restart it
+    (ContainerShouldRestart).
+    """
     for rule in container.get("restartPolicyRules") or ():
         codes = rule.get("exitCodes")
         if codes is not None:
@@ -118,7 +120,7 @@ def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:
 
 
 def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
-    """validatePodResourceClaimStatuses."""
+    """Validates resourceClaimStatuses (validatePodResourceClaimStatuses)."""
     known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -140,7 +142,7 @@ def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
 
 
 def _extended_claim(status: Part, spec: Part) -> list[FieldError]:
-    """validatePodExtendedResourceClaimStatus."""
+    """Validates extendedResourceClaimStatus (validatePodExtendedResourceClaimStatus)."""
     claim = status.get("extendedResourceClaimStatus")
     if claim is None:
         return []
@@ -178,7 +180,7 @@ def _request_mapping(
 
 
 def _addresses(status: Part, before: Part, field: str, struct: str) -> list[FieldError]:
-    """At most one address of each family (validatePodIPs)."""
+    """Validates that there is at most one address of each family (validatePodIPs)."""
     path = f"status.{field}"
     items = [item.get("ip", "") for item in status.get(field) or ()]
     known = [item.get("ip", "") for item in before.get(field) or ()]
@@ -213,7 +215,7 @@ _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatu
 
 
 def _containers(status: Part, spec: Part) -> list[FieldError]:
-    """What is told of the users and the allocated resources of containers."""
+    """Validates users and allocated resources of container statuses."""
     system = (spec.get("os") or {}).get("name", "linux")
     errors: list[FieldError] = []
     for field in _LISTS:
@@ -249,7 +251,7 @@ def _user(user: Part, system: str, path: str) -> list[FieldError]:
 
 
 def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
-    """validateContainerStatusAllocatedResourcesStatus."""
+    """Validates allocatedResourcesStatus (validateContainerStatusAllocatedResourcesStatus)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         if container is not None:

@@ -1,4 +1,4 @@
-"""Pods: what a write of a pod, of its status, of its ephemeral containers and of its resources does.
+"""Strategies of pods, and of their status, ephemeralcontainers and resize subresources.
 
 Specified by: pkg/registry/core/pod/strategy.go.
 """
@@ -37,7 +37,7 @@ from fakekube.validation.to_internal import diff
 
 
 class PodStrategy(Strategy):
-    """pods."""
+    """The strategy of pods."""
 
     delete_returns_object = True
     has_status = True
@@ -54,7 +54,7 @@ class PodStrategy(Strategy):
         drop_old_annotations(obj["metadata"])
 
     def reset_status(self, obj: Object) -> None:
-        """A quality of service that is told is believed."""
+        """Resets the status on create; a qosClass that the client sends is kept."""
         quality = (obj.get("status") or {}).get("qosClass") or qos_class(obj["spec"])
         obj["status"] = {"phase": "Pending", "qosClass": quality}
 
@@ -114,7 +114,7 @@ def _tolerance(old: Object) -> ValidationOptions:
 
 
 def validate_whole(obj: Object, tolerance: ValidationOptions) -> list[FieldError]:
-    """A pod by itself, new or changed, but for its metadata (validatePodMetadataAndSpec)."""
+    """Validates a new or updated pod, without its metadata (validatePodMetadataAndSpec)."""
     spec, meta = obj["spec"], obj["metadata"]
     annotations = meta.get("annotations")
     errors: list[FieldError] = []
@@ -142,7 +142,7 @@ def _tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
 
 
 def _annotation_changes(obj: Object, old: Object, tolerance: ValidationOptions) -> list[FieldError]:
-    """ValidatePodSpecificAnnotationUpdates."""
+    """Validates updates of annotations (ValidatePodSpecificAnnotationUpdates)."""
     new, before = (one["metadata"].get("annotations") or {} for one in (obj, old))
     if not new and not before:
         return []
@@ -151,7 +151,7 @@ def _annotation_changes(obj: Object, old: Object, tolerance: ValidationOptions) 
 
 
 def _gated(context: WriteContext) -> dict[str, Any]:
-    """The condition of a pod that waits for its gates."""
+    """Returns the PodScheduled condition of a pod that has scheduling gates."""
     return {
         "type": "PodScheduled",
         "status": "False",
@@ -163,7 +163,7 @@ def _gated(context: WriteContext) -> dict[str, Any]:
 
 
 def _merge_label_keys(spec: dict[str, Any], labels: dict[str, str]) -> None:
-    """Label keys become requirements on the values that this pod has."""
+    """Converts matchLabelKeys to requirements with the label values of this pod."""
     for _, term in pod_affinity_terms(spec):
         _add_requirements(term, "matchLabelKeys", "In", labels)
         _add_requirements(term, "mismatchLabelKeys", "NotIn", labels)
@@ -183,7 +183,7 @@ def _add_requirements(holder: dict[str, Any], field: str, operator: str, labels:
 def _profiles_from_annotations(
     context: WriteContext, annotations: dict[str, str], spec: dict[str, Any]
 ) -> None:
-    """AppArmor annotations become fields (applyAppArmorVersionSkew)."""
+    """Copies AppArmor annotations to fields (applyAppArmorVersionSkew)."""
     if not annotations or (spec.get("os") or {}).get("name") == "windows":
         return
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
@@ -204,7 +204,7 @@ def _profiles_from_annotations(
 
 
 class PodStatusStrategy(Strategy):
-    """pods/status."""
+    """The strategy of pods/status."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         keep_all_but(obj, old, "status")
@@ -235,7 +235,7 @@ class PodStatusStrategy(Strategy):
 
 
 def _keep_observed_generations(status: dict[str, Any], before: dict[str, Any]) -> None:
-    """A client that does not know observedGeneration does not remove it (preserveOldObservedGeneration)."""
+    """Keeps observedGeneration if a client does not send it (preserveOldObservedGeneration)."""
     if not status.get("observedGeneration"):
         restore(status, before, "observedGeneration")
     old: dict[str, list[int]] = {}
@@ -249,7 +249,7 @@ def _keep_observed_generations(status: dict[str, Any], before: dict[str, Any]) -
 
 
 class EphemeralContainersStrategy(Strategy):
-    """pods/ephemeralcontainers: containers for debugging come, and stay as they came."""
+    """The strategy of pods/ephemeralcontainers, which only adds containers."""
 
     generation = True
     checks_metadata_again = True
@@ -279,7 +279,7 @@ class EphemeralContainersStrategy(Strategy):
 
 
 def _unchanged(old: Object, stored: Object | None, sent: Object | None) -> list[FieldError]:
-    """An ephemeral container that was there is still there, and as it was; `sent` is shown, `stored` is compared."""
+    """Validates that an ephemeral container is neither removed nor changed; `sent` is shown, `stored` is compared."""
     path, name = "spec.ephemeralContainers", old.get("name", "")
     if stored is None or sent is None:
         return [forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')]
@@ -290,7 +290,7 @@ def _unchanged(old: Object, stored: Object | None, sent: Object | None) -> list[
 
 
 class ResizeStrategy(Strategy):
-    """pods/resize."""
+    """The strategy of pods/resize."""
 
     generation = True
     checks_metadata_again = True

@@ -1,4 +1,4 @@
-"""Kernel parameters of a pod, and the namespaces that they belong to.
+"""Sysctls of a pod, and the namespaces to which they belong.
 
 Specified by: k8s.io/component-helpers/node/util/sysctl; pkg/apis/core/validation/validation.go.
 """
@@ -28,7 +28,9 @@ _SWAPPED = str.maketrans("./", "/.")
 
 
 def shared_namespace(name: str, spec: Mapping[str, Any]) -> str:
-    """The field by which the pod shares the namespace of this sysctl with its node; "" if it does not."""
+    """Returns the field with which the pod shares the namespace of this sysctl with its node; "" if it does not share
+    it.
+    """
     first = next((character for character in name if character in "./"), ".")
     dotted = (name if first == "." else name.translate(_SWAPPED)).partition("*")[0]
     if dotted in _IPC or dotted.startswith("fs.mqueue."):
@@ -43,7 +45,7 @@ def shared_namespace(name: str, spec: Mapping[str, Any]) -> str:
 def sysctls(
     items: Sequence[Mapping[str, Any]], spec: Mapping[str, Any], path: str, *, tolerate_shared: bool
 ) -> list[FieldError]:
-    """The sysctls of a pod's security context (validateSysctls)."""
+    """Validates the sysctls of the security context of a pod (validateSysctls)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(items):

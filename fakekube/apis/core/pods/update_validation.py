@@ -1,8 +1,8 @@
-"""What an update may change of a pod: images, deadlines, tolerations, gates, and little else
+"""Validation of updates of a pod: images, deadlines, tolerations, gates and a few other fields are mutable
 (ValidatePodUpdate).
 
-A pod is compared with its old self after all that may change has been put back; what differs then is told
-as a diff of the internal forms.
+The mutable fields are restored to the old values, then both specs are compared; a remaining difference is reported as
+a diff of the internal forms.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ UPDATABLE = (
 def validate_spec_update(
     new: Spec, old: Spec, tolerance: ValidationOptions, stored: Callable[[Spec], Spec]
 ) -> list[FieldError]:
-    """What is wrong with the change of a pod's spec, which is valid by itself.
+    """Validates an update of the spec of a pod, which is valid itself.
 
-    `stored` gives a spec in the form in which it is kept: so it is compared, but shown as it was sent.
+    `stored` converts a spec to the stored form: that form is compared, but the message shows the spec as sent.
     """
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):
@@ -76,7 +76,7 @@ def _put_back(spec: Spec, old: Spec, field: str) -> None:
 
 
 def _images(new: Sequence[Spec], old: Sequence[Spec], path: str) -> tuple[list[FieldError], bool]:
-    """ValidateContainerUpdates: errors, and whether there is no use in going on."""
+    """Returns the errors of images (ValidateContainerUpdates), and whether validation stops."""
     if len(new) != len(old):
         return [forbidden(path, "pod updates may not add or remove containers")], True
     errors: list[FieldError] = []
@@ -100,7 +100,7 @@ def _deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]
 
 
 def _added_tolerations(new: Spec, old: Spec, tolerance: ValidationOptions) -> list[FieldError]:
-    """validateOnlyAddedTolerations."""
+    """Validates that tolerations are only added (validateOnlyAddedTolerations)."""
     path = "spec.tolerations"
     now = new.get("tolerations") or ()
     kept = [_without_seconds(item) for item in now]
@@ -114,7 +114,7 @@ def _without_seconds(toleration: Mapping[str, Any]) -> Spec:
 
 
 def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]:
-    """validateOnlyDeletedSchedulingGates."""
+    """Validates that scheduling gates are only removed (validateOnlyDeletedSchedulingGates)."""
     known = {gate.get("name") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(new) if gate.get("name") not in known}
     return [
@@ -127,7 +127,7 @@ def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]
 
 
 def _with_old_images(new: Spec, old: Spec) -> Spec:
-    """A copy of the new spec in which the images are the old ones."""
+    """Returns a copy of the new spec with the old images."""
     munged = dict(new)
     for field in ("containers", "initContainers"):
         if new.get(field):
@@ -145,7 +145,7 @@ def _with_image(container: Spec, image: str | None) -> Spec:
 
 
 def _narrowed(munged: Spec, old: Spec) -> list[FieldError]:
-    """A gated pod may be bound to fewer nodes. Puts back what may change."""
+    """Validates that the update of a gated pod only narrows its node selection; restores mutable fields."""
     errors: list[FieldError] = []
     wanted, before = munged.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if wanted != before:
@@ -174,7 +174,7 @@ def _put_back_node_affinity(
 
 
 def _narrowed_affinity(rules: Spec, old_rules: Spec) -> list[FieldError]:
-    """Required terms may only grow requirements (validateNodeAffinityMutation)."""
+    """Validates that requirements are only added to required terms (validateNodeAffinityMutation)."""
     path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if REQUIRED not in old_rules:
         return []
@@ -194,7 +194,7 @@ def _narrowed_affinity(rules: Spec, old_rules: Spec) -> list[FieldError]:
 
 
 def _only_grown(term: Spec, old: Spec) -> bool:
-    """An empty term matches nothing: it must stay empty."""
+    """Reports whether requirements were only added; an empty term matches nothing, so it must stay empty."""
     fields = ("matchExpressions", "matchFields")
     if not any(old.get(field) for field in fields):
         return not any(term.get(field) for field in fields)

@@ -1,4 +1,4 @@
-"""What a pod says twice, in an old field and a new one, and what it says no longer.
+"""Conversion of pods: pairs of an old and a new field, and removed fields.
 
 Specified by: pkg/apis/core/v1/conversion.go.
 """
@@ -9,27 +9,27 @@ from typing import Any
 
 __all__ = ["drop_old_annotations", "settle_account", "settle_addresses", "settle_grace"]
 
-#: Where init containers were, before pods had a field for them.
+#: Annotations that had the init containers before there was a field for them.
 _OLD_ANNOTATIONS = frozenset(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
 )
 
 
 def settle_account(spec: dict[str, Any]) -> None:
-    """The service account, under both its names; the new one counts."""
+    """Sets both serviceAccountName and serviceAccount; serviceAccountName wins."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
 def settle_grace(spec: dict[str, Any]) -> None:
-    """A pod has a second at least if it has any; not so a template."""
+    """Sets a grace period below one second to one second, in pods but not in templates."""
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
 
 
 def settle_addresses(status: dict[str, Any]) -> None:
-    """The one address is the first of all; where they differ it counts alone."""
+    """Sets podIP and podIPs to match; if they differ, only podIP is kept."""
     one, all_ = status.get("podIP"), status.get("podIPs")
     if one and (not all_ or all_[0].get("ip", "") != one):
         status["podIPs"] = [{"ip": one}]

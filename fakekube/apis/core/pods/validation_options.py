@@ -1,7 +1,7 @@
-"""What an update may leave as it is although it would no longer be accepted: the validation options of pods.
+"""Validation options of pods: rules that an update may leave broken because the old object breaks them.
 
-A rule that was made stricter binds new objects only; an old object that breaks it stays changeable.
-`NEW_POD` and `NEW_TEMPLATE` tolerate nothing.
+A rule that was made stricter applies to new objects only; an old object that breaks it can still be updated. `NEW_POD`
+and `NEW_TEMPLATE` allow nothing.
 
 Specified by: pkg/api/pod/util.go (GetValidationOptionsFromPodSpecAndMeta), with the feature gates of 1.36.
 """
@@ -27,14 +27,16 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class ValidationOptions:
-    """Each flag lets a rule be broken, because the old pod (or template) breaks it; found out when it is asked for."""
+    """Each flag allows breaking a rule because the old pod (or template) breaks it; flags are computed on first use."""
 
     def __init__(
         self, old: Spec, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None
     ) -> None:
-        """
-        :param of_pod: tells a pod from a template.
-        :param selector: the old one of the workload that the template belongs to, where it counts.
+        """Creates the options for an old spec.
+
+        Args:
+            of_pod: distinguishes a pod from a template.
+            selector: the old selector of the workload that owns the template, where it matters.
         """
         self.of_pod = of_pod
         self._old = old
@@ -43,69 +45,69 @@ class ValidationOptions:
 
     @cached_property
     def deletion_cost(self) -> bool:
-        """An annotation for the deletion cost that is no number."""
+        """Whether the annotation for the deletion cost may be invalid."""
         return not is_deletion_cost((self._old_meta.get("annotations") or {}).get(DELETION_COST))
 
     @cached_property
     def huge_pages(self) -> bool:
-        """Amounts that are no whole number of huge pages."""
+        """Whether quantities may not be a multiple of the huge page size."""
         return _has_indivisible_huge_pages(self._old)
 
     @cached_property
     def selector_values(self) -> bool:
-        """Values in the selectors of pod affinity (and of the workload) that no label can have."""
+        """Whether selectors of pod affinity (and of the workload) may have invalid label values."""
         return _has_wrong_affinity_selector(self._old) or selectors.has_invalid_label_value(self._selector)
 
     @cached_property
     def node_selector_values(self) -> bool:
-        """The same in required node affinity."""
+        """Whether required node affinity may have invalid label values."""
         return _has_wrong_node_selector(self._old)
 
     @cached_property
     def spread_selectors(self) -> bool:
-        """Wrong selectors in topology spread constraints."""
+        """Whether topology spread constraints may have invalid selectors."""
         return _has_wrong_spread_selector(self._old)
 
     @cached_property
     def spread_label_keys(self) -> bool:
-        """Label keys in topology spread constraints that the selector has too."""
+        """Whether topology spread constraints may have label keys that the selector has too."""
         return _has_wrong_spread_label_keys(self._old)
 
     @cached_property
     def token_paths(self) -> bool:
-        """Paths of service account tokens that lead out of the volume."""
+        """Whether paths of service account tokens may leave the volume."""
         return _has_wrong_token_path(self._old)
 
     @cached_property
     def host_sysctls(self) -> bool:
-        """Namespaced sysctls although the pod shares the node's namespace."""
+        """Whether namespaced sysctls may be set although the pod shares the namespace of the node."""
         sysctls = (self._old.get("securityContext") or {}).get("sysctls") or ()
         return any(shared_namespace(sysctl.get("name", ""), self._old) for sysctl in sysctls)
 
     @cached_property
     def selinux_change_policy(self) -> bool:
-        """A change policy other than Recursive."""
+        """Whether a change policy other than Recursive is valid."""
         return "seLinuxChangePolicy" in (self._old.get("securityContext") or {})
 
     @cached_property
     def comparing_tolerations(self) -> bool:
-        """Tolerations with Lt and Gt."""
+        """Whether tolerations may have the operators Lt and Gt."""
         return any(toleration.get("operator") in ("Lt", "Gt") for toleration in self._old.get("tolerations") or ())
 
     @cached_property
     def host_network_users(self) -> bool:
-        """A user namespace together with the node's network."""
+        """Whether a user namespace may be combined with the network of the host."""
         return bool(self._old.get("hostUsers") is False and self._old.get("hostNetwork"))
 
     @cached_property
     def user_namespace_devices(self) -> bool:
-        """A user namespace together with block devices."""
+        """Whether a user namespace may be combined with block devices."""
         shares_users = self._old.get("hostUsers") is False
         return shares_users and any(item.get("volumeDevices") for item in containers(self._old))
 
     @cached_property
     def restarting_init_containers(self) -> bool:
-        """Init containers that resizing restarts."""
+        """Whether a resize may restart init containers."""
         return _has_restarting_init_container(self._old)
 
 
@@ -114,7 +116,7 @@ NEW_TEMPLATE = ValidationOptions({}, {}, of_pod=False)
 
 
 def is_deletion_cost(text: str | None) -> bool:
-    """A whole number of 32 bits, without plus or leading zeros; absent is fine."""
+    """Reports whether the value is a whole number of 32 bits, without plus or leading zeros; an absent one is valid."""
     return text is None or (_number_matches(text) is not None and -(2**31) <= int(text) < 2**31)
 
 
@@ -131,7 +133,7 @@ def _has_indivisible_huge_pages(spec: Spec) -> bool:
 
 
 def pod_affinity_terms(spec: Spec) -> list[tuple[str, dict[str, Any]]]:
-    """All terms of pod affinity and anti-affinity, each with its path below the spec."""
+    """Yields all terms of pod affinity and anti-affinity, each with its path below the spec."""
     affinity = spec.get("affinity") or {}
     found = []
     for kind in ("podAffinity", "podAntiAffinity"):

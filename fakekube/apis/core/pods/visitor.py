@@ -1,4 +1,4 @@
-"""Walking over the containers of a pod, of all kinds, in the order in which the real server visits them."""
+"""Iteration over the containers of a pod, of all types, in the order of the real server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 Container = dict[str, Any]
 
-#: The path of what is wrong with a pod as a whole.
+#: The path of errors about a pod as a whole.
 NIL_PATH = "[]"
 
 #: The lists of containers in the order of checks that name paths, and in the order of the other ones.
@@ -15,13 +15,13 @@ WITH_PATHS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def containers(spec: dict[str, Any]) -> Iterator[Container]:
-    """All containers of a pod."""
+    """Yields all containers of a pod."""
     for field in WITH_PATHS:
         yield from spec.get(field) or ()
 
 
 def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Container, str]]:
-    """All containers of a pod, each with its path; `path` is that of the spec ("" for none)."""
+    """Yields all containers of a pod, each with its path; `path` is that of the spec ("" for none)."""
     prefix = f"{path}." if path else ""
     for field in WITH_PATHS:
         for index, container in enumerate(spec.get(field) or ()):
@@ -29,17 +29,17 @@ def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Con
 
 
 def container_statuses(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a status tells of the containers of all kinds."""
+    """Yields the container statuses of all types."""
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         yield from status.get(field) or ()
 
 
 def is_sidecar(container: Container) -> bool:
-    """Does this init container keep running beside the others?"""
+    """Reports whether this init container is restartable (a sidecar)."""
     return container.get("restartPolicy") == "Always"
 
 
 def projected_sources(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The sources of all projected volumes."""
+    """Yields the sources of all projected volumes."""
     for volume in spec.get("volumes") or ():
         yield from volume.get("projected", {}).get("sources") or ()

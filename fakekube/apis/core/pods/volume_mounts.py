@@ -1,4 +1,4 @@
-"""Where the volumes of a pod show up in a container: as directories, or as block devices."""
+"""Validation of volume mounts and volume devices of containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
-    """ValidateVolumeMounts; `volumes` are those of the pod that can be mounted."""
+    """Validates volume mounts (ValidateVolumeMounts); `volumes` are those of the pod."""
     mounts = container.get("volumeMounts")
     if not mounts:
         return []
@@ -48,7 +48,7 @@ def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> li
 
 
 def _mount_options(mount: Part, container: Part, path: str, index: int) -> list[FieldError]:
-    """What may be said beside name and path; most of the errors are of the list, not of the mount."""
+    """Validates the other fields of a mount; most of the errors are about the list, not about the mount."""
     errors: list[FieldError] = []
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if sub_path:
@@ -87,7 +87,7 @@ def _recursive_read_only(mount: Part, path: str) -> list[FieldError]:
 
 
 def volume_devices(container: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
-    """ValidateVolumeDevices."""
+    """Validates volume devices (ValidateVolumeDevices)."""
     mounts = {item.get("name", ""): item.get("mountPath", "") for item in container.get("volumeMounts") or ()}
     errors: list[FieldError] = []
     seen_names: set[str] = set()
@@ -131,7 +131,7 @@ def _device_path(target: str, seen: set[str], path: str) -> list[FieldError]:
 
 
 def file_key_volumes(containers: Sequence[tuple[Part, str]], volumes: Sequence[Part]) -> list[FieldError]:
-    """Variables of files come from emptyDir volumes (validateFileKeyRefVolumes)."""
+    """Validates that variables from files refer to emptyDir volumes (validateFileKeyRefVolumes)."""
     by_name = {volume.get("name", ""): volume for volume in volumes}
     errors: list[FieldError] = []
     for container, where in containers:

@@ -1,7 +1,7 @@
-"""The volumes of a pod: exactly one source each, and what each source must say.
+"""Validation of the volumes of a pod: exactly one source each.
 
-`SOURCES` has a row for every source but emptyDir, in the order in which the real server looks at them. The
-checks of sources that persistent volumes have too are public.
+`SOURCES` has a row for every source but emptyDir, in the order of the real server. The checks of sources that
+persistent volumes share are public.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Check = Callable[[Part, str], list[FieldError]]
 
 
 def needs(*fields: str) -> Check:
-    """A source in which these fields must be set."""
+    """Returns the check of a source that has these required fields."""
 
     def check(source: Part, path: str) -> list[FieldError]:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
@@ -100,7 +100,7 @@ def iscsi(source: Part, path: str) -> list[FieldError]:
 
 
 def iscsi_initiator_length(name: str, source: Part, path: str) -> list[FieldError]:
-    """The name of the volume and the portal together, where an initiator is named; `path` is the volume's."""
+    """Validates the total length of volume name and portal, if an initiator is set; `path` is that of the volume."""
     if "initiatorName" not in source or names.fits(f"{name}:{source.get('targetPortal', '')}", 64):
         return []
     limit = "must be under 64 characters if iscsi.initiatorName is specified."
@@ -121,7 +121,7 @@ def flocker(source: Part, path: str) -> list[FieldError]:
 
 
 def secret_reference_name(source: Part, path: str) -> list[FieldError]:
-    """A secret of the same namespace, named if referred to."""
+    """Validates that a reference to a secret of the same namespace has a name."""
     reference = source.get("secretRef")
     return [required(f"{path}.secretRef.name")] if reference is not None and not reference.get("name") else []
 
@@ -149,7 +149,7 @@ _host_port_matches = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*):[^\[\]:]*").fullmatch
 
 
 def is_host_port(text: str) -> bool:
-    """Can Go split this into a host and a port (net.SplitHostPort)?"""
+    """Reports whether net.SplitHostPort of Go accepts the text."""
     return _host_port_matches(text) is not None
 
 
@@ -211,7 +211,7 @@ def storage_os(source: Part, path: str) -> list[FieldError]:
 
 
 def csi_driver_name(name: str, path: str) -> list[FieldError]:
-    """The name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
+    """Validates the name of a CSI driver: a domain of at most 63 bytes, in any letter case (ValidateCSIDriverName)."""
     if not name:
         return [required(path)]
     errors = [] if names.fits(name, 63) else [too_long(path, 63)]
@@ -230,7 +230,7 @@ def _csi(source: Part, path: str) -> list[FieldError]:
 
 
 def _object_volume(name_field: str) -> Check:
-    """A volume with the keys of a config map or secret as files."""
+    """Returns the check of a volume with the keys of a config map or secret as files."""
 
     def check(source: Part, path: str) -> list[FieldError]:
         errors = needs(name_field)(source, path) + file_mode(source, "defaultMode", path)
@@ -250,7 +250,7 @@ def _downward_api(source: Part, path: str) -> list[FieldError]:
 
 @dataclass(slots=True, frozen=True)
 class Setting:
-    """Where a volume is, as far as its source cares."""
+    """The context of a volume that the check of its source needs."""
 
     name: str
     """Of the volume."""
@@ -330,7 +330,7 @@ SOURCES: Mapping[str, _Source] = {
 def volumes(
     items: Sequence[Part], pod_name: str, path: str, tolerance: ValidationOptions
 ) -> tuple[dict[str, Part], list[FieldError]]:
-    """The volumes that containers may mount, by name, and what is wrong with the others (ValidateVolumes).
+    """Returns the volumes that containers may mount, by name, and the errors (ValidateVolumes).
 
     `pod_name` is empty in templates.
     """
@@ -355,7 +355,7 @@ def volumes(
 
 
 def _created_claims(items: Sequence[Part], pod_name: str) -> set[str]:
-    """The names of the claims that come into being for ephemeral volumes."""
+    """Returns the names of the claims that are created for ephemeral volumes."""
     if not pod_name:
         return set()
     return {f"{pod_name}-{item.get('name', '')}" for item in items if "ephemeral" in item}
@@ -369,7 +369,7 @@ def _volume(volume: Part, setting: Setting, path: str) -> list[FieldError]:
 
 
 def _source(volume: Part, setting: Setting, path: str) -> list[FieldError]:
-    """Exactly one source (validateVolumeSource)."""
+    """Validates that there is exactly one source (validateVolumeSource)."""
     errors: list[FieldError] = []
     found = "emptyDir" in volume
     if found and volume["emptyDir"].get("sizeLimit", "").startswith("-"):

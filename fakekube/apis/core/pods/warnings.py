@@ -1,4 +1,4 @@
-"""Warnings about pods and templates that are accepted, but are not what their author wants.
+"""Warnings about valid pods and templates that are probably mistakes.
 
 Each function returns texts; `prefix` is the path of the template with a dot ("" for a pod).
 
@@ -23,7 +23,7 @@ Spec = dict[str, Any]
 
 _USE_SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 
-#: Annotations that mean nothing any more.
+#: Annotations that have no effect any more.
 ANNOTATIONS: Mapping[str, str] = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
         'non-functional in v1.16+; use the "priorityClassName" field instead'
@@ -32,7 +32,7 @@ ANNOTATIONS: Mapping[str, str] = {
     "security.alpha.kubernetes.io/unsafe-sysctls": _USE_SYSCTLS,
 }
 
-#: Sources of volumes that are on their way out: the field → (its name in the path, what to say), in order.
+#: Deprecated volume sources: the field → (its name in the path, the text of the warning), in order.
 VOLUMES: Mapping[str, tuple[str, str]] = {
     "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -50,12 +50,12 @@ NULL_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(spec: Spec, meta: Part) -> list[str]:
-    """Warnings about a pod (GetWarningsForPod)."""
+    """Returns the warnings about a pod (GetWarningsForPod)."""
     return _warnings(spec, meta, "")
 
 
 def template_warnings(template: Part, path: str) -> list[str]:
-    """Warnings about a pod template at this path (GetWarningsForPodTemplate)."""
+    """Returns the warnings about a pod template at this path (GetWarningsForPodTemplate)."""
     return _warnings(template.get("spec") or {}, template.get("metadata") or {}, f"{path}.")
 
 
@@ -154,7 +154,7 @@ def _repeated(items: Sequence[Part], field: str, path: str) -> list[str]:
 
 
 def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
-    """Parts of bytes."""
+    """Returns warnings about quantities that are not a whole number of bytes."""
     return [
         f"{path}[{name}]: fractional byte value {go_quote(resources[name])} is invalid, must be an integer"
         for name in names
@@ -187,7 +187,9 @@ def _containers(
 def _profile_annotations(
     container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str
 ) -> list[str]:
-    """Annotations where there are fields now; those of pods for AppArmor are told when they become fields."""
+    """Returns warnings about annotations that fields replace; AppArmor annotations of pods are reported when they are
+    copied to fields.
+    """
     security, name = container.get("securityContext") or {}, container.get("name", "")
     found = []
     key = f"{SECCOMP_OF_CONTAINER}{name}"
@@ -236,7 +238,7 @@ def _ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
 
 
 def _go_port(port: Part) -> str:
-    """A port as Go's %+v prints it."""
+    """Formats a port like Go's %+v."""
     return (
         f"{{Name:{port.get('name', '')} HostPort:{port.get('hostPort', 0)} "
         f"ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')} "
@@ -245,7 +247,7 @@ def _go_port(port: Part) -> str:
 
 
 def _clash(port: Part, other: Part) -> str:
-    """How two definitions of the same container port get in each other's way."""
+    """Returns how two definitions of the same container port conflict."""
     ip, other_ip = port.get("hostIP", ""), other.get("hostIP", "")
     host, other_host = port.get("hostPort", 0), other.get("hostPort", 0)
     if ip == other_ip and host == other_host:
@@ -306,7 +308,7 @@ class _File(NamedTuple):
 
 
 def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
-    """Files of a volume that lie in each other's way (warningsForOverlappingVirtualPaths)."""
+    """Returns warnings about files of a volume whose paths overlap (warningsForOverlappingVirtualPaths)."""
     found = []
     for volume in volumes:
         name = go_quote(volume.get("name", ""))

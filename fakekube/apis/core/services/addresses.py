@@ -1,6 +1,7 @@
-"""The addresses of a Service: clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, which tell one thing in four fields.
+"""Validation of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy of Services, alone and together.
 
-A Service has one address of a family, or two of two; the first never changes, the second may come and go.
+A Service has one address of one family, or two addresses of both families. The first address is immutable; the second
+can be added and removed.
 
 Specified by: ValidateServiceClusterIPsRelatedFields and validateUpgradeDowngrade… of pkg/apis/core/validation.
 """
@@ -26,7 +27,7 @@ SET_ONCE = "may not change once set"
 
 
 def cluster_ip_fields(spec: Object, old_spec: Object) -> list[FieldError]:
-    """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, each alone and together."""
+    """Validates clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, alone and together."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     ips: list[str] = spec.get("clusterIPs") or []
@@ -116,7 +117,7 @@ def _set_once(field: str, index: int, value: Any) -> FieldError:
 
 
 def _released(what: str, spec: Object) -> list[FieldError]:
-    """The second of two was given up: that must have been meant."""
+    """Validates that a removed secondary address was removed on purpose."""
     policy = spec.get("ipFamilyPolicy")
     if policy == "SingleStack":
         return []

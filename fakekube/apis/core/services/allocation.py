@@ -1,12 +1,11 @@
-"""What a Service gets from the cluster: cluster IPs, node ports, a port for health checks.
+"""Allocation of cluster IPs, node ports and health check node ports for Services.
 
-Cluster IPs are held by IPAddress objects, one each, so that two Services never share one: whoever creates
-the object has the address. Node ports are held in a pool of the server's. Values are drawn at random from
-the upper part of their range and, when that is full, from the lower, which is so left to those who ask for
-a certain value. Everything that is taken for a write is given back if the write does not happen; what a
-write no longer needs is given back once it has happened. A dry run takes nothing.
+A cluster IP is allocated by an IPAddress object, so two Services never share one: whoever creates the object owns the
+address. Node ports are allocated from a pool of the server. Values are chosen at random from the upper part of their
+range first; the lower part is left to clients that request certain values. A failed write releases everything that it
+allocated; a successful one then releases what is no longer used. A dry run allocates nothing.
 
-Invariant: an address has one IPAddress, a port is in the pool once.
+Invariant: each address has one IPAddress, and each port is in the pool once.
 
 Specified by: pkg/registry/core/service/storage/alloc.go, …/ipallocator, …/portallocator.
 """
@@ -58,15 +57,15 @@ SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK = "SingleStack", "PreferDual
 
 
 class NotAllocatedError(Exception):
-    """Why a value cannot be had, in words."""
+    """A value cannot be allocated; the text is the reason."""
 
 
 class FullError(NotAllocatedError):
-    """There is no address left."""
+    """There is no free address left."""
 
 
 class Allocation:
-    """What one write of a Service takes and gives up; `finish` ends it."""
+    """What one write of a Service allocates and releases; `finish` ends it."""
 
     def __init__(self, context: WriteContext, obj: Object, old: Object | None) -> None:
         self._context = context
@@ -79,7 +78,7 @@ class Allocation:
         self._released_ports: list[int] = []
 
     def begin(self) -> None:
-        """Take what the Service needs, and fill it in. Raises StatusError, having given back everything."""
+        """Allocates what the Service needs, and sets its fields. Raises StatusError, after releasing everything."""
         try:
             self._settle_families()
             if self._old:
@@ -93,7 +92,7 @@ class Allocation:
             raise
 
     def finish(self, stored: bool) -> None:
-        """Give back what is not needed."""
+        """Releases what is no longer used (on success), or what was allocated (on failure)."""
         if self._context.dry_run:
             return
         _release(
@@ -108,8 +107,7 @@ class Allocation:
     # ---- families
 
     def _settle_families(self) -> None:
-        """ipFamilyPolicy and ipFamilies, where the client has left them to the server
-        (initIPFamilyFields)."""
+        """Sets ipFamilyPolicy and ipFamilies where the client does not (initIPFamilyFields)."""
         spec, old = self._spec, self._old
         if spec.get("type") == EXTERNAL_NAME or self._keeps_preferred_families():
             return
@@ -136,8 +134,7 @@ class Allocation:
         spec["ipFamilies"] = families
 
     def _keeps_preferred_families(self) -> bool:
-        """A Service that prefers two families is not widened or narrowed just because the cluster has
-        changed."""
+        """Reports whether a PreferDualStack Service keeps its families, although the cluster has changed."""
         new, old = self._spec, self._old
         return (
             bool(old)
@@ -149,7 +146,7 @@ class Allocation:
         )
 
     def _narrow(self) -> list[FieldError]:
-        """From two families to one: meant if the policy says so, else a mistake."""
+        """Removes the second family: on purpose if the policy is SingleStack, else an error."""
         spec, old = self._spec, self._old
         errors: list[FieldError] = []
         for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
@@ -174,7 +171,7 @@ class Allocation:
         return errors
 
     def _infer_families(self) -> list[FieldError]:
-        """The families of the addresses that the client has chosen."""
+        """Returns the families of the addresses that the client requests."""
         spec = self._spec
         errors: list[FieldError] = []
         ips: Sequence[str] = spec.get("clusterIPs") or ()
@@ -224,7 +221,7 @@ class Allocation:
             self._released_ips = list(old.get("clusterIPs") or ())[1:2]
 
     def _take_ips(self, positions: range) -> None:
-        """An address for each of these families, the one that the client wants or any."""
+        """Allocates an address for each of these families: the requested one, or any."""
         spec = self._spec
         if spec.get("type") == EXTERNAL_NAME or (spec.get("clusterIPs") or [""])[0] == NONE:
             return
@@ -299,7 +296,9 @@ class Allocation:
             self._take_health_check_port()
 
     def _take_node_port(self, index: int, item: Object, by_port: dict[int, int]) -> None:
-        """The same port of two protocols gets the same node port, unless two are asked for."""
+        """Allocates a node port; the same port of two protocols gets the same node port, unless the client requests
+        two.
+        """
         number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
         held = by_port.get(number)
         if held is None:
@@ -385,7 +384,7 @@ class Allocation:
 
 
 def release(context: WriteContext, obj: Object) -> None:
-    """Give back everything that a Service which is gone has held."""
+    """Releases everything that a deleted Service has allocated."""
     spec = obj["spec"]
     ips = [] if spec.get("type") == EXTERNAL_NAME or is_headless(spec) else spec.get("clusterIPs") or []
     health_check = (
@@ -410,7 +409,7 @@ def _allocates_node_ports(spec: Object) -> bool:
 
 
 def _wanted_node_port(spec: Object, number: int) -> int:
-    """The node port that the client wants for a port, under whatever protocol."""
+    """Returns the node port that the client requests for a port, of any protocol."""
     for item in spec.get("ports", ()):
         if item.get("port", 0) == number and item.get("nodePort"):
             wanted: int = item["nodePort"]
@@ -422,7 +421,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
-    """The service networks that may be allocated from, of one family or all."""
+    """Returns the service networks from which addresses can be allocated, of one family or all."""
     for obj in context.services.list(NETWORKING, "servicecidrs"):
         if "deletionTimestamp" in obj["metadata"] or not _is_ready(obj):
             continue
@@ -434,13 +433,13 @@ def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
 
 
 def _is_ready(obj: Object) -> bool:
-    """Without a controller nobody says so, which counts as ready."""
+    """Reports whether a ServiceCIDR is ready; without a Ready condition (no controller) it is."""
     conditions: Sequence[dict[str, Any]] = obj.get("status", {}).get("conditions") or ()
     return all(item.get("status") == "True" for item in conditions if item.get("type") == "Ready")
 
 
 def _usable(network: _Network, address: addresses.Address | None) -> bool:
-    """Within the network, and neither its own address nor (IPv4) the broadcast address."""
+    """Reports whether the address is in the network, and is neither its base nor (IPv4) its broadcast address."""
     if address is None or address.version != network.version or address not in network:
         return False
     return address != network.network_address and (
@@ -449,7 +448,7 @@ def _usable(network: _Network, address: addresses.Address | None) -> bool:
 
 
 def _draw_address(network: _Network) -> Iterator[str]:
-    """All addresses of a network, in the order in which they are tried."""
+    """Yields all addresses of a network, in the order of allocation."""
     size = network.num_addresses
     static = 0 if size <= 16 else min(max(size // 16, 16), 256)
     usable = range(1, size - (1 if network.version == 4 else 0))
@@ -458,7 +457,7 @@ def _draw_address(network: _Network) -> Iterator[str]:
 
 
 def _draw(values: range, static: int) -> Iterator[int]:
-    """All values, the `static` lowest last; each part from a random start on."""
+    """Yields all values, the `static` lowest ones last; each part starts at a random value."""
     for part in (values[static:], values[:static]):
         if part:
             start = random.randrange(len(part))

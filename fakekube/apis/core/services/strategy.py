@@ -1,7 +1,7 @@
-"""Services: defaults, the values that the server keeps or clears for its clients, and what ends with them.
+"""The strategy of Services: defaults, fields that the server keeps or clears on update, and their cleanup.
 
-The rules are in `service_validation` and `service_addresses`, the types' needs in `service_types`; `service_allocation`
-gives addresses and ports.
+Validation is in `validation` and `addresses`, the consequences of types are in `types`, and `allocation` allocates
+addresses and ports.
 
 Specified by: pkg/registry/core/service (strategy.go, storage/storage.go), pkg/apis/core/v1/defaults.go,
 pkg/api/service/warnings.go.
@@ -42,7 +42,7 @@ DEFAULT_AFFINITY_SECONDS = 10800
 
 
 class ServiceStrategy(Strategy):
-    """See the module."""
+    """The strategy of services."""
 
     create_on_update = True
     delete_returns_object = True
@@ -120,7 +120,7 @@ def _default_affinity(spec: Object) -> None:
 
 
 def _restore_allocated(spec: Object, old: Object) -> None:
-    """Values that the server chose and the client does not send stay as they are (patchAllocatedValues)."""
+    """Keeps values that the server allocated and the client does not send (patchAllocatedValues)."""
     if needs_cluster_ip(old) and needs_cluster_ip(spec):
         for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and old.get(field):
@@ -143,7 +143,7 @@ def _has_node_ports(spec: Object) -> bool:
 
 
 def _match_cluster_ips(spec: Object, old: Object) -> None:
-    """Clients that know only clusterIP mean clusterIPs, too (normalizeClusterIPs)."""
+    """Sets clusterIPs for clients that know only clusterIP (normalizeClusterIPs)."""
     ip, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     old_ip, old_ips = old.get("clusterIP", ""), old.get("clusterIPs") or []
     if old_ips and not ips and ip == old_ip:
@@ -191,7 +191,7 @@ def _load_balancer_warnings(spec: Object) -> list[str]:
 
 
 def _mismatched(spec: Object) -> list[str]:
-    """Fields that the type has no use for, and old words."""
+    """Returns warnings about fields that the type ignores, and about deprecated ones."""
     warnings: list[str] = []
     external_name = spec.get("type") == EXTERNAL_NAME
     if external_name and spec.get("externalIPs"):
@@ -213,7 +213,7 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
 
 
 class _ServiceStatus(StatusStrategy):
-    """A PUT to the status of a Service that is not there creates it, but allocates nothing."""
+    """The strategy of /status; a PUT for a Service that does not exist creates it without allocation."""
 
     create_on_update = True
 

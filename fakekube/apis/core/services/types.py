@@ -1,4 +1,4 @@
-"""What the type of a Service and its neighbours imply: what it needs, and what a change of type takes away.
+"""The consequences of the type of a Service: what it needs, and what a change of type clears.
 
 Specified by: pkg/api/service/util.go, pkg/registry/core/service/strategy.go.
 """
@@ -39,7 +39,7 @@ def needs_cluster_ip(spec: Object) -> bool:
 
 
 def uses_node_ports(spec: Object) -> bool:
-    """Does the type have node ports (whether or not they are allocated)?"""
+    """Reports whether the type has node ports (allocated or not)."""
     return spec.get("type") in (NODE_PORT, LOAD_BALANCER)
 
 
@@ -52,12 +52,14 @@ def needs_health_check(spec: Object) -> bool:
 
 
 def node_ports(spec: Object) -> list[int]:
-    """The node ports that are set, in the order of the ports."""
+    """Returns the node ports that are set, in the order of the ports."""
     return [port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort")]
 
 
 def clear_what_no_longer_applies(obj: Object, old: Object) -> None:
-    """After a change of type, drop what the server once filled in and the client did not touch."""
+    """Clears fields after a change of type which the server set and the client did not change
+    (dropTypeDependentFields).
+    """
     new_spec, old_spec = obj["spec"], old["spec"]
     if needs_cluster_ip(old_spec) and not needs_cluster_ip(new_spec):
         if _same(new_spec, old_spec, "clusterIP") and _same(new_spec, old_spec, "clusterIPs"):
@@ -78,7 +80,7 @@ def clear_what_no_longer_applies(obj: Object, old: Object) -> None:
 
 
 def _same(new: Object, old: Object, field: str) -> bool:
-    """Equal, if absent and empty are one; false is a value."""
+    """Reports whether the values are equal, where absent and empty are equal, and false is a value."""
     return bool(_value(new, field) == _value(old, field))
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with a Service, in the real server's order.
+"""Validation of Services, in the order of the real server.
 
-Addresses in the old lenient fields must be strict unless the stored object has them already.
+Addresses in fields that were lenient must be canonical unless the stored object has them already.
 
 Specified by: pkg/apis/core/validation/validation.go (validateService and what it calls).
 """
@@ -48,7 +48,7 @@ NOT_EXTERNAL_NAME = "may not be set for ExternalName services"
 
 
 def service(obj: Object, old: Object | None) -> list[FieldError]:
-    """A new or changed service, besides its metadata."""
+    """Validates a new or updated Service, without its metadata."""
     spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
     old_spec: Object = old["spec"] if old else {}
     kind = spec.get("type", "")
@@ -78,7 +78,7 @@ def service(obj: Object, old: Object | None) -> list[FieldError]:
 
 
 def service_update(obj: Object, old: Object) -> list[FieldError]:
-    """What a change may not do, besides leaving the service wrong."""
+    """Validates an update of a Service against the old one."""
     new_spec, old_spec = obj["spec"], old["spec"]
     errors: list[FieldError] = []
     if EXTERNAL_NAME not in (new_spec.get("type"), old_spec.get("type")):
@@ -268,7 +268,7 @@ def _internal_traffic(spec: Object) -> list[FieldError]:
 
 
 def load_balancer_status(status: Object, old_status: Object, path: str, kind: str) -> list[FieldError]:
-    """What a load balancer reports of itself."""
+    """Validates the status of a load balancer."""
     ingress = status.get("ingress") or ()
     path = f"{path}.ingress"
     if kind != LOAD_BALANCER and ingress:
