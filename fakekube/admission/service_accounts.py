@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from fakekube.admission.plugin import Attributes, Operation, Plugin
 from fakekube.admission.refusals import forbidden
 from fakekube.apis.core.pods.references import secret_names
-from fakekube.apis.core.pods.v1_conversion import settle_account
+from fakekube.apis.core.pods.v1_conversion import sync_service_account
 from fakekube.errors import status
 from fakekube.golang.rand import random_string
 from fakekube.registry.object_name import unusable_name
@@ -49,7 +49,7 @@ class ServiceAccount(Plugin):
         if not _is_mirror(pod):
             spec = pod["spec"]
             spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
-            settle_account(spec)
+            sync_service_account(spec)
             account = _account(attributes, spec["serviceAccountName"])
             if _automounts(account, spec):
                 _mount_token(spec)

@@ -14,7 +14,13 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from fakekube.apis.core.pods.qos import qos_class
-from fakekube.apis.core.pods.resource_requests import Amounts, amounts, as_resized, pod_limits, pod_requests
+from fakekube.apis.core.pods.resource_requests import (
+    Amounts,
+    amounts,
+    pod_limits,
+    pod_requests,
+    with_allocated_resources,
+)
 from fakekube.registry.strategy import Object
 from fakekube.validation.resource_lists import is_extended, is_native, quantity
 
@@ -117,7 +123,7 @@ class _Pods(Evaluator):
     def usage(self, obj: Object, now: datetime) -> Amounts:
         if _is_over(obj, now):
             return {self.count: ONE}
-        pod = as_resized(obj)
+        pod = with_allocated_resources(obj)
         used = _compute(pod_requests(pod, overhead=True), pod_limits(pod, overhead=True))
         return {self.count: ONE, "pods": ONE, **used}
 

@@ -25,12 +25,12 @@ def taint_effect(effect: str, path: str) -> list[FieldError]:
 
 
 def tolerations(
-    items: Sequence[Mapping[str, Any]], path: str, *, tolerate_comparisons: bool = False
+    items: Sequence[Mapping[str, Any]], path: str, *, allow_comparisons: bool = False
 ) -> list[FieldError]:
     """Validates the tolerations of a pod or a runtime class; Lt and Gt are valid only if the old object has them."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
-        errors += _toleration(item, f"{path}[{index}]", tolerate_comparisons)
+        errors += _toleration(item, f"{path}[{index}]", allow_comparisons)
     return errors
 
 

@@ -39,7 +39,7 @@ LONGEST_TIMEOUT = 30
 
 
 @dataclass(slots=True, frozen=True)
-class _Tolerance:
+class _ValidationOptions:
     """What is not looked at, because the stored object has it wrong already."""
 
     side_effects: bool = False
@@ -59,34 +59,34 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._hooks(obj.get("webhooks") or (), _Tolerance())
+        return self._hooks(obj.get("webhooks") or (), _ValidationOptions())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new, before = obj.get("webhooks") or (), old.get("webhooks") or ()
-        return self._hooks(new, _tolerance(new, before))
+        return self._hooks(new, _validation_options(new, before))
 
-    def _hooks(self, hooks: Sequence[Object], tolerance: _Tolerance) -> list[FieldError]:
+    def _hooks(self, hooks: Sequence[Object], options: _ValidationOptions) -> list[FieldError]:
         errors: list[FieldError] = []
         seen: set[str] = set()
         for index, hook in enumerate(hooks):
             path, name = f"webhooks[{index}]", hook.get("name", "")
-            errors += self._hook(hook, path, tolerance)
+            errors += self._hook(hook, path, options)
             errors += _review_versions(
-                hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", tolerance
+                hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", options
             )
-            if name in seen and not tolerance.names:
+            if name in seen and not options.names:
                 errors.append(duplicate(f"{path}.name", name))
             if name:
                 seen.add(name)
         return errors
 
-    def _hook(self, hook: Object, path: str, tolerance: _Tolerance) -> list[FieldError]:
+    def _hook(self, hook: Object, path: str, options: _ValidationOptions) -> list[FieldError]:
         errors = fully_qualified_name(hook.get("name", ""), f"{path}.name")
         for index, rule in enumerate(hook.get("rules") or ()):
             errors += rule_errors(rule, f"{path}.rules[{index}]")
         errors += _enumeration(hook, "failurePolicy", path, FAILURE_POLICIES)
         errors += _enumeration(hook, "matchPolicy", path, MATCH_POLICIES)
-        allowed = SIDE_EFFECTS if tolerance.side_effects else NO_SIDE_EFFECTS
+        allowed = SIDE_EFFECTS if options.side_effects else NO_SIDE_EFFECTS
         if hook.get("sideEffects") is None:
             errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
         errors += _enumeration(hook, "sideEffects", path, allowed)
@@ -95,11 +95,11 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
             text = f"the timeout value must be between 1 and {LONGEST_TIMEOUT} seconds"
             errors.append(invalid(f"{path}.timeoutSeconds", timeout, text))
         for field in ("namespaceSelector", "objectSelector"):
-            errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=tolerance.label_values)
+            errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=options.label_values)
         if self.mutating:
             errors += _enumeration(hook, "reinvocationPolicy", path, REINVOCATION_POLICIES)
         errors += _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-        if not tolerance.conditions:
+        if not options.conditions:
             errors += match_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
         return errors
 
@@ -114,9 +114,9 @@ def _enumeration(hook: Object, field: str, path: str, values: Sequence[str]) -> 
     return one_of(hook[field], f"{path}.{field}", values) if hook.get(field) is not None else []
 
 
-def _tolerance(hooks: Sequence[Object], before: Sequence[Object]) -> _Tolerance:
+def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _ValidationOptions:
     told = [hook.get("name", "") for hook in before]
-    return _Tolerance(
+    return _ValidationOptions(
         side_effects=any(hook.get("sideEffects") not in NO_SIDE_EFFECTS for hook in before),
         versions=any(
             not set(hook["admissionReviewVersions"]) & set(REVIEW_VERSIONS)
@@ -141,7 +141,7 @@ def _client(client: Object, path: str) -> list[FieldError]:
     return service_errors(client["service"], f"{path}.service", swapped=True)
 
 
-def _review_versions(versions: Sequence[str], path: str, tolerance: _Tolerance) -> list[FieldError]:
+def _review_versions(versions: Sequence[str], path: str, options: _ValidationOptions) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
     errors: list[FieldError] = []
@@ -150,6 +150,6 @@ def _review_versions(versions: Sequence[str], path: str, tolerance: _Tolerance) 
             errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
             errors += invalid_each(f"{path}[{index}]", version, names.dns_1035_label(version))
-    if not tolerance.versions and not set(versions) & set(REVIEW_VERSIONS):
+    if not options.versions and not set(versions) & set(REVIEW_VERSIONS):
         errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
     return errors

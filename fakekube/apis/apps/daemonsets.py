@@ -65,13 +65,13 @@ class DaemonSetStrategy(Strategy):
         obj["metadata"]["annotations"][TEMPLATE_GENERATION] = str(generation)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj, pod_template_spec.tolerance_of(None))
+        return _validate_spec(obj, pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        tolerance = pod_template_spec.tolerance_of(before["template"], before.get("selector"))
+        options = pod_template_spec.validation_options(before["template"], before.get("selector"))
         errors = immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
-        return errors + _validate_spec(obj, tolerance)
+        return errors + _validate_spec(obj, options)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         template = obj["spec"]["template"]
@@ -92,12 +92,12 @@ def template_generation(obj: Object) -> int:
         raise cannot_be_handled("DaemonSet", str(error)) from None
 
 
-def _validate_spec(obj: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
     """ValidateDaemonSetSpec."""
     spec = obj["spec"]
     selector, template = spec.get("selector"), spec["template"]
     errors = selectors.label_selector(
-        selector, "spec.selector", allow_invalid_values=tolerance.selector_values
+        selector, "spec.selector", allow_invalid_values=options.selector_values
     )
     parsed, labels = pod_template_spec.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
@@ -105,8 +105,8 @@ def _validate_spec(obj: Object, tolerance: ValidationOptions) -> list[FieldError
         errors.append(invalid("spec.template.metadata.labels", labels, text))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errors.append(invalid("spec.selector", printed(selector), "empty selector is invalid for daemonset"))
-    errors += pod_template_spec.validate_template(template, "spec.template", tolerance)
-    errors += pod_template_spec.always_running(template, "spec.template", "DaemonSet")
+    errors += pod_template_spec.validate_template(template, "spec.template", options)
+    errors += pod_template_spec.validate_always_restarts(template, "spec.template", "DaemonSet")
     errors += all_non_negative(spec, ("minReadySeconds",), "spec")
     generation = template_generation(obj)
     errors += all_non_negative({"templateGeneration": generation}, ("templateGeneration",), "spec")

@@ -40,7 +40,7 @@ class DeploymentStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
-        _settle_rollback(obj["metadata"].get("annotations") or {})
+        _drop_invalid_rollback(obj["metadata"].get("annotations") or {})
         pod_template_spec.default_template(spec["template"])
         strategy = spec["strategy"]
         if strategy.get("type") == "RollingUpdate":
@@ -58,11 +58,11 @@ class DeploymentStrategy(Strategy):
             meta["generation"] = before.get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj["spec"], pod_template_spec.tolerance_of(None))
+        return _validate_spec(obj["spec"], pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_spec(spec, pod_template_spec.tolerance_of(before["template"]))
+        errors = _validate_spec(spec, pod_template_spec.validation_options(before["template"]))
         return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -74,7 +74,7 @@ class DeploymentStrategy(Strategy):
         return [("status",)]
 
 
-def _settle_rollback(annotations: dict[str, str]) -> None:
+def _drop_invalid_rollback(annotations: dict[str, str]) -> None:
     """The annotation is a number or nothing. Raises StatusError 400."""
     if ROLLBACK not in annotations:
         return
@@ -87,10 +87,10 @@ def _settle_rollback(annotations: dict[str, str]) -> None:
             raise cannot_be_handled("Deployment", problem) from None
 
 
-def _validate_spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     """ValidateDeploymentSpec."""
     errors = non_negative(spec.get("replicas", 0), "spec.replicas")
-    errors += validate_replicated(spec, tolerance)
+    errors += validate_replicated(spec, options)
     errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
     ready = spec.get("minReadySeconds", 0)
     errors += non_negative(ready, "spec.minReadySeconds")
@@ -104,7 +104,7 @@ def _validate_spec(spec: Object, tolerance: ValidationOptions) -> list[FieldErro
     return errors
 
 
-def validate_replicated(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def validate_replicated(spec: Object, options: ValidationOptions) -> list[FieldError]:
     """The selector and the template of deployments and replica sets."""
     selector = spec.get("selector")
     if selector is None:
@@ -115,9 +115,9 @@ def validate_replicated(spec: Object, tolerance: ValidationOptions) -> list[Fiel
     if parsed is None:
         return [*errors, invalid("spec.selector", printed(selector), "invalid label selector")]
     template, path = spec["template"], "spec.template"
-    errors += pod_template_spec.matched_by(parsed, template, path)
-    errors += pod_template_spec.validate_template(template, path, tolerance)
-    return errors + pod_template_spec.always_running(template, path, "ReplicaSet")
+    errors += pod_template_spec.validate_selector_matches(parsed, template, path)
+    errors += pod_template_spec.validate_template(template, path, options)
+    return errors + pod_template_spec.validate_always_restarts(template, path, "ReplicaSet")
 
 
 def _validate_strategy(strategy: Object, path: str) -> list[FieldError]:

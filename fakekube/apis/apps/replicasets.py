@@ -62,18 +62,18 @@ class ReplicaSetStrategy(_Replicated):
         pod_template_spec.default_template(obj["spec"].setdefault("template", {}))
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_replica_set(obj["spec"], pod_template_spec.tolerance_of(None))
+        return _validate_replica_set(obj["spec"], pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_replica_set(spec, pod_template_spec.tolerance_of(before.get("template")))
+        errors = _validate_replica_set(spec, pod_template_spec.validation_options(before.get("template")))
         return errors + immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
 
 
-def _validate_replica_set(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_replica_set(spec: Object, options: ValidationOptions) -> list[FieldError]:
     errors = non_negative(spec.get("replicas", 0), "spec.replicas")
     errors += non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
-    return errors + validate_replicated(spec, tolerance)
+    return errors + validate_replicated(spec, options)
 
 
 class ReplicaSetStatusStrategy(StatusStrategy):
@@ -115,11 +115,11 @@ class ReplicationControllerStrategy(_Replicated):
         return pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_controller(obj["spec"], pod_template_spec.tolerance_of(None))
+        return _validate_controller(obj["spec"], pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        errors = _validate_controller(spec, pod_template_spec.tolerance_of(before.get("template")))
+        errors = _validate_controller(spec, pod_template_spec.validation_options(before.get("template")))
         for key, value in (old["metadata"].get("annotations") or {}).items():
             if key.startswith(_NON_CONVERTIBLE) and key.count("/") == 1:
                 errors += _non_convertible(key.partition("/")[2], value, spec, before)
@@ -134,7 +134,7 @@ def _non_convertible(field: str, value: str, spec: Object, old: Object) -> list[
     return [invalid("spec.selector", spec.get("selector"), "cannot update non-convertible selector")]
 
 
-def _validate_controller(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_controller(spec: Object, options: ValidationOptions) -> list[FieldError]:
     """ValidateReplicationControllerSpec."""
     selector, replicas, template = spec.get("selector") or {}, spec.get("replicas"), spec.get("template")
     errors = non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
@@ -145,9 +145,9 @@ def _validate_controller(spec: Object, tolerance: ValidationOptions) -> list[Fie
     if template is None:
         return [*errors, required(path)]
     wanted = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
-    errors += pod_template_spec.matched_by(wanted, template, path)  # labels of a selector are not validated here
-    errors += pod_template_spec.validate_template(template, path, tolerance)
-    return errors + pod_template_spec.always_running(template, path, "ReplicationController")
+    errors += pod_template_spec.validate_selector_matches(wanted, template, path)  # labels of a selector are not validated here
+    errors += pod_template_spec.validate_template(template, path, options)
+    return errors + pod_template_spec.validate_always_restarts(template, path, "ReplicationController")
 
 
 class ReplicationControllerStatusStrategy(StatusStrategy):

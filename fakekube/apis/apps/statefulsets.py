@@ -75,13 +75,13 @@ class StatefulSetStrategy(Strategy):
         pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj["spec"], pod_template_spec.tolerance_of(None), new=True)
+        return _validate_spec(obj["spec"], pod_template_spec.validation_options(None), new=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        tolerance = pod_template_spec.tolerance_of(before["template"])
-        skip = bool(_validate_spec(before, tolerance))
-        errors = _validate_spec(spec, tolerance, skip_template=skip)
+        options = pod_template_spec.validation_options(before["template"])
+        skip = bool(_validate_spec(before, options))
+        errors = _validate_spec(spec, options, skip_template=skip)
         stored = part_as_stored(context, obj, old)
         if any(stored.get(field) != before.get(field) for field in {*stored, *before} - MUTABLE):
             errors.append(forbidden("spec", IMMUTABLE))
@@ -113,7 +113,7 @@ def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
 
 
 def _validate_spec(
-    spec: Object, tolerance: ValidationOptions, *, new: bool = False, skip_template: bool = False
+    spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False
 ) -> list[FieldError]:
     """ValidateStatefulSetSpec; old objects may have a service name and claims that new ones may not."""
     errors = _policy(spec.get("podManagementPolicy", ""))
@@ -136,10 +136,10 @@ def _validate_spec(
     if parsed is None:
         errors.append(invalid("spec.selector", printed(selector), ""))
     else:
-        template = _as_pods_see_it(spec)
-        errors += pod_template_spec.matched_by(parsed, template, "spec.template")
-        errors += _validate_template(template, tolerance, skip_template)
-    return errors + pod_template_spec.always_running(spec["template"], "spec.template", "StatefulSet")
+        template = _with_pod_fields(spec)
+        errors += pod_template_spec.validate_selector_matches(parsed, template, "spec.template")
+        errors += _validate_template(template, options, skip_template)
+    return errors + pod_template_spec.validate_always_restarts(spec["template"], "spec.template", "StatefulSet")
 
 
 def _policy(policy: str) -> list[FieldError]:
@@ -196,7 +196,7 @@ def _claims(claims: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     ]
 
 
-def _as_pods_see_it(spec: Object) -> Object:
+def _with_pod_fields(spec: Object) -> Object:
     """The template with what every pod gets: claims as volumes, a host name and subdomain of its own."""
     template = spec["template"]
     pod = {k: v for k, v in (template.get("spec") or {}).items() if k not in ("hostname", "subdomain")}
@@ -210,14 +210,14 @@ def _as_pods_see_it(spec: Object) -> Object:
     return {**template, "spec": pod}
 
 
-def _validate_template(template: Object, tolerance: ValidationOptions, skip: bool) -> list[FieldError]:
+def _validate_template(template: Object, options: ValidationOptions, skip: bool) -> list[FieldError]:
     """ValidatePodTemplateSpecForStatefulSet, which looks at the metadata a second time."""
     path, meta = "spec.template", template.get("metadata") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    errors = [] if skip else pod_template_spec.validate_template(template, path, tolerance)
+    errors = [] if skip else pod_template_spec.validate_template(template, path, options)
     errors += validate_labels(labels, f"{path}.labels")
     errors += validate_annotations(annotations, f"{path}.annotations")
-    return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", tolerance)
+    return errors + pod_annotations(annotations, template["spec"], f"{path}.annotations", options)
 
 
 class StatefulSetStatusStrategy(StatusStrategy):

@@ -86,11 +86,11 @@ def _is_object_metric(item: Object) -> bool:
     return item.get("type") == "Object" and item.get("object") is not None
 
 
-def _spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: list[FieldError] = []
-    if least is not None and least < tolerance.fewest:
-        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {tolerance.fewest}"))
+    if least is not None and least < options.fewest:
+        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.fewest}"))
     if most == 0:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
     elif most < 0:
@@ -99,8 +99,8 @@ def _spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     group_required = target.get("kind") != "ReplicationController"
-    errors += _reference(target, "spec.scaleTargetRef", group_required, tolerance.any_target_version)
-    errors += _metrics(spec.get("metrics") or (), least, tolerance)
+    errors += _reference(target, "spec.scaleTargetRef", group_required, options.any_target_version)
+    errors += _metrics(spec.get("metrics") or (), least, options)
     for direction in ("scaleUp", "scaleDown"):
         rules = (spec.get("behavior") or {}).get(direction)
         if rules is not None:
@@ -164,15 +164,15 @@ def _policy(policy: Object, path: str) -> list[FieldError]:
 # ---------------------------------------------------------------- metrics
 
 
-def _metrics(metrics: Sequence[Object], least: int | None, tolerance: ValidationOptions) -> list[FieldError]:
-    errors = [error for i, item in enumerate(metrics) for error in _metric(item, f"spec.metrics[{i}]", tolerance)]
+def _metrics(metrics: Sequence[Object], least: int | None, options: ValidationOptions) -> list[FieldError]:
+    errors = [error for i, item in enumerate(metrics) for error in _metric(item, f"spec.metrics[{i}]", options)]
     if least == 0 and not any(item.get("type") in ("Object", "External") for item in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
         errors.append(forbidden("spec.metrics", text))
     return errors
 
 
-def _metric(metric: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _metric(metric: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     kind = metric.get("type", "")
     errors: list[FieldError] = []
     if not kind:
@@ -181,7 +181,7 @@ def _metric(metric: Object, path: str, tolerance: ValidationOptions) -> list[Fie
     errors += unknown
     present = [source for source in SOURCES if metric.get(source) is not None]
     for source in present[:1]:
-        errors += SOURCES[source](metric[source], f"{path}.{source}", tolerance)
+        errors += SOURCES[source](metric[source], f"{path}.{source}", options)
     expected = TYPES.get(kind, "")
     if expected and metric.get(expected) is None:
         text = "must populate information for the given metric source"
@@ -223,9 +223,9 @@ def _target(target: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _object_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _object_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     described = source.get("describedObject") or {}
-    errors = _reference(described, f"{path}.describedObject", False, tolerance.any_object_version)
+    errors = _reference(described, f"{path}.describedObject", False, options.any_object_version)
     return errors + _valued(source, path, "must set either a target value or averageValue")
 
 
@@ -238,7 +238,7 @@ def _valued(source: Object, path: str, wanted: str) -> list[FieldError]:
     return errors
 
 
-def _external_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _external_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     target = source.get("target") or {}
     errors = _valued(source, path, "must set either a target value for metric or a per-pod target")
     if target.get("value") is not None and target.get("averageValue") is not None:
@@ -247,7 +247,7 @@ def _external_source(source: Object, path: str, tolerance: ValidationOptions) ->
     return errors
 
 
-def _pods_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _pods_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     target = source.get("target") or {}
     errors = _identifier(source, path) + _target(target, f"{path}.target")
     if target.get("averageValue") is None:
@@ -255,12 +255,12 @@ def _pods_source(source: Object, path: str, tolerance: ValidationOptions) -> lis
     return errors
 
 
-def _resource_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _resource_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
     return errors + _used(source.get("target") or {}, f"{path}.target")
 
 
-def _container_source(source: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _container_source(source: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     name, container = source.get("name", ""), source.get("container", "")
     if name:
         errors = container_resource_name(name, f"{path}.name")

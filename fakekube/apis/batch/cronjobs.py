@@ -43,7 +43,7 @@ class CronJobStrategy(Strategy):
         pod_template_spec.drop_disabled(_job_spec(obj)["template"], old["spec"]["jobTemplate"]["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        errors = _validate_spec(obj["spec"], None, pod_template_spec.tolerance_of(None))
+        errors = _validate_spec(obj["spec"], None, pod_template_spec.validation_options(None))
         name = obj["metadata"]["name"]
         if len(name) > NAME_LENGTH:
             text = f"must be no more than {NAME_LENGTH} characters"
@@ -51,8 +51,8 @@ class CronJobStrategy(Strategy):
         return errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        tolerance = pod_template_spec.tolerance_of(old["spec"]["jobTemplate"]["spec"]["template"])
-        return _validate_spec(obj["spec"], old["spec"], tolerance)
+        options = pod_template_spec.validation_options(old["spec"]["jobTemplate"]["spec"]["template"])
+        return _validate_spec(obj["spec"], old["spec"], options)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta, spec, path = obj["metadata"], obj["spec"], "spec.jobTemplate.spec"
@@ -77,7 +77,7 @@ def _job_spec(obj: Object) -> Object:
     return spec
 
 
-def _validate_spec(spec: Object, old: Object | None, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_spec(spec: Object, old: Object | None, options: ValidationOptions) -> list[FieldError]:
     """validateCronJobSpec."""
     schedule, zone = spec.get("schedule", ""), spec.get("timeZone")
     if schedule:
@@ -90,7 +90,7 @@ def _validate_spec(spec: Object, old: Object | None, tolerance: ValidationOption
         errors += _time_zone(zone, "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "")
     errors += required_one_of(policy, "spec.concurrencyPolicy", POLICIES, ordered=True)
-    errors += _job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", tolerance)
+    errors += _job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", options)
     return errors + all_non_negative(spec, ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"), "spec")
 
 
@@ -121,9 +121,9 @@ def _time_zone(zone: str, path: str) -> list[FieldError]:
     return [*errors, invalid(path, zone, problem)] if problem else errors
 
 
-def _job_template(spec: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _job_template(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     """ValidateJobTemplateSpec."""
-    errors = validate_job_spec(spec, path, tolerance)
+    errors = validate_job_spec(spec, path, options)
     if "selector" in spec:
         errors.append(invalid(f"{path}.selector", printed(spec["selector"]), "`selector` will be auto-generated"))
     if spec.get("manualSelector"):

@@ -39,7 +39,7 @@ OPERATORS = ("In", "NotIn")
 STATUSES = ("False", "True", "Unknown")
 
 
-def validate_job_spec(spec: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def validate_job_spec(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     """What is wrong with the spec, but for its selector."""
     errors = _numbers(spec, path)
     if "managedBy" in spec:
@@ -52,7 +52,7 @@ def validate_job_spec(spec: Object, path: str, tolerance: ValidationOptions) -> 
     if "successPolicy" in spec:
         errors += _success_policy(spec, f"{path}.successPolicy")
     errors += _replacement_policy(spec, f"{path}.podReplacementPolicy")
-    errors += pod_template_spec.validate_template(spec.get("template") or {}, f"{path}.template", tolerance)
+    errors += pod_template_spec.validate_template(spec.get("template") or {}, f"{path}.template", options)
     return errors + _restart_policy(spec, f"{path}.template.spec.restartPolicy")
 
 

@@ -67,15 +67,15 @@ class JobStrategy(Strategy):
         pod_template_spec.drop_disabled(obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate(obj, pod_template_spec.tolerance_of(None), with_domain=True)
+        return _validate(obj, pod_template_spec.validation_options(None), with_domain=True)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec, before, tolerance = obj["spec"], old["spec"], _tolerance(old)
+        spec, before, options = obj["spec"], old["spec"], _validation_options(old)
         labels = (before["template"].get("metadata") or {}).get("labels") or {}
         errors = validate_object_meta(obj["metadata"], True, self.name_errors)
-        errors += _validate(obj, tolerance, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
+        errors += _validate(obj, options, with_domain=NAME_LABELS[1] in labels and UID_LABELS[1] in labels)
         errors += validate_object_meta_update(obj["metadata"], old["metadata"])
-        errors += _validate_spec(spec, tolerance)
+        errors += _validate_spec(spec, options)
         return errors + _validate_spec_change(spec, part_as_stored(context, obj, old), old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -124,14 +124,14 @@ def _default_labels(obj: Object) -> None:
         obj["metadata"]["labels"] = dict(labels)
 
 
-def _tolerance(old: Object) -> ValidationOptions:
-    return pod_template_spec.tolerance_of(old["spec"]["template"], old["spec"].get("selector"))
+def _validation_options(old: Object) -> ValidationOptions:
+    return pod_template_spec.validation_options(old["spec"]["template"], old["spec"].get("selector"))
 
 
-def _validate(obj: Object, tolerance: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
+def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
     """A job by itself, but for its metadata (ValidateJob)."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
-    errors = _generated_selector(obj, with_domain) + _validate_spec(spec, tolerance)
+    errors = _generated_selector(obj, with_domain) + _validate_spec(spec, options)
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
         hostname = f"{name}-{spec['completions'] - 1}"
         if names.dns_label(hostname):
@@ -165,14 +165,14 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
     return errors
 
 
-def _validate_spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     """ValidateJobSpec."""
-    errors = validate_job_spec(spec, "spec", tolerance)
+    errors = validate_job_spec(spec, "spec", options)
     selector = spec.get("selector")
     if selector is None:
         errors.append(required("spec.selector"))
     errors += selectors.label_selector(
-        selector, "spec.selector", allow_invalid_values=tolerance.selector_values
+        selector, "spec.selector", allow_invalid_values=options.selector_values
     )
     parsed = pod_template_spec.parsed_selector(selector)
     labels = (spec["template"].get("metadata") or {}).get("labels")

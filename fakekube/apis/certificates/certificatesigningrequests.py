@@ -25,7 +25,7 @@ from fakekube.validation import names
 from fakekube.validation.checks import one_of
 from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 
-__all__ = ["ApprovalView", "CertificateSigningRequestStrategy", "StatusView", "signer_name"]
+__all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningRequestStrategy", "signer_name"]
 
 DECISIONS = ("Approved", "Denied")
 FINAL = (*DECISIONS, "Failed")
@@ -106,7 +106,7 @@ class CertificateSigningRequestStrategy(_Requests):
         return [("spec",), ("status",)]
 
 
-class StatusView(_Requests):
+class CSRStatusStrategy(_Requests):
     """/status: the certificate and how signing went; what was decided stays as it is."""
 
     sets_certificate = True
@@ -121,20 +121,20 @@ class StatusView(_Requests):
                 status["conditions"] = [
                     next(before) if item.get("type") == kind else item for item in status.get("conditions") or ()
                 ]
-        _stamp(context, status, old_status)
+        _set_condition_times(context, status, old_status)
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",), ("status", "conditions")]
 
 
-class ApprovalView(_Requests):
+class CSRApprovalStrategy(_Requests):
     """/approval: the conditions, and nothing else."""
 
     sets_approval = True
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         status, old_status = obj.get("status") or {}, old.get("status") or {}
-        _stamp(context, status, old_status)
+        _set_condition_times(context, status, old_status)
         restore(obj, old, "spec")
         obj["status"] = {**old_status, "conditions": status.get("conditions") or []}
 
@@ -146,7 +146,7 @@ def _of_type(status: Object, kind: str) -> list[Object]:
     return [item for item in status.get("conditions") or () if item.get("type") == kind]
 
 
-def _stamp(context: WriteContext, status: Object, old_status: Object) -> None:
+def _set_condition_times(context: WriteContext, status: Object, old_status: Object) -> None:
     """Conditions have times: the server's, where nobody tells others."""
     now = context.now()
     stamped = []

@@ -16,7 +16,7 @@ from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.objectmeta import validate_object_meta
 
-__all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "sealed", "size_of_base64"]
+__all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "size_of_base64", "validate_immutable"]
 
 #: The maximum total size of the values of a config map or a secret, in bytes.
 LARGEST_DATA = 1024 * 1024
@@ -41,7 +41,7 @@ class ConfigMapStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []
         if old.get("immutable"):
-            errors += sealed(obj, old, {"data": {}, "binaryData": None})
+            errors += validate_immutable(obj, old, {"data": {}, "binaryData": None})
         errors += validate_object_meta(obj["metadata"], True, self.name_errors)
         return errors + self.validate(context, obj)
 
@@ -50,7 +50,7 @@ def data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
     return [error for key in keys for error in invalid_each(f"{field}[{key}]", key, names.config_map_key(key))]
 
 
-def sealed(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldError]:
+def validate_immutable(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldError]:
     """Validates that an immutable object keeps its immutable flag and these fields (each with its value if it is
     absent).
     """

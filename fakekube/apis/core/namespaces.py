@@ -18,7 +18,7 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation import names
 from fakekube.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
 
-__all__ = ["FinalizeView", "NamespaceStrategy", "StatusView"]
+__all__ = ["NamespaceFinalizeStrategy", "NamespaceStatusStrategy", "NamespaceStrategy"]
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
@@ -68,7 +68,7 @@ class NamespaceStrategy(RevalidatingStrategy):
         return [("status",)]
 
 
-class StatusView(Strategy):
+class NamespaceStatusStrategy(Strategy):
     """The strategy of /status; the phase follows the deletionTimestamp."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
@@ -86,7 +86,7 @@ class StatusView(Strategy):
         return [("spec",)]
 
 
-class FinalizeView(Strategy):
+class NamespaceFinalizeStrategy(Strategy):
     """The strategy of /finalize, which changes spec.finalizers and keeps the status."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:

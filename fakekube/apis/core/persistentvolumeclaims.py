@@ -82,17 +82,17 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
-        _settle_data_sources(context, obj["spec"], {})
+        _normalize_data_sources(context, obj["spec"], {})
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _settle_data_sources(context, obj["spec"], old["spec"])
+        _normalize_data_sources(context, obj["spec"], old["spec"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old["spec"]
-        errors = validate_claim_spec(obj["spec"], "spec", _tolerance(old_spec))
+        errors = validate_claim_spec(obj["spec"], "spec", _validation_options(old_spec))
         return errors + _change(context, obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -106,7 +106,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         return [("status",)]
 
 
-def _tolerance(old_spec: Object) -> ValidationOptions:
+def _validation_options(old_spec: Object) -> ValidationOptions:
     sources = (old_spec.get("dataSource"), old_spec.get("dataSourceRef"))
     return ValidationOptions(
         label_values=bool(label_selector(old_spec.get("selector"), "")),
@@ -128,7 +128,7 @@ def claim_spec_warnings(spec: Object, path: str) -> list[str]:
 # ---------------------------------------------------------------- data sources
 
 
-def _settle_data_sources(context: WriteContext, spec: Object, old_spec: Object) -> None:
+def _normalize_data_sources(context: WriteContext, spec: Object, old_spec: Object) -> None:
     """Drops data sources that are not supported, then copies dataSource to dataSourceRef or the reverse."""
     reference = spec.get("dataSourceRef")
     crosses = bool(reference and reference.get("namespace"))
@@ -151,13 +151,13 @@ def _is_classic(source: Mapping[str, Any] | None) -> bool:
     return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, SNAPSHOTS)
 
 
-def _data_source(source: Mapping[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _data_source(source: Mapping[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     group, kind, namespace = source.get("apiGroup") or "", source.get("kind", ""), source.get("namespace") or ""
     if not group and kind != CLAIMS[0]:
         text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(invalid(path, kind, text))
-    if group and not tolerance.data_source_groups:
+    if group and not options.data_source_groups:
         errors += invalid_each(f"{path}.apiGroup", group, names.dns_subdomain(group))
     if namespace:
         errors += invalid_each(f"{path}.namespace", namespace, names.dns_label(namespace))
@@ -177,20 +177,20 @@ def access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
     return errors
 
 
-def validate_claim_spec(spec: Object, path: str, tolerance: ValidationOptions | None = None) -> list[FieldError]:
+def validate_claim_spec(spec: Object, path: str, options: ValidationOptions | None = None) -> list[FieldError]:
     """Validates the spec of a claim or of a claim template (ValidatePersistentVolumeClaimSpec)."""
-    tolerance = tolerance or ValidationOptions()
+    options = options or ValidationOptions()
     errors: list[FieldError] = []
     modes, size = spec.get("accessModes") or (), _requests(spec).get("storage")
     if not modes:
         errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    errors += label_selector(spec.get("selector"), f"{path}.selector", allow_invalid_values=tolerance.label_values)
+    errors += label_selector(spec.get("selector"), f"{path}.selector", allow_invalid_values=options.label_values)
     errors += access_modes(modes, f"{path}.accessModes")
     errors += _size(size, f"{path}.resources[storage]")
     errors += _class_name(spec.get("storageClassName"), f"{path}.storageClassName")
     if spec.get("volumeMode") is not None:
         errors += one_of(spec["volumeMode"], f"{path}.volumeMode", VOLUME_MODES)
-    errors += _data_sources(spec, path, tolerance)
+    errors += _data_sources(spec, path, options)
     return errors + _class_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 
 
@@ -208,13 +208,13 @@ def _class_name(name: str | None, path: str) -> list[FieldError]:
     return invalid_each(path, name, names.dns_subdomain(name)) if name else []
 
 
-def _data_sources(spec: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _data_sources(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None:
-        errors += _data_source({**source, "namespace": ""}, f"{path}.dataSource", tolerance)
+        errors += _data_source({**source, "namespace": ""}, f"{path}.dataSource", options)
     if reference is not None:
-        errors += _data_source(reference, f"{path}.dataSourceRef", tolerance)
+        errors += _data_source(reference, f"{path}.dataSourceRef", options)
     if source is None or reference is None:
         return errors
     if reference.get("namespace"):
@@ -272,10 +272,10 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
         compared.pop("storageClassName", None)
     else:
         errors += immutable_annotation(obj["metadata"], old["metadata"], CLASS_ANNOTATION, "metadata")
-        if _named_at_last(spec, old_spec, old_annotations):
+        if _sets_storage_class(spec, old_spec, old_annotations):
             compared.pop("storageClassName", None)
     if (obj.get("status") or {}).get("phase") == "Bound":
-        _forgive(compared, old_compared)
+        _copy_mutable_fields(compared, old_compared)
     if part_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
         errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
@@ -295,7 +295,7 @@ def _moved_from_annotation(spec: Object, old_spec: Object, annotations: Object, 
     )
 
 
-def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> bool:
+def _sets_storage_class(spec: Object, old_spec: Object, old_annotations: Object) -> bool:
     """Reports whether an update sets a storage class that was not set."""
     named = spec.get("storageClassName")
     if named is None or old_spec.get("storageClassName") is not None:
@@ -303,7 +303,7 @@ def _named_at_last(spec: Object, old_spec: Object, old_annotations: Object) -> b
     return bool(old_annotations.get(CLASS_ANNOTATION, named) == named)
 
 
-def _forgive(compared: Object, old_compared: Object) -> None:
+def _copy_mutable_fields(compared: Object, old_compared: Object) -> None:
     """Copies the mutable fields of a bound claim from the new to the old spec: the size and the attributes class."""
     resources = compared.get("resources") or {}
     if resources.get("requests") is not None:

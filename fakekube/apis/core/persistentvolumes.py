@@ -59,11 +59,11 @@ Part = Mapping[str, Any]
 
 
 def validate_volume_spec(
-    spec: Object, path: str, *, name: str = "", inline: bool = False, tolerant: bool = False
+    spec: Object, path: str, *, name: str = "", inline: bool = False, allow_invalid_values: bool = False
 ) -> list[FieldError]:
     """Validates the spec of a volume (`name`), or of an inline volume of a VolumeAttachment (`inline`).
 
-    With `tolerant`, the node affinity may have invalid label values, as the stored object has.
+    With `allow_invalid_values`, the node affinity may have invalid label values, as the stored object has.
     """
     errors = _inline_rules(spec, path) if inline else []
     modes = spec.get("accessModes") or ()
@@ -77,7 +77,7 @@ def validate_volume_spec(
     )
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        errors += _node_affinity(affinity, f"{path}.nodeAffinity", inline, tolerant)
+        errors += _node_affinity(affinity, f"{path}.nodeAffinity", inline, allow_invalid_values)
     errors += volume_source(spec, name, path)
     errors += _recycled_root(spec, path)
     errors += _class_and_mode(spec, path, inline)
@@ -111,13 +111,13 @@ def _reclaim_policy(policy: str, path: str, inline: bool) -> list[FieldError]:
     return one_of(policy, path, RECLAIM_POLICIES)
 
 
-def _node_affinity(affinity: Object, path: str, inline: bool, tolerant: bool) -> list[FieldError]:
+def _node_affinity(affinity: Object, path: str, inline: bool, allow_invalid_values: bool) -> list[FieldError]:
     if inline:
         return [forbidden(path, NOT_INLINE)]
     selector = affinity.get("required")
     if selector is None:
         return [required(f"{path}.required", "must specify required node constraints")]
-    return node_selector(selector, f"{path}.required", allow_invalid_values=tolerant)
+    return node_selector(selector, f"{path}.required", allow_invalid_values=allow_invalid_values)
 
 
 def _recycled_root(spec: Object, path: str) -> list[FieldError]:
@@ -175,16 +175,17 @@ class PersistentVolumeStrategy(Strategy):
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now()}
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._spec_errors(obj, tolerant=False) + _mount_options(obj)
+        return self._spec_errors(obj, allow_invalid_values=False) + _mount_options(obj)
 
-    def _spec_errors(self, obj: Object, *, tolerant: bool) -> list[FieldError]:
-        return validate_volume_spec(obj["spec"], "spec", name=obj["metadata"].get("name", ""), tolerant=tolerant)
+    def _spec_errors(self, obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+        name = obj["metadata"].get("name", "")
+        return validate_volume_spec(obj["spec"], "spec", name=name, allow_invalid_values=allow_invalid_values)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         selector = (old["spec"].get("nodeAffinity") or {}).get("required")
-        tolerant = selector is not None and bool(node_selector(selector, ""))
+        allow_invalid_values = selector is not None and bool(node_selector(selector, ""))
         whole = validate_object_meta(obj["metadata"], False, self.name_errors) + self._spec_errors(
-            obj, tolerant=tolerant
+            obj, allow_invalid_values=allow_invalid_values
         )
         return whole + _mount_options(obj) + whole + _change(obj["spec"], old["spec"])
 

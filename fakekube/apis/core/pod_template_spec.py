@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.apis.core.pods.annotations import pod_annotations, profiles_match
+from fakekube.apis.core.pods.annotations import pod_annotations, validate_profiles_match
 from fakekube.apis.core.pods.defaults import default_pod_spec
 from fakekube.apis.core.pods.disabled_fields import drop_disabled_fields
 from fakekube.apis.core.pods.spec import validate_pod_spec
@@ -23,14 +23,14 @@ from fakekube.validation.to_internal import printed
 Part = Mapping[str, Any]
 
 
-def spec_of(template: Object) -> Object:
+def template_spec(template: Object) -> Object:
     """Returns the spec of a template; an empty one if it is absent."""
     spec: Object = template.setdefault("spec", {})
     return spec
 
 
 def default_template(template: Object) -> None:
-    default_pod_spec(spec_of(template))
+    default_pod_spec(template_spec(template))
     if "metadata" in template:
         drop_old_annotations(template["metadata"])
 
@@ -41,7 +41,7 @@ def drop_disabled(template: Object | None, old: Object | None = None) -> None:
         drop_disabled_fields(template.get("spec") or {}, (old or {}).get("spec"))
 
 
-def tolerance_of(old: Object | None, selector: Part | None = None) -> ValidationOptions:
+def validation_options(old: Object | None, selector: Part | None = None) -> ValidationOptions:
     """Returns the validation options of an update of this template (and of the selector, if given); for None, those of
     a new template.
     """
@@ -50,23 +50,23 @@ def tolerance_of(old: Object | None, selector: Part | None = None) -> Validation
     return ValidationOptions(old.get("spec") or {}, old.get("metadata") or {}, of_pod=False, selector=selector)
 
 
-def validate_template(template: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def validate_template(template: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates a template (ValidatePodTemplateSpec)."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     errors = validate_labels(labels, f"{path}.labels") if labels else []
     if annotations:
         errors += validate_annotations(annotations, f"{path}.annotations")
-        errors += pod_annotations(annotations, spec, f"{path}.annotations", tolerance)
-    errors += validate_pod_spec(spec, f"{path}.spec", tolerance)
-    errors += profiles_match(annotations, spec, f"{path}.spec")
+        errors += pod_annotations(annotations, spec, f"{path}.annotations", options)
+    errors += validate_pod_spec(spec, f"{path}.spec", options)
+    errors += validate_profiles_match(annotations, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         where = f"{path}.spec.ephemeralContainers"
         errors.append(forbidden(where, "ephemeral containers not allowed in pod template"))
     return errors
 
 
-def always_running(template: Object, path: str, kind: str) -> list[FieldError]:
+def validate_always_restarts(template: Object, path: str, kind: str) -> list[FieldError]:
     """Validates that pods always restart and have no active deadline."""
     spec = template.get("spec") or {}
     errors: list[FieldError] = []
@@ -79,7 +79,7 @@ def always_running(template: Object, path: str, kind: str) -> list[FieldError]:
     return errors
 
 
-def matched_by(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
+def validate_selector_matches(selector: LabelSelector, template: Object, path: str) -> list[FieldError]:
     """Validates that the selector matches the labels of the template."""
     labels = (template.get("metadata") or {}).get("labels")
     if selector.empty or selector.matches(labels):

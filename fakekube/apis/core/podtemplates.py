@@ -26,11 +26,11 @@ class PodTemplateStrategy(Strategy):
         pod_template_spec.drop_disabled(obj["template"], old["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return pod_template_spec.validate_template(obj["template"], "template", pod_template_spec.tolerance_of(None))
+        return pod_template_spec.validate_template(obj["template"], "template", pod_template_spec.validation_options(None))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        tolerance = pod_template_spec.tolerance_of(old["template"])
-        return pod_template_spec.validate_template(obj["template"], "template", tolerance)
+        options = pod_template_spec.validation_options(old["template"])
+        return pod_template_spec.validate_template(obj["template"], "template", options)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return pod_template_spec.changed_template_warnings(obj["template"], obj, old, "template")

@@ -107,14 +107,14 @@ def _scopes(scopes: Sequence[str], hard: Iterable[str], path: str) -> list[Field
     for scope in scopes:
         if scope not in SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, UNFITTING)] * _unfitting(scope, hard)
+        errors += [invalid(path, scopes, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
     return errors + _exclusive(scopes, scopes, path)
 
 
-UNFITTING = "unsupported scope applied to resource"
+UNSUPPORTED_SCOPE = "unsupported scope applied to resource"
 
 
-def _unfitting(scope: str, hard: Iterable[str]) -> int:
+def _count_unsupported(scope: str, hard: Iterable[str]) -> int:
     """Returns the number of resources to which a scope does not apply."""
     if scope not in SCOPES:
         return 0
@@ -137,7 +137,7 @@ def _selector(
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         shown = to_internal("ScopeSelector", selector)
-        errors += [invalid(path, shown, UNFITTING)] * _unfitting(scope, hard)
+        errors += [invalid(path, shown, UNSUPPORTED_SCOPE)] * _count_unsupported(scope, hard)
         if scope in PLAIN_SCOPES and operator != "Exists":
             errors.append(invalid(f"{path}.operator", operator, PLAIN_SCOPES_TEXT))
         errors += _operator(operator, expression.get("values"), path)

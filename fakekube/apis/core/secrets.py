@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
-from fakekube.apis.core.configmaps import LARGEST_DATA, data_keys, sealed, size_of_base64
+from fakekube.apis.core.configmaps import LARGEST_DATA, data_keys, size_of_base64, validate_immutable
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required, too_long
 from fakekube.golang.json_objects import object_problem
@@ -59,7 +59,7 @@ class SecretStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = immutable_field(obj.get("type", ""), old.get("type", ""), "type")
         if old.get("immutable"):
-            errors += sealed(obj, old, {"data": None})
+            errors += validate_immutable(obj, old, {"data": None})
         errors += validate_object_meta(obj["metadata"], True, self.name_errors)
         return errors + self.validate(context, obj)
 

@@ -58,7 +58,7 @@ class IngressStrategy(Strategy):
         return errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _spec(obj.get("spec") or {}, _tolerance(old.get("spec") or {}))
+        return _spec(obj.get("spec") or {}, _validation_options(old.get("spec") or {}))
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         annotated = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
@@ -70,7 +70,7 @@ class IngressStrategy(Strategy):
         return [("status",)]
 
 
-def _tolerance(old: Object) -> ValidationOptions:
+def _validation_options(old: Object) -> ValidationOptions:
     rules = old.get("rules") or ()
     return ValidationOptions(
         secret_names=any(_secret_name(item.get("secretName", "")) for item in old.get("tls") or ()),
@@ -78,7 +78,7 @@ def _tolerance(old: Object) -> ValidationOptions:
     )
 
 
-def _spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     rules, backend, named = spec.get("rules"), spec.get("defaultBackend"), spec.get("ingressClassName")
     errors: list[FieldError] = []
     if not rules and backend is None:
@@ -86,9 +86,9 @@ def _spec(spec: Object, tolerance: ValidationOptions) -> list[FieldError]:
     if backend is not None:
         errors += _backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules or ()):
-        errors += _rule(rule, f"spec.rules[{index}]", tolerance)
+        errors += _rule(rule, f"spec.rules[{index}]", options)
     for index, item in enumerate(spec.get("tls") or ()):
-        errors += _tls(item, f"spec.tls[{index}]", tolerance)
+        errors += _tls(item, f"spec.tls[{index}]", options)
     if named is not None:
         errors += invalid_each("spec.ingressClassName", named, names.dns_subdomain(named))
     return errors
@@ -102,24 +102,24 @@ def _secret_name(name: str) -> list[str]:
     return names.dns_subdomain(name) if name else []
 
 
-def _tls(item: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _tls(item: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, host in enumerate(item.get("hosts") or ()):
         errors += invalid_each(f"{path}.hosts[{index}]", host, _host(host))
-    if not tolerance.secret_names:
+    if not options.secret_names:
         name = item.get("secretName", "")
         errors += invalid_each(f"{path}.secretName", name, _secret_name(name))
     return errors
 
 
-def _rule(rule: Object, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _rule(rule: Object, path: str, options: ValidationOptions) -> list[FieldError]:
     host = rule.get("host", "")
     errors: list[FieldError] = []
     if host:
         if addresses.parse_ip(host) is not None:
             errors.append(invalid(f"{path}.host", host, NOT_AN_ADDRESS))
         errors += invalid_each(f"{path}.host", host, _host(host))
-    if "*" in host and tolerance.wildcard_rules:
+    if "*" in host and options.wildcard_rules:
         return errors
     return errors + _paths(rule, path)
 

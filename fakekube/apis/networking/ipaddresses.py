@@ -21,7 +21,7 @@ from fakekube.validation.names import dns_subdomain, path_segment
 from fakekube.validation.semantic_equality import same
 from fakekube.validation.to_internal import to_internal
 
-__all__ = ["IPAddressStrategy", "of_service", "parent_reference"]
+__all__ = ["IPAddressStrategy", "parent_reference", "service_ip_address"]
 
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL = "ipaddress.kubernetes.io/managed-by"
@@ -68,7 +68,7 @@ def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
     return errors
 
 
-def of_service(context: WriteContext, address: str, service: str) -> Object:
+def service_ip_address(context: WriteContext, address: str, service: str) -> Object:
     """The object that says that the Service of this name, in the namespace of the write, has an address."""
     now = context.now()
     owner = {

@@ -40,13 +40,13 @@ class NetworkPolicyStrategy(Strategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _spec(obj.get("spec") or {}, tolerant=False, old_cidrs=())
+        return _spec(obj.get("spec") or {}, allow_invalid_values=False, old_cidrs=())
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         old_spec = old.get("spec") or {}
-        tolerant = bool(label_selector(old_spec.get("podSelector"), ""))
+        allow_invalid_values = bool(label_selector(old_spec.get("podSelector"), ""))
         old_cidrs = [cidr for _, block in _blocks(old_spec) for cidr in _cidrs(block)]
-        return _spec(obj.get("spec") or {}, tolerant=tolerant, old_cidrs=old_cidrs)
+        return _spec(obj.get("spec") or {}, allow_invalid_values=allow_invalid_values, old_cidrs=old_cidrs)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         warnings: list[str] = []
@@ -75,15 +75,15 @@ def _cidrs(block: Object) -> list[str]:
     return [block.get("cidr", ""), *(block.get("except") or ())]
 
 
-def _spec(spec: Object, *, tolerant: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
-    errors = label_selector(spec.get("podSelector"), "spec.podSelector", allow_invalid_values=tolerant)
+def _spec(spec: Object, *, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
+    errors = label_selector(spec.get("podSelector"), "spec.podSelector", allow_invalid_values=allow_invalid_values)
     for rules, peers in DIRECTIONS:
         for index, rule in enumerate(spec.get(rules) or ()):
             path = f"spec.{rules}[{index}]"
             for position, item in enumerate(rule.get("ports") or ()):
                 errors += _port(item, f"{path}.ports[{position}]")
             for position, peer in enumerate(rule.get(peers) or ()):
-                errors += _peer(peer, f"{path}.{peers}[{position}]", tolerant, old_cidrs)
+                errors += _peer(peer, f"{path}.{peers}[{position}]", allow_invalid_values, old_cidrs)
     types: list[Any] = spec.get("policyTypes") or []
     if len(types) > len(POLICY_TYPES):
         return [*errors, invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
@@ -112,11 +112,11 @@ def _port(item: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _peer(peer: Object, path: str, tolerant: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
+def _peer(peer: Object, path: str, allow_invalid_values: bool, old_cidrs: Sequence[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     selectors = [field for field in ("podSelector", "namespaceSelector") if peer.get(field) is not None]
     for field in selectors:
-        errors += label_selector(peer[field], f"{path}.{field}", allow_invalid_values=tolerant)
+        errors += label_selector(peer[field], f"{path}.{field}", allow_invalid_values=allow_invalid_values)
     block = peer.get("ipBlock")
     if block is not None:
         errors += _block(block, f"{path}.ipBlock", old_cidrs)

@@ -30,18 +30,18 @@ class PodDisruptionBudgetStrategy(Strategy):
     checks_metadata_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_spec(obj.get("spec") or {}, tolerant=False)
+        return _validate_spec(obj.get("spec") or {}, allow_invalid_values=False)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        tolerant = bool(selectors.label_selector((old.get("spec") or {}).get("selector"), ""))
-        return _validate_spec(obj.get("spec") or {}, tolerant=tolerant)
+        allow_invalid_values = bool(selectors.label_selector((old.get("spec") or {}).get("selector"), ""))
+        return _validate_spec(obj.get("spec") or {}, allow_invalid_values=allow_invalid_values)
 
     def reset_fields(self, version: str) -> tuple[tuple[str, ...], ...]:
         return (("status",),)
 
 
-def _validate_spec(spec: Object, *, tolerant: bool) -> list[FieldError]:
-    """ValidatePodDisruptionBudgetSpec; `tolerant` of label values that an old selector has."""
+def _validate_spec(spec: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+    """ValidatePodDisruptionBudgetSpec; `allow_invalid_values` of label values that an old selector has."""
     errors: list[FieldError] = []
     present = [amount for amount in AMOUNTS if spec.get(amount) is not None]
     if len(present) > 1:
@@ -50,7 +50,7 @@ def _validate_spec(spec: Object, *, tolerant: bool) -> list[FieldError]:
     for amount in present:
         errors += int_or_percent(spec[amount], f"spec.{amount}")
         errors += at_most_one_hundred_percent(spec[amount], f"spec.{amount}")
-    errors += selectors.label_selector(spec.get("selector"), "spec.selector", allow_invalid_values=tolerant)
+    errors += selectors.label_selector(spec.get("selector"), "spec.selector", allow_invalid_values=allow_invalid_values)
     policy = spec.get("unhealthyPodEvictionPolicy")
     return errors if policy is None else errors + one_of(policy, "spec.unhealthyPodEvictionPolicy", POLICIES)
 

@@ -53,11 +53,11 @@ class ClusterRoleStrategy(RoleStrategy):
             escalation.check_rules(context, obj, escalation.FULL_AUTHORITY, problem)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, tolerant=False)
+        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        tolerant = bool(_selector_errors(_selectors(old), tolerant=False))
-        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, tolerant=tolerant)
+        allow_invalid_values = bool(_selector_errors(_selectors(old), allow_invalid_values=False))
+        return _rules(obj.get("rules") or (), namespaced=False) + _aggregation(obj, allow_invalid_values=allow_invalid_values)
 
 
 class RoleBindingStrategy(_RBACStrategy):
@@ -126,25 +126,25 @@ def _rule(rule: Object, namespaced: bool, path: str) -> list[FieldError]:
 AGGREGATION = "aggregationRule.clusterRoleSelectors"
 
 
-def _aggregation(obj: Object, *, tolerant: bool) -> list[FieldError]:
+def _aggregation(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
     if obj.get("aggregationRule") is None:
         return []
     selectors = _selectors(obj)
     if not selectors:
         text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         return [required(AGGREGATION, text)]
-    return _selector_errors(selectors, tolerant=tolerant)
+    return _selector_errors(selectors, allow_invalid_values=allow_invalid_values)
 
 
 def _selectors(obj: Object) -> Sequence[Mapping[str, Any]]:
     return (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
 
 
-def _selector_errors(selectors: Sequence[Mapping[str, Any]], *, tolerant: bool) -> list[FieldError]:
+def _selector_errors(selectors: Sequence[Mapping[str, Any]], *, allow_invalid_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, selector in enumerate(selectors):
         path = f"{AGGREGATION}[{index}]"
-        errors += label_selector(selector, path, allow_invalid_values=tolerant)
+        errors += label_selector(selector, path, allow_invalid_values=allow_invalid_values)
         if label_selector(selector, path):
             errors.append(invalid(path, None, "invalid label selector."))
     return errors

@@ -190,10 +190,10 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
     unconditional_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _storage_capacity(obj, tolerant=False)
+        return _storage_capacity(obj, allow_invalid_values=False)
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _storage_capacity(obj, tolerant=bool(label_selector(old.get("nodeTopology"), "")))
+        return _storage_capacity(obj, allow_invalid_values=bool(label_selector(old.get("nodeTopology"), "")))
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         topology, before = obj.get("nodeTopology"), old.get("nodeTopology")
@@ -207,8 +207,8 @@ class CSIStorageCapacityStrategy(RevalidatingStrategy):
         return node_label_selector_warnings(obj.get("nodeTopology"), "nodeTopology")
 
 
-def _storage_capacity(obj: Object, *, tolerant: bool) -> list[FieldError]:
-    errors = label_selector(obj.get("nodeTopology"), "nodeTopology", allow_invalid_values=tolerant)
+def _storage_capacity(obj: Object, *, allow_invalid_values: bool) -> list[FieldError]:
+    errors = label_selector(obj.get("nodeTopology"), "nodeTopology", allow_invalid_values=allow_invalid_values)
     name, capacity = obj.get("storageClassName", ""), obj.get("capacity")
     errors += invalid_each("storageClassName", name, names.dns_subdomain(name))
     return errors if capacity is None else errors + non_negative_quantity(capacity, "capacity")

@@ -32,7 +32,7 @@ Annotations = Mapping[str, str]
 
 
 def pod_annotations(
-    annotations: Annotations, spec: dict[str, Any], path: str, tolerance: ValidationOptions
+    annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions
 ) -> list[FieldError]:
     """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
@@ -41,19 +41,19 @@ def pod_annotations(
         text = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(f"{path}[{MIRROR}]", mirror, text))
     if annotations.get(TOLERATIONS):
-        errors += _tolerations(annotations[TOLERATIONS], path, tolerance)
+        errors += _tolerations(annotations[TOLERATIONS], path, options)
     cost = annotations.get(DELETION_COST)
-    if not tolerance.deletion_cost and not is_deletion_cost(cost):
+    if not options.deletion_cost and not is_deletion_cost(cost):
         errors.append(invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer"))
     return errors + _seccomp(annotations, path) + _apparmor(annotations, spec, path)
 
 
-def _tolerations(text: str, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _tolerations(text: str, path: str, options: ValidationOptions) -> list[FieldError]:
     try:
         found = read_tolerations(text)
     except JSONProblem as problem:
         return [invalid(path, TOLERATIONS, str(problem))]
-    return tolerations(found, f"{path}.{TOLERATIONS}", tolerate_comparisons=tolerance.comparing_tolerations)
+    return tolerations(found, f"{path}.{TOLERATIONS}", allow_comparisons=options.comparing_tolerations)
 
 
 def _seccomp(annotations: Annotations, path: str) -> list[FieldError]:
@@ -116,7 +116,7 @@ def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[F
     return errors
 
 
-def profiles_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
+def validate_profiles_match(annotations: Annotations, spec: dict[str, Any], path: str) -> list[FieldError]:
     """Validates, on create, that annotations and fields have the same profiles."""
     if not annotations:
         return []

@@ -35,7 +35,7 @@ NOT_EPHEMERAL = (
 
 
 @dataclass(slots=True)
-class Surroundings:
+class PodContext:
     """The parts of a pod on which the validation of its containers depends."""
 
     volumes: Mapping[str, Mapping[str, Any]]
@@ -46,10 +46,10 @@ class Surroundings:
     """terminationGracePeriodSeconds."""
     restart_policy: str
     host_users: bool
-    tolerance: ValidationOptions
+    options: ValidationOptions
 
 
-def containers(items: Sequence[Container], path: str, pod: Surroundings) -> list[FieldError]:
+def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the containers of a pod (validateContainers)."""
     if not items:
         return [required(path)]
@@ -68,7 +68,7 @@ def containers(items: Sequence[Container], path: str, pod: Surroundings) -> list
 
 
 def init_containers(
-    items: Sequence[Container], regular: Sequence[Container], path: str, pod: Surroundings
+    items: Sequence[Container], regular: Sequence[Container], path: str, pod: PodContext
 ) -> list[FieldError]:
     """Validates the init containers of a pod (validateInitContainers)."""
     errors: list[FieldError] = []
@@ -86,15 +86,15 @@ def init_containers(
         if is_sidecar(dict(item)):
             errors += _running(item, where, pod)
         else:
-            errors += _only_of_sidecars(item, where, pod.tolerance)
+            errors += _only_of_sidecars(item, where, pod.options)
     return errors
 
 
-def _only_of_sidecars(item: Container, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _only_of_sidecars(item: Container, path: str, options: ValidationOptions) -> list[FieldError]:
     text = "may not be set for init containers without restartPolicy=Always"
     fields = ("lifecycle", *(field for field, _ in PROBES))
     errors = [forbidden(f"{path}.{field}", text) for field in fields if field in item]
-    if tolerance.restarting_init_containers:
+    if options.restarting_init_containers:
         return errors
     text = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return errors + [
@@ -105,7 +105,7 @@ def _only_of_sidecars(item: Container, path: str, tolerance: ValidationOptions) 
 
 
 def ephemeral_containers(
-    items: Sequence[Container], others: Sequence[Container], path: str, pod: Surroundings
+    items: Sequence[Container], others: Sequence[Container], path: str, pod: PodContext
 ) -> list[FieldError]:
     """Validates the ephemeral containers of a pod (validateEphemeralContainers)."""
     errors: list[FieldError] = []
@@ -134,7 +134,7 @@ def ephemeral_containers(
     return errors
 
 
-def _common(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
+def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     """Validates what containers of all types have in common (validateContainerCommon)."""
     errors: list[FieldError] = []
     name = item.get("name", "")
@@ -160,7 +160,7 @@ def _common(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
     wanted = item.get("resources")
     if wanted:
         errors += requirements(
-            wanted, f"{path}.resources", container_resource_name, pod.claims, pod.tolerance.huge_pages
+            wanted, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages
         )
     if "resizePolicy" in item:
         errors += _resize_policies(item["resizePolicy"], f"{path}.resizePolicy", pod.restart_policy)
@@ -170,7 +170,7 @@ def _common(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
     return errors
 
 
-def _running(item: Container, path: str, pod: Surroundings) -> list[FieldError]:
+def _running(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     """Validates lifecycle hooks and probes, which only long-running containers have."""
     errors: list[FieldError] = []
     if "lifecycle" in item:

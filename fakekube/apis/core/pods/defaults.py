@@ -9,7 +9,7 @@ from typing import Any
 
 from fakekube.apis.core.pods.images import default_pull_policy
 from fakekube.apis.core.pods.pod_resources import container_sums
-from fakekube.apis.core.pods.v1_conversion import settle_account
+from fakekube.apis.core.pods.v1_conversion import sync_service_account
 from fakekube.apis.core.pods.visitor import containers
 from fakekube.apis.core.pods.volumes import SOURCES
 from fakekube.validation.resource_lists import is_huge_page, is_overcommitable, is_pod_level
@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 
 def default_pod_spec(spec: Spec) -> None:
     """Sets the defaults of a PodSpec of a pod or a template."""
-    settle_account(spec)
+    sync_service_account(spec)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
     for container in containers(spec):

@@ -36,7 +36,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
     if pod is None:
         raise status.not_found("", "pods", name)
     has_revision = bool((options.get("preconditions") or {}).get("resourceVersion"))
-    if _needs_no_budget(pod):
+    if _can_ignore_budgets(pod):
         if _is_alive(pod) and not has_revision:
             options = _at_revision(options, pod)
         return _delete(context, name, options)
@@ -54,7 +54,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
                 if error.reason != "Conflict" or has_revision:
                     raise
                 raise _still_processed(budget["metadata"]["name"]) from None  # the client should retry
-        _spend(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
+        _check_and_decrement(context, budget["metadata"]["name"], name, bool(options.get("dryRun")))
     return _delete(context, name, options)
 
 
@@ -73,7 +73,7 @@ def _options(context: WriteContext, name: str, options: Object) -> Object:
     return {**options, "dryRun": wanted}
 
 
-def _needs_no_budget(pod: Object) -> bool:
+def _can_ignore_budgets(pod: Object) -> bool:
     """Reports whether the pod is finished, pending or being deleted, so that no budget applies (canIgnorePDB)."""
     return not _is_alive(pod) or _phase(pod) == "Pending"
 
@@ -156,7 +156,7 @@ def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
     return bool(desired > 0 and state.get("currentHealthy", 0) >= desired)
 
 
-def _spend(context: WriteContext, budget_name: str, pod_name: str, dry_run: bool) -> None:
+def _check_and_decrement(context: WriteContext, budget_name: str, pod_name: str, dry_run: bool) -> None:
     """Takes one disruption from the budget (checkAndDecrement). Raises StatusError 403 or 429."""
     now = context.clock.now()
 

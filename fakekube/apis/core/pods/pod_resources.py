@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakekube.apis.core.pods.containers import Surroundings
+from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
@@ -57,7 +57,7 @@ def _raise(sums: Sums, amounts: Sums) -> None:
             sums[name] = amount
 
 
-def pod_resources(spec: Mapping[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
+def pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the resources at pod level (validatePodResources); `path` is their path."""
     wanted = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
@@ -65,7 +65,7 @@ def pod_resources(spec: Mapping[str, Any], path: str, pod: Surroundings) -> list
     errors: list[FieldError] = []
     if "claims" in wanted:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
-    errors += requirements(wanted, path, pod_resource_name, pod.claims, pod.tolerance.huge_pages)
+    errors += requirements(wanted, path, pod_resource_name, pod.claims, pod.options.huge_pages)
     return errors + _consistent(spec, wanted, path)
 
 

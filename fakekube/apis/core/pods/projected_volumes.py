@@ -54,7 +54,7 @@ def downward_file(item: Part, path: str) -> list[FieldError]:
     return errors + file_mode(item, "mode", path)
 
 
-def projected_volume(volume: Part, path: str, *, tolerate_token_paths: bool = False) -> list[FieldError]:
+def projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
     """Validates a projected volume (validateProjectedVolumeSource)."""
     errors = file_mode(volume, "defaultMode", path)
     taken: set[str] = set()
@@ -67,7 +67,7 @@ def projected_volume(volume: Part, path: str, *, tolerate_token_paths: bool = Fa
             errors += _downward(source["downwardAPI"], taken, path, f"{where}.downwardAPI")
         if "serviceAccountToken" in source:
             token = source["serviceAccountToken"]
-            errors += _token(token, path, f"{where}.serviceAccountToken", tolerate_token_paths)
+            errors += _token(token, path, f"{where}.serviceAccountToken", allow_token_paths)
         if len(source) > 1:
             errors.append(forbidden(where, "may not specify more than 1 volume type per source"))
     return errors

@@ -76,7 +76,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         errors += _pod_level(spec, before, left)
     if status.get("nodeAllocatableResourceClaimStatuses"):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
-    disorder = _lined_up(spec, before)
+    disorder = _validate_order(spec, before)
     if disorder:
         return errors + disorder
     for field in ("initContainers", "containers"):
@@ -147,7 +147,7 @@ def _put_back(wanted: Part | None, old: Part | None) -> Part:
     return restored
 
 
-def _lined_up(spec: Part, before: Part) -> list[FieldError]:
+def _validate_order(spec: Part, before: Part) -> list[FieldError]:
     """Validates the order of containers (validatePodResizeContainerOrdering)."""
     errors: list[FieldError] = []
     for field in ("containers", "initContainers"):

@@ -14,7 +14,7 @@ from fakekube.registry.strategy import Object
 from fakekube.schema.quantity import Quantity
 from fakekube.validation.resource_lists import quantity
 
-__all__ = ["Amounts", "amounts", "as_resized", "pod_limits", "pod_requests"]
+__all__ = ["Amounts", "amounts", "pod_limits", "pod_requests", "with_allocated_resources"]
 
 Amounts = dict[str, Quantity]
 
@@ -42,7 +42,7 @@ def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
     return sums
 
 
-def as_resized(pod: Object) -> Object:
+def with_allocated_resources(pod: Object) -> Object:
     """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in
     progress.
     """

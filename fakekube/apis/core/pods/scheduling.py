@@ -14,37 +14,37 @@ from fakekube.validation.checks import invalid_each, label_name, one_of, positiv
 Part = Mapping[str, Any]
 
 
-def affinity(rules: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the affinity of a pod (validateAffinity)."""
     errors: list[FieldError] = []
     if "nodeAffinity" in rules:
-        errors += _node_affinity(rules["nodeAffinity"], f"{path}.nodeAffinity", tolerance)
+        errors += _node_affinity(rules["nodeAffinity"], f"{path}.nodeAffinity", options)
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = rules.get(kind) or {}
         for index, term in enumerate(terms.get(REQUIRED) or ()):
-            errors += _pod_affinity_term(term, f"{path}.{kind}.{REQUIRED}[{index}]", tolerance)
+            errors += _pod_affinity_term(term, f"{path}.{kind}.{REQUIRED}[{index}]", options)
         for index, term in enumerate(terms.get(PREFERRED) or ()):
             where = f"{path}.{kind}.{PREFERRED}[{index}]"
             errors += selectors.weight(term, where)
             inner = term.get("podAffinityTerm") or {}
-            errors += _pod_affinity_term(inner, f"{where}.podAffinityTerm", tolerance)
+            errors += _pod_affinity_term(inner, f"{where}.podAffinityTerm", options)
     return errors
 
 
-def _node_affinity(rules: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _node_affinity(rules: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if REQUIRED in rules:
         errors += selectors.node_selector(
-            rules[REQUIRED], f"{path}.{REQUIRED}", allow_invalid_values=tolerance.node_selector_values
+            rules[REQUIRED], f"{path}.{REQUIRED}", allow_invalid_values=options.node_selector_values
         )
     return errors + selectors.preferred_scheduling_terms(rules.get(PREFERRED) or (), f"{path}.{PREFERRED}")
 
 
-def _pod_affinity_term(term: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _pod_affinity_term(term: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("labelSelector", "namespaceSelector"):
         errors += selectors.label_selector(
-            term.get(field), f"{path}.{field}", allow_invalid_values=tolerance.selector_values
+            term.get(field), f"{path}.{field}", allow_invalid_values=options.selector_values
         )
     for name in term.get("namespaces") or ():
         errors += invalid_each(f"{path}.namespace", name, names.dns_label(name))
@@ -59,15 +59,15 @@ def _pod_affinity_term(term: Part, path: str, tolerance: ValidationOptions) -> l
 NODE_POLICIES = ("Honor", "Ignore")
 
 
-def topology_spread(items: Sequence[Part], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def topology_spread(items: Sequence[Part], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates topology spread constraints (validateTopologySpreadConstraints)."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
-        errors += _constraint(item, f"{path}[{index}]", items[index + 1 :], tolerance)
+        errors += _constraint(item, f"{path}[{index}]", items[index + 1 :], options)
     return errors
 
 
-def _constraint(item: Part, path: str, rest: Sequence[Part], tolerance: ValidationOptions) -> list[FieldError]:
+def _constraint(item: Part, path: str, rest: Sequence[Part], options: ValidationOptions) -> list[FieldError]:
     key, action, domains = (
         item.get("topologyKey", ""),
         item.get("whenUnsatisfiable", ""),
@@ -90,11 +90,11 @@ def _constraint(item: Part, path: str, rest: Sequence[Part], tolerance: Validati
         if field in item:
             errors += one_of(item[field], f"{path}.{field}", NODE_POLICIES)
     selector, keys = item.get("labelSelector"), item.get("matchLabelKeys") or ()
-    if tolerance.spread_label_keys:
+    if options.spread_label_keys:
         errors += _keys_in_selector(keys, selector, f"{path}.matchLabelKeys")
     else:
         errors += selectors.label_keys(keys, (), selector, path)
-    if not tolerance.spread_selectors:
+    if not options.spread_selectors:
         errors += selectors.label_selector(selector, f"{path}.labelSelector")
     return errors
 

@@ -35,7 +35,7 @@ def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
     return invalid_each(f"{path}.{field}", value, names.in_range(value, 0, LARGEST_ID))
 
 
-def pod_security(context: Part, spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def pod_security(context: Part, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the security context of a pod at `path` (validatePodSpecSecurityContext)."""
     if not context and not spec.get("shareProcessNamespace"):
         return []
@@ -49,7 +49,7 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, tolerance: Vali
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, text))
     if "sysctls" in context:
-        errors += sysctls(context["sysctls"], spec, f"{path}.sysctls", tolerate_shared=tolerance.host_sysctls)
+        errors += sysctls(context["sysctls"], spec, f"{path}.sysctls", allow_shared=options.host_sysctls)
     if "fsGroupChangePolicy" in context:
         supported = ("Always", "OnRootMismatch")
         errors += one_of(context["fsGroupChangePolicy"], f"{path}.fsGroupChangePolicy", supported)
@@ -58,7 +58,7 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, tolerance: Vali
         supported = ("Merge", "Strict")
         errors += one_of(context["supplementalGroupsPolicy"], f"{path}.supplementalGroupsPolicy", supported)
     if "seLinuxChangePolicy" in context:
-        policies = ("MountOption", "Recursive") if tolerance.selinux_change_policy else ("Recursive",)
+        policies = ("MountOption", "Recursive") if options.selinux_change_policy else ("Recursive",)
         errors += one_of(context["seLinuxChangePolicy"], f"{path}.seLinuxChangePolicy", list(policies))
     return errors
 
@@ -288,19 +288,19 @@ def _windows(spec: dict[str, Any], path: str) -> list[FieldError]:
     return [forbidden(where, "cannot be set for a windows pod") for where in wrong]
 
 
-def host_users(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates that a pod with its own user namespace shares no other namespace of the host (validateHostUsers)."""
     if spec.get("hostUsers") is not False:
         return []
     wrong = []
-    if spec.get("hostNetwork") and not tolerance.host_network_users:
+    if spec.get("hostNetwork") and not options.host_network_users:
         wrong.append(f"{path}.hostNetwork")
     wrong += [
         f"{path}.{shown}"
         for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
         if spec.get(field)
     ]
-    if not tolerance.user_namespace_devices:
+    if not options.user_namespace_devices:
         wrong += [
             f"{where}.volumeDevices"
             for container, where in containers_with_paths(spec, path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fakekube.apis.core.pods import containers, scheduling, security_context
 from fakekube.apis.core.pods.annotations import MIRROR
-from fakekube.apis.core.pods.containers import Surroundings
+from fakekube.apis.core.pods.containers import PodContext
 from fakekube.apis.core.pods.pod_resources import pod_resources
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
@@ -36,7 +36,7 @@ LARGEST_INT32 = 2**31 - 1
 
 
 def validate_pod_spec(
-    spec: dict[str, Any], path: str, tolerance: ValidationOptions, meta: Part | None = None
+    spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None
 ) -> list[FieldError]:
     """Validates the spec of a pod or template (ValidatePodSpec).
 
@@ -45,32 +45,32 @@ def validate_pod_spec(
     grace = spec.get("terminationGracePeriodSeconds")
     errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
     usable, wrong = volumes(
-        spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", tolerance
+        spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options
     )
     errors += wrong
     claims = spec.get("resourceClaims") or ()
     if claims:
         errors += _resource_claims(claims, meta, f"{path}.resourceClaims")
-    pod = Surroundings(
+    pod = PodContext(
         volumes=usable,
         claims=frozenset(claim["name"] for claim in claims if claim.get("name")),
         grace=grace,
         restart_policy=spec.get("restartPolicy", ""),
         host_users=spec.get("hostUsers", True),
-        tolerance=tolerance,
+        options=options,
     )
     errors += _containers(spec, path, pod)
     if "resources" in spec:
         errors += pod_resources(spec, f"{path}.resources", pod)
     return (
         errors
-        + _policies(spec, path, tolerance)
-        + _placement(spec, path, tolerance)
-        + _rest(spec, path, tolerance)
+        + _policies(spec, path, options)
+        + _placement(spec, path, options)
+        + _rest(spec, path, options)
     )
 
 
-def _containers(spec: dict[str, Any], path: str, pod: Surroundings) -> list[FieldError]:
+def _containers(spec: dict[str, Any], path: str, pod: PodContext) -> list[FieldError]:
     regular, first, debugging = spec.get("containers") or (), spec.get("initContainers"), spec.get("ephemeralContainers")
     errors = containers.containers(regular, f"{path}.containers", pod)
     if first:
@@ -81,23 +81,23 @@ def _containers(spec: dict[str, Any], path: str, pod: Surroundings) -> list[Fiel
     return errors
 
 
-def _policies(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _policies(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if spec.get("hostNetwork"):
-        errors += _host_network_ports(spec, f"{path}.containers", tolerance)
+        errors += _host_network_ports(spec, f"{path}.containers", options)
     restart, dns = spec.get("restartPolicy", ""), spec.get("dnsPolicy", "")
     errors += required_one_of(restart, f"{path}.restartPolicy", RESTART_POLICIES, ordered=True)
     errors += required_one_of(dns, f"{path}.dnsPolicy", DNS_POLICIES, ordered=True)
     if "nodeSelector" in spec:
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     context = spec.get("securityContext") or {}
-    return errors + security_context.pod_security(context, spec, f"{path}.securityContext", tolerance)
+    return errors + security_context.pod_security(context, spec, f"{path}.securityContext", options)
 
 
-def _placement(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _placement(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if "affinity" in spec:
-        errors += scheduling.affinity(spec["affinity"], f"{path}.affinity", tolerance)
+        errors += scheduling.affinity(spec["affinity"], f"{path}.affinity", options)
     if "dnsConfig" in spec or spec.get("dnsPolicy") == "None":
         errors += _dns_config(spec.get("dnsConfig"), spec.get("dnsPolicy", ""), f"{path}.dnsConfig")
     for index, gate in enumerate(spec.get("readinessGates") or ()):
@@ -106,9 +106,9 @@ def _placement(spec: dict[str, Any], path: str, tolerance: ValidationOptions) ->
         errors += scheduling.scheduling_gates(spec["schedulingGates"], f"{path}.schedulingGates")
     constraints = spec.get("topologySpreadConstraints")
     if constraints:
-        errors += scheduling.topology_spread(constraints, f"{path}.topologySpreadConstraints", tolerance)
+        errors += scheduling.topology_spread(constraints, f"{path}.topologySpreadConstraints", options)
     errors += security_context.host_process(spec, path)
-    errors += security_context.host_users(spec, path, tolerance)
+    errors += security_context.host_users(spec, path, options)
     if "hostnameOverride" in spec:
         errors += _hostname_override(spec, f"{path}.hostnameOverride")
     return errors
@@ -131,7 +131,7 @@ def _named(spec: Part, fields: Sequence[tuple[str, Any]], path: str) -> list[Fie
     return errors
 
 
-def _rest(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     errors = _named(spec, _NAMES, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
@@ -140,7 +140,7 @@ def _rest(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list
     errors += _named(spec, _HOST_NAMES, path)
     if "tolerations" in spec:
         errors += tolerations(
-            spec["tolerations"], f"{path}.tolerations", tolerate_comparisons=tolerance.comparing_tolerations
+            spec["tolerations"], f"{path}.tolerations", allow_comparisons=options.comparing_tolerations
         )
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         errors += _host_alias(alias, f"{path}.hostAliases[{index}]")
@@ -158,7 +158,7 @@ def _rest(spec: dict[str, Any], path: str, tolerance: ValidationOptions) -> list
             f"{path}.overhead",
             container_resource_name,
             frozenset(),
-            tolerance.huge_pages,
+            options.huge_pages,
         )
     if "os" in spec:
         errors += security_context.operating_system(spec, path)
@@ -197,13 +197,13 @@ def _resource_claim(claim: Part, seen: set[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _host_network_ports(spec: Part, path: str, tolerance: ValidationOptions) -> list[FieldError]:
+def _host_network_ports(spec: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates that with hostNetwork, the host ports equal the container ports (validatePodHostNetworkDeps)."""
     errors: list[FieldError] = []
     for index, container in enumerate(spec.get("containers") or ()):
         for position, port in enumerate(container.get("ports") or ()):
             host = port.get("hostPort", 0)
-            if (host or tolerance.of_pod) and host != port.get("containerPort", 0):
+            if (host or options.of_pod) and host != port.get("containerPort", 0):
                 text = "must match `containerPort` when `hostNetwork` is true"
                 errors.append(invalid(f"{path}[{index}].ports[{position}].hostPort", host, text))
     return errors

@@ -83,7 +83,7 @@ def _transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
 
 
 def _revived(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> list[tuple[int, str, Part]]:
-    """Yields containers that were terminated and no longer are: index, name, and the old terminated state."""
+    """Returns containers that were terminated and no longer are: index, name, and the old terminated state."""
     found = []
     for index, before in enumerate(old):
         ended = (before.get("state") or {}).get("terminated")

@@ -15,7 +15,7 @@ from fakekube.apis.core.pods.annotations import (
     changed_annotations,
     pod_annotations,
     profile_of_annotation,
-    profiles_match,
+    validate_profiles_match,
 )
 from fakekube.apis.core.pods.containers import image_without_padding
 from fakekube.apis.core.pods.defaults import default_pod, default_pod_spec
@@ -24,7 +24,7 @@ from fakekube.apis.core.pods.qos import qos_class
 from fakekube.apis.core.pods.resize import keep_all_but_resources, refusal, validate_resize
 from fakekube.apis.core.pods.security_context import apparmor_profile
 from fakekube.apis.core.pods.spec import validate_pod_spec
-from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, settle_addresses, settle_grace
+from fakekube.apis.core.pods.v1_conversion import drop_old_annotations, raise_grace_period, sync_pod_ips
 from fakekube.apis.core.pods.validation_options import NEW_POD, ValidationOptions, pod_affinity_terms
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers
 from fakekube.apis.core.pods.warnings import pod_warnings
@@ -49,8 +49,8 @@ class PodStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
         default_pod(spec)
-        settle_grace(spec)
-        settle_addresses(obj.get("status") or {})
+        raise_grace_period(spec)
+        sync_pod_ips(obj.get("status") or {})
         drop_old_annotations(obj["metadata"])
 
     def reset_status(self, obj: Object) -> None:
@@ -78,13 +78,13 @@ class PodStrategy(Strategy):
         if spec.get("nodeName") and spec.get("schedulingGates"):
             text = "cannot be set until all schedulingGates have been cleared"
             errors.append(forbidden("spec.nodeName", text))
-        return errors + profiles_match(annotations, spec, "spec")
+        return errors + validate_profiles_match(annotations, spec, "spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        tolerance = _tolerance(old)
-        errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
+        options = _validation_options(old)
+        errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)
         return errors + update_validation.validate_spec_update(
-            obj["spec"], old["spec"], tolerance, lambda spec: part_as_stored(context, {**obj, "spec": spec}, old)
+            obj["spec"], old["spec"], options, lambda spec: part_as_stored(context, {**obj, "spec": spec}, old)
         )
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -109,18 +109,18 @@ class PodStrategy(Strategy):
         return [("status",)]
 
 
-def _tolerance(old: Object) -> ValidationOptions:
+def _validation_options(old: Object) -> ValidationOptions:
     return ValidationOptions(old["spec"], old["metadata"], of_pod=True)
 
 
-def validate_whole(obj: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def validate_whole(obj: Object, options: ValidationOptions) -> list[FieldError]:
     """Validates a new or updated pod, without its metadata (validatePodMetadataAndSpec)."""
     spec, meta = obj["spec"], obj["metadata"]
     annotations = meta.get("annotations")
     errors: list[FieldError] = []
     if annotations:
-        errors += pod_annotations(annotations, spec, "metadata.annotations", tolerance)
-    errors += validate_pod_spec(spec, "spec", tolerance, meta)
+        errors += pod_annotations(annotations, spec, "metadata.annotations", options)
+    errors += validate_pod_spec(spec, "spec", options, meta)
     if not spec.get("serviceAccountName") and "volumes" in spec:
         errors += _tokens_without_account(spec)
     for field in ("containers", "initContainers"):
@@ -141,13 +141,13 @@ def _tokens_without_account(spec: dict[str, Any]) -> list[FieldError]:
     ]
 
 
-def _annotation_changes(obj: Object, old: Object, tolerance: ValidationOptions) -> list[FieldError]:
+def _annotation_changes(obj: Object, old: Object, options: ValidationOptions) -> list[FieldError]:
     """Validates updates of annotations (ValidatePodSpecificAnnotationUpdates)."""
     new, before = (one["metadata"].get("annotations") or {} for one in (obj, old))
     if not new and not before:
         return []
     errors = changed_annotations(new, before, "metadata.annotations")
-    return errors + pod_annotations(new, obj["spec"], "metadata.annotations", tolerance)
+    return errors + pod_annotations(new, obj["spec"], "metadata.annotations", options)
 
 
 def _gated(context: WriteContext) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class PodStatusStrategy(Strategy):
         drop_disabled_status(status)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = _annotation_changes(obj, old, _tolerance(old))
+        errors = _annotation_changes(obj, old, _validation_options(old))
         return errors + status_validation.validate_status_update(obj, old)
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
@@ -265,8 +265,8 @@ class EphemeralContainersStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         if MIRROR in (old["metadata"].get("annotations") or {}):
             return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
-        tolerance = _tolerance(old)
-        errors = validate_whole(obj, tolerance) + _annotation_changes(obj, old, tolerance)
+        options = _validation_options(old)
+        errors = validate_whole(obj, options) + _annotation_changes(obj, old, options)
         before = old["spec"].get("ephemeralContainers") or ()
         if not before:
             return errors
@@ -308,4 +308,4 @@ class ResizeStrategy(Strategy):
         if refused:
             return [refused]
         stored = {**obj, "spec": part_as_stored(context, obj, old)}
-        return validate_whole(obj, _tolerance(old)) + validate_resize(stored, old)
+        return validate_whole(obj, _validation_options(old)) + validate_resize(stored, old)

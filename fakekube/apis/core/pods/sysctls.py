@@ -43,7 +43,7 @@ def shared_namespace(name: str, spec: Mapping[str, Any]) -> str:
 
 
 def sysctls(
-    items: Sequence[Mapping[str, Any]], spec: Mapping[str, Any], path: str, *, tolerate_shared: bool
+    items: Sequence[Mapping[str, Any]], spec: Mapping[str, Any], path: str, *, allow_shared: bool
 ) -> list[FieldError]:
     """Validates the sysctls of the security context of a pod (validateSysctls)."""
     errors: list[FieldError] = []
@@ -57,7 +57,7 @@ def sysctls(
             errors.append(invalid(where, name, text))
         elif name in seen:
             errors.append(duplicate(where, name))
-        shared = "" if tolerate_shared else shared_namespace(name, spec)
+        shared = "" if allow_shared else shared_namespace(name, spec)
         if shared:
             errors.append(invalid(where, name, f"may not be specified when '{shared}' is true"))
         seen.add(name)

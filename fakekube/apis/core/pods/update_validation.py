@@ -33,7 +33,7 @@ UPDATABLE = (
 
 
 def validate_spec_update(
-    new: Spec, old: Spec, tolerance: ValidationOptions, stored: Callable[[Spec], Spec]
+    new: Spec, old: Spec, options: ValidationOptions, stored: Callable[[Spec], Spec]
 ) -> list[FieldError]:
     """Validates an update of the spec of a pod, which is valid itself.
 
@@ -49,7 +49,7 @@ def validate_spec_update(
     errors += wrong
     if stop:
         return errors
-    errors += _added_tolerations(new, old, tolerance)
+    errors += _added_tolerations(new, old, options)
     errors += _removed_gates(new.get("schedulingGates") or (), old.get("schedulingGates") or ())
     if new == old:
         return errors
@@ -99,14 +99,14 @@ def _deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]
     return [], False
 
 
-def _added_tolerations(new: Spec, old: Spec, tolerance: ValidationOptions) -> list[FieldError]:
+def _added_tolerations(new: Spec, old: Spec, options: ValidationOptions) -> list[FieldError]:
     """Validates that tolerations are only added (validateOnlyAddedTolerations)."""
     path = "spec.tolerations"
     now = new.get("tolerations") or ()
     kept = [_without_seconds(item) for item in now]
     if any(_without_seconds(item) not in kept for item in old.get("tolerations") or ()):
         return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
-    return tolerations(now, path, tolerate_comparisons=tolerance.comparing_tolerations)
+    return tolerations(now, path, allow_comparisons=options.comparing_tolerations)
 
 
 def _without_seconds(toleration: Mapping[str, Any]) -> Spec:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["drop_old_annotations", "settle_account", "settle_addresses", "settle_grace"]
+__all__ = ["drop_old_annotations", "raise_grace_period", "sync_pod_ips", "sync_service_account"]
 
 #: Annotations that had the init containers before there was a field for them.
 _OLD_ANNOTATIONS = frozenset(
@@ -15,20 +15,20 @@ _OLD_ANNOTATIONS = frozenset(
 )
 
 
-def settle_account(spec: dict[str, Any]) -> None:
+def sync_service_account(spec: dict[str, Any]) -> None:
     """Sets both serviceAccountName and serviceAccount; serviceAccountName wins."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
-def settle_grace(spec: dict[str, Any]) -> None:
+def raise_grace_period(spec: dict[str, Any]) -> None:
     """Sets a grace period below one second to one second, in pods but not in templates."""
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def settle_addresses(status: dict[str, Any]) -> None:
+def sync_pod_ips(status: dict[str, Any]) -> None:
     """Sets podIP and podIPs to match; if they differ, only podIP is kept."""
     one, all_ = status.get("podIP"), status.get("podIPs")
     if one and (not all_ or all_[0].get("ip", "") != one):

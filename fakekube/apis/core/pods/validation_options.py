@@ -133,7 +133,7 @@ def _has_indivisible_huge_pages(spec: Spec) -> bool:
 
 
 def pod_affinity_terms(spec: Spec) -> list[tuple[str, dict[str, Any]]]:
-    """Yields all terms of pod affinity and anti-affinity, each with its path below the spec."""
+    """Returns all terms of pod affinity and anti-affinity, each with its path below the spec."""
     affinity = spec.get("affinity") or {}
     found = []
     for kind in ("podAffinity", "podAntiAffinity"):

@@ -249,17 +249,17 @@ def _downward_api(source: Part, path: str) -> list[FieldError]:
 
 
 @dataclass(slots=True, frozen=True)
-class Setting:
+class VolumeContext:
     """The context of a volume that the check of its source needs."""
 
     name: str
     """Of the volume."""
     pod_name: str
     """Empty in templates."""
-    tolerance: ValidationOptions
+    options: ValidationOptions
 
 
-def _ephemeral(source: Part, path: str, setting: Setting) -> list[FieldError]:
+def _ephemeral(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
     from fakekube.apis.core.persistentvolumeclaims import validate_claim_template
 
     template = source.get("volumeClaimTemplate")
@@ -267,27 +267,27 @@ def _ephemeral(source: Part, path: str, setting: Setting) -> list[FieldError]:
         errors = [required(f"{path}.volumeClaimTemplate")]
     else:
         errors = validate_claim_template(template, f"{path}.volumeClaimTemplate")
-    if setting.pod_name and setting.name:
-        claim = f"{setting.pod_name}-{setting.name}"
+    if volume_context.pod_name and volume_context.name:
+        claim = f"{volume_context.pod_name}-{volume_context.name}"
         where = f"{path.removesuffix('.ephemeral')}.name"
         details = [f"PVC name {go_quote(claim)}: {text}" for text in names.dns_subdomain(claim)]
-        errors += invalid_each(where, setting.name, details)
+        errors += invalid_each(where, volume_context.name, details)
     return errors
 
 
-def _image(source: Part, path: str, setting: Setting) -> list[FieldError]:
-    errors = needs("reference")(source, path) if setting.tolerance.of_pod else []
+def _image(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
+    errors = needs("reference")(source, path) if volume_context.options.of_pod else []
     return errors + pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
 
 
-def _projected(source: Part, path: str, setting: Setting) -> list[FieldError]:
-    return projected_volume(source, path, tolerate_token_paths=setting.tolerance.token_paths)
+def _projected(source: Part, path: str, volume_context: VolumeContext) -> list[FieldError]:
+    return projected_volume(source, path, allow_token_paths=volume_context.options.token_paths)
 
 
 class _Source(NamedTuple):
-    check: Check | Callable[[Part, str, Setting], list[FieldError]]
+    check: Check | Callable[[Part, str, VolumeContext], list[FieldError]]
     settled: bool = False
-    """The check cares for the setting."""
+    """The check cares for the volume_context."""
     shown: str = ""
     """The name in paths, if it is another one."""
     surplus: str = ""
@@ -328,7 +328,7 @@ SOURCES: Mapping[str, _Source] = {
 
 
 def volumes(
-    items: Sequence[Part], pod_name: str, path: str, tolerance: ValidationOptions
+    items: Sequence[Part], pod_name: str, path: str, options: ValidationOptions
 ) -> tuple[dict[str, Part], list[FieldError]]:
     """Returns the volumes that containers may mount, by name, and the errors (ValidateVolumes).
 
@@ -341,7 +341,7 @@ def volumes(
     created = _created_claims(items, pod_name)
     for index, item in enumerate(items):
         name = item.get("name", "")
-        found = _volume(item, Setting(name, pod_name, tolerance), f"{path}[{index}]")
+        found = _volume(item, VolumeContext(name, pod_name, options), f"{path}[{index}]")
         if name in usable:
             found.append(duplicate(f"{path}[{index}].name", name))
         if not found:
@@ -361,14 +361,14 @@ def _created_claims(items: Sequence[Part], pod_name: str) -> set[str]:
     return {f"{pod_name}-{item.get('name', '')}" for item in items if "ephemeral" in item}
 
 
-def _volume(volume: Part, setting: Setting, path: str) -> list[FieldError]:
-    errors = _source(volume, setting, path)
-    if not setting.name:
+def _volume(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
+    errors = _source(volume, volume_context, path)
+    if not volume_context.name:
         return [*errors, required(f"{path}.name")]
-    return errors + invalid_each(f"{path}.name", setting.name, names.dns_label(setting.name))
+    return errors + invalid_each(f"{path}.name", volume_context.name, names.dns_label(volume_context.name))
 
 
-def _source(volume: Part, setting: Setting, path: str) -> list[FieldError]:
+def _source(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
     """Validates that there is exactly one source (validateVolumeSource)."""
     errors: list[FieldError] = []
     found = "emptyDir" in volume
@@ -383,8 +383,8 @@ def _source(volume: Part, setting: Setting, path: str) -> list[FieldError]:
             errors.append(forbidden(where, "may not specify more than 1 volume type"))
         else:
             found = True
-            rest = (setting,) if row.settled else ()
+            rest = (volume_context,) if row.settled else ()
             errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
         if field == "iscsi":
-            errors += iscsi_initiator_length(setting.name, volume[field], path)
+            errors += iscsi_initiator_length(volume_context.name, volume[field], path)
     return errors if found else [*errors, required(path, "must specify a volume type")]

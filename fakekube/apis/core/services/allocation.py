@@ -27,7 +27,7 @@ from fakekube.apis.core.services.types import (
     node_ports,
     uses_node_ports,
 )
-from fakekube.apis.networking.ipaddresses import of_service, parent_reference
+from fakekube.apis.networking.ipaddresses import parent_reference, service_ip_address
 from fakekube.errors import FieldError, StatusError, status
 from fakekube.errors.field import invalid
 from fakekube.registry.strategy import Object, WriteContext
@@ -80,7 +80,7 @@ class Allocation:
     def begin(self) -> None:
         """Allocates what the Service needs, and sets its fields. Raises StatusError, after releasing everything."""
         try:
-            self._settle_families()
+            self._init_ip_families()
             if self._old:
                 self._change_ips()
                 self._change_ports()
@@ -106,7 +106,7 @@ class Allocation:
 
     # ---- families
 
-    def _settle_families(self) -> None:
+    def _init_ip_families(self) -> None:
         """Sets ipFamilyPolicy and ipFamilies where the client does not (initIPFamilyFields)."""
         spec, old = self._spec, self._old
         if spec.get("type") == EXTERNAL_NAME or self._keeps_preferred_families():
@@ -271,7 +271,7 @@ class Allocation:
         services = self._context.services
         if services.get(NETWORKING, "ipaddresses", "", address) is not None:
             return False
-        holder = of_service(self._context, address, self._obj["metadata"]["name"])
+        holder = service_ip_address(self._context, address, self._obj["metadata"]["name"])
         errors = parent_reference(holder["spec"]["parentRef"], "spec.parentRef")
         if errors:
             raise NotAllocatedError(status.invalid(NETWORKING, "IPAddress", address, errors).message)
@@ -302,7 +302,7 @@ class Allocation:
         number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
         held = by_port.get(number)
         if held is None:
-            wanted = _wanted_node_port(self._spec, number)
+            wanted = _requested_node_port(self._spec, number)
             held = self._take_port(wanted, path) if wanted else self._take_any_port()
             by_port[number] = item["nodePort"] = held
         elif not item.get("nodePort"):
@@ -408,7 +408,7 @@ def _allocates_node_ports(spec: Object) -> bool:
     return spec.get("type") == NODE_PORT or spec.get("allocateLoadBalancerNodePorts") is True
 
 
-def _wanted_node_port(spec: Object, number: int) -> int:
+def _requested_node_port(spec: Object, number: int) -> int:
     """Returns the node port that the client requests for a port, of any protocol."""
     for item in spec.get("ports", ()):
         if item.get("port", 0) == number and item.get("nodePort"):
@@ -421,7 +421,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def _networks(context: WriteContext, family: str | None) -> Iterator[_Network]:
-    """Returns the service networks from which addresses can be allocated, of one family or all."""
+    """Yields the service networks from which addresses can be allocated, of one family or all."""
     for obj in context.services.list(NETWORKING, "servicecidrs"):
         if "deletionTimestamp" in obj["metadata"] or not _is_ready(obj):
             continue

@@ -17,7 +17,7 @@ from fakekube.apis.core.services.types import (
     EXTERNAL_NAME,
     LOAD_BALANCER,
     NONE,
-    clear_what_no_longer_applies,
+    drop_type_dependent_fields,
     externally_accessible,
     needs_cluster_ip,
     needs_health_check,
@@ -70,7 +70,7 @@ class ServiceStrategy(Strategy):
                     point.setdefault("ipMode", "VIP")
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        clear_what_no_longer_applies(obj, old)
+        drop_type_dependent_fields(obj, old)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return service(obj, None)

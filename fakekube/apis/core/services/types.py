@@ -11,7 +11,7 @@ from typing import Any
 from fakekube.registry.strategy import Object
 
 __all__ = [
-    "clear_what_no_longer_applies",
+    "drop_type_dependent_fields",
     "externally_accessible",
     "is_headless",
     "needs_cluster_ip",
@@ -56,7 +56,7 @@ def node_ports(spec: Object) -> list[int]:
     return [port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort")]
 
 
-def clear_what_no_longer_applies(obj: Object, old: Object) -> None:
+def drop_type_dependent_fields(obj: Object, old: Object) -> None:
     """Clears fields after a change of type which the server set and the client did not change
     (dropTypeDependentFields).
     """
