@@ -7,8 +7,10 @@ Specified by: pkg/controller/podautoscaler/metrics/client.go, k8s.io/metrics/pkg
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -72,6 +74,21 @@ def plain_message(error: ApiError, request: str = "") -> str:
     return f"{text} ({request})" if request else text
 
 
+def _time_of(item: Object) -> datetime:
+    """When a metric was measured; the beginning of time if it does not say."""
+    time = item.get("timestamp")
+    return moment(time) if time else datetime.min.replace(tzinfo=UTC)
+
+
+@contextmanager
+def _decoding(kind: str) -> Iterator[None]:
+    """What an extension server sends may be anything: what is no list of metrics raises MetricError."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise MetricError(f"unable to fetch metrics from {kind} metrics API: {error!r}") from None
+
+
 class MetricsClient:
     """Reads metrics for one autoscaler's namespace.
 
@@ -89,13 +106,14 @@ class MetricsClient:
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         items = self._items(path, {"labelSelector": selector}, "pods.metrics.k8s.io", "resource")
         found = {}
-        for item in items:
-            usages = [one["usage"] for one in item.get("containers") or () if container in ("", one["name"])]
-            if not usages or any(name not in usage for usage in usages):
-                continue
-            value = sum(milli(usage[name]) for usage in usages)
-            window = timedelta(microseconds=parse_duration(item.get("window") or "0s") // 1000)
-            found[item["metadata"]["name"]] = PodMetric(value, moment(item["timestamp"]), window)
+        with _decoding("resource"):
+            for item in items:
+                usages = [one["usage"] for one in item.get("containers") or () if container in ("", one["name"])]
+                if not usages or any(name not in usage for usage in usages):
+                    continue
+                value = sum(milli(usage[name]) for usage in usages)
+                window = timedelta(microseconds=parse_duration(item.get("window") or "0s") // 1000)
+                found[item["metadata"]["name"]] = PodMetric(value, _time_of(item), window)
         return found
 
     def pods(self, metric: str, selector: str, metric_selector: str) -> dict[str, PodMetric]:
@@ -103,10 +121,11 @@ class MetricsClient:
         query = {"labelSelector": selector, "metricLabelSelector": metric_selector}
         items = self._items(f"{self._custom_root()}/pods/*/{quote(metric)}", query, "", "custom")
         found = {}
-        for item in items:
-            seconds = item.get("windowSeconds", item.get("window"))
-            window = DEFAULT_WINDOW if seconds is None else timedelta(seconds=seconds)
-            found[item["describedObject"]["name"]] = PodMetric(milli(item["value"]), moment(item["timestamp"]), window)
+        with _decoding("custom"):
+            for item in items:
+                seconds = item.get("windowSeconds", item.get("window"))
+                window = DEFAULT_WINDOW if seconds is None else timedelta(seconds=seconds)
+                found[item["describedObject"]["name"]] = PodMetric(milli(item["value"]), _time_of(item), window)
         return found
 
     def object(self, metric: str, described: Object, metric_selector: str) -> int:
@@ -119,13 +138,15 @@ class MetricsClient:
             name = f"{resource.plural}.{group}" if group else resource.plural
             path = f"{root}/{name}/{quote(described['name'])}/{quote(metric)}"
         items = self._items(path, {"metricLabelSelector": metric_selector}, "", "custom")
-        return milli(items[0]["value"])
+        with _decoding("custom"):
+            return milli(items[0]["value"])
 
     def external(self, metric: str, metric_selector: str) -> list[int]:
         """The values of an external metric. Raises MetricError."""
         path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/{quote(metric)}"
         items = self._items(path, {"labelSelector": metric_selector}, f"{metric}.external.metrics.k8s.io", "external")
-        return [milli(item["value"]) for item in items]
+        with _decoding("external"):
+            return [milli(item["value"]) for item in items]
 
     def _items(self, path: str, query: dict[str, str], resource: str, kind: str) -> list[Object]:
         try:
@@ -133,7 +154,7 @@ class MetricsClient:
         except ApiError as error:
             text = plain_message(error, f"get {resource}" if resource else "")
             raise MetricError(f"unable to fetch metrics from {kind} metrics API: {text}") from None
-        items: list[Object] = answer.get("items") or []
+        items: list[Object] = list(answer.get("items") or ())
         if not items:
             raise MetricError(f"no metrics returned from {kind} metrics API")
         return items

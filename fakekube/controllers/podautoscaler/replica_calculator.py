@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
@@ -70,7 +70,8 @@ def _is_starting(pod: Object, metric: PodMetric, now: datetime) -> bool:
     condition, start = ready_condition(pod), pod["status"].get("startTime")
     if condition is None or start is None:
         return True
-    changed = moment(condition["lastTransitionTime"])
+    since = condition.get("lastTransitionTime")
+    changed = moment(since) if since else datetime.min.replace(tzinfo=UTC)
     unready = condition["status"] == "False"
     if moment(start) + CPU_INITIALIZATION > now:
         return unready or metric.time < changed + metric.window

@@ -141,6 +141,23 @@ def test_two_autoscalers_of_one_target_do_nothing(cluster: Cluster) -> None:
     assert condition(found, "ScalingActive") == ("False", "AmbiguousSelector")
 
 
+ODD_METRICS = [{"items": [{}]}, {"items": [3]}, {"items": [{"containers": [{"name": "c", "usage": {"cpu": "much"}}], "metadata": {"name": "p"}}]}]
+
+
+@pytest.mark.parametrize("odd", ODD_METRICS)
+def test_metrics_that_are_none_are_told(cluster: Cluster, odd: dict[str, Any]) -> None:
+    def metrics(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        pods = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
+        listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1", "resources": [pods]}
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(odd if environ["PATH_INFO"].endswith("/pods") else listed).encode()]
+
+    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics):
+        autoscale(cluster, 1, 6)
+    assert condition(autoscaler(cluster), "ScalingActive") == ("False", "FailedGetResourceMetric")
+    assert replicas(cluster) == 2
+
+
 def test_it_follows_the_metrics_that_somebody_serves(cluster: Cluster) -> None:
     usage = {"cpu": "200m"}
 
