@@ -132,6 +132,16 @@ class Authenticator:
                 return found
         raise BadCredentialsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
+    def authenticate_bearer(self, token: str, audiences: Sequence[str] = ()) -> AuthenticatedToken | None:
+        """Who would make a request with `Authorization: Bearer …`, and nothing else; None is nobody.
+
+        Raises BadCredentialsError.
+        """
+        seen = _bearer_token(f"Bearer {token}")
+        if seen:
+            return self.authenticate_token(seen, audiences)
+        return AuthenticatedToken(ANONYMOUS, tuple(audiences) or self.audiences) if self.anonymous.enabled else None
+
     def _without_credentials(self, environment: Mapping[str, Any]) -> User:
         user: User | None = environment.get(IN_PROCESS_USER)
         if user is not None:

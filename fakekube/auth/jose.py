@@ -7,6 +7,7 @@ Specified by: RFC 7515, RFC 7517, RFC 7518; github.com/go-jose/go-jose for the t
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 __all__ = [
-    "InvalidSignatureError", "Token", "algorithm_of", "decode_object", "encode", "json_web_key", "key_of", "parse", "sign",
-    "verify",
+    "InvalidSignatureError", "MalformedTokenError", "Token", "algorithm_of", "decode_object", "encode", "json_web_key", "key_of",
+    "parse", "sign", "verify",
 ]
 
+#: Go skips line ends in base64.
+_not_base64url: Final = re.compile(r"[^A-Za-z0-9_\-\r\n]").search
 CRYPTOGRAPHIC_ERROR: Final = "go-jose/go-jose: error in cryptographic primitive"
 
 #: Algorithm → name of the hash, size of a coordinate in bytes (elliptic curves only).
@@ -39,6 +42,10 @@ _CURVES: Final = {"secp256r1": ("ES256", "P-256"), "secp384r1": ("ES384", "P-384
 
 class InvalidSignatureError(Exception):
     """The token was not signed with this key; the text is the real server's."""
+
+
+class MalformedTokenError(InvalidSignatureError):
+    """It is no token at all."""
 
 
 class Token(NamedTuple):
@@ -163,9 +170,10 @@ def encode(data: bytes) -> str:
 
 def decode(text: str) -> bytes:
     """The bytes of base64url without padding. Raises ValueError."""
-    if "=" in text:
-        raise ValueError("padding is not allowed")
+    if _not_base64url(text):
+        raise ValueError("illegal base64 data")
     try:
+        text = text.replace("\r", "").replace("\n", "")
         return urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except Base64Error as problem:
         raise ValueError(str(problem)) from None

@@ -38,11 +38,13 @@ def user_info(user: User) -> dict[str, Any]:
 
 
 def token_review_status(authenticator: Authenticator, token: str, audiences: Sequence[str] = ()) -> dict[str, Any]:
-    """The status of a TokenReview of a token."""
+    """The status of a TokenReview of a token: it is judged as the header of a request that has nothing else."""
     try:
-        found = authenticator.authenticate_token(token, audiences)
+        found = authenticator.authenticate_bearer(token, audiences)
     except BadCredentialsError as problem:
         return {"user": {}, "error": str(problem)}
+    if found is None:
+        return {"user": {}}
     return {"authenticated": True, "user": user_info(found.user), "audiences": list(found.audiences)}
 
 

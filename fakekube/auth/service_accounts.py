@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fakekube.auth import identities
 from fakekube.auth.credentials import AuthenticatedToken, BadCredentialsError, Getter, common_audiences, go_list
-from fakekube.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, Signer, issuer_of
+from fakekube.auth.tokens import LEGACY_ISSUER, InvalidSignatureError, MalformedTokenError, Signer, issuer_of
 from fakekube.clock import Clock
 from fakekube.errors import status
 from fakekube.registry.request import User
@@ -56,6 +56,8 @@ class ServiceAccountTokens:
             return None
         try:
             claims = self._verified(token)
+        except MalformedTokenError:
+            return None
         except InvalidSignatureError as invalid:
             raise BadCredentialsError(str(invalid)) from None
         audience = claims.get("aud") or self._audiences

@@ -15,12 +15,12 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.auth import jose
-from fakekube.auth.jose import InvalidSignatureError
+from fakekube.auth.jose import InvalidSignatureError, MalformedTokenError
 
 if TYPE_CHECKING:
     from fakekube.auth.jose import PrivateKey, PublicKey
 
-__all__ = ["DEFAULT_ISSUER", "LEGACY_ISSUER", "InvalidSignatureError", "Signer", "issuer_of"]
+__all__ = ["DEFAULT_ISSUER", "LEGACY_ISSUER", "InvalidSignatureError", "MalformedTokenError", "Signer", "issuer_of"]
 
 DEFAULT_ISSUER: Final = "https://kubernetes.default.svc"
 #: Of tokens in Secrets.
@@ -74,11 +74,11 @@ class Signer:
     def verify(self, token: str) -> dict[str, Any]:
         """The claims of a token of one of the issuers (see `issuer_of`).
 
-        Raises InvalidSignatureError.
+        Raises InvalidSignatureError, MalformedTokenError.
         """
         parsed = jose.parse(token)
         if parsed is None:
-            raise InvalidSignatureError("invalid bearer token")
+            raise MalformedTokenError("invalid bearer token")
         key_id = parsed.header.get("kid")
         keys = [key for known, key in self._keys if not key_id or known == key_id]
         if not keys:

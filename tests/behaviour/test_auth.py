@@ -273,6 +273,30 @@ def test_whose_token(api) -> None:
     assert "invalid bearer token" in status["error"]
 
 
+@pytest.mark.parametrize(
+    ("token", "user"),
+    [("user-token ", "alice"), ("user-token and more", "alice"), (" user-token", "system:anonymous"), ("  ", "system:anonymous")],
+)
+def test_a_token_is_judged_as_a_header_would_be(api, token: str, user: str) -> None:
+    status = review(api, "authentication.k8s.io", "TokenReview", {"token": token})
+    assert (status["authenticated"], status["user"]["username"]) == (True, user)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda token: f"{token}=", "invalid bearer token"),
+        (lambda token: f"{token}.x", "invalid bearer token"),
+        (lambda token: f"{token[:-4]}!!!!", "invalid bearer token"),
+        (lambda token: f"{token[:-4]}AAAA", "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]"),
+    ],
+)
+def test_a_token_that_was_changed(api, spoil: Callable[[str], str], problem: str) -> None:
+    assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
+    token = api.post(api.path("serviceaccounts", "robot/token"), {"spec": {}}).at("status", "token")
+    assert review(api, "authentication.k8s.io", "TokenReview", {"token": spoil(token)}) == {"user": {}, "error": problem}
+
+
 def test_a_service_account(api) -> None:
     assert api.post(api.path("serviceaccounts"), {"metadata": {"name": "robot"}}).status == 201
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
