@@ -1,6 +1,6 @@
-"""Validating and mutating admission policies, and the bindings that put them to work.
+"""Validating and mutating admission policies, and their bindings.
 
-The variables of a policy are known to the expressions after them, each with the type of its own expression.
+The expressions after a variable can refer to it; the type of the variable is that of its own expression.
 
 Specified by: pkg/apis/admissionregistration/{validation,v1/defaults.go},
 pkg/registry/admissionregistration/{validating,mutating}admissionpolicy{,binding}.
@@ -98,7 +98,7 @@ class _PolicyStrategy(AdmissionStrategy):
 
 
 class ValidatingPolicyStrategy(_PolicyStrategy):
-    """Policies that may refuse."""
+    """The strategy of validatingadmissionpolicies."""
 
     has_status = True
 
@@ -121,7 +121,7 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
 
 
 class MutatingPolicyStrategy(_PolicyStrategy):
-    """Policies that may change objects."""
+    """The strategy of mutatingadmissionpolicies."""
 
     def _spec(self, obj: Object, *, conditions_too: bool) -> list[FieldError]:
         spec = obj.get("spec") or {}
@@ -142,7 +142,7 @@ class MutatingPolicyStrategy(_PolicyStrategy):
 
 
 class ValidatingPolicyBindingStrategy(AdmissionStrategy):
-    """Where a validating policy applies, and what its refusals do."""
+    """The strategy of validatingadmissionpolicybindings."""
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
@@ -150,7 +150,7 @@ class ValidatingPolicyBindingStrategy(AdmissionStrategy):
 
 
 class MutatingPolicyBindingStrategy(AdmissionStrategy):
-    """Where a mutating policy applies."""
+    """The strategy of mutatingadmissionpolicybindings."""
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
@@ -204,7 +204,7 @@ def _conditions(spec: Object) -> list[FieldError]:
 
 
 def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Environment]:
-    """What is wrong with the variables, and what is known to the expressions after them."""
+    """Returns the errors of the variables, and the environment of the expressions after them."""
     errors: list[FieldError] = []
     for index, variable in enumerate(spec.get("variables") or ()):
         path, name = f"spec.variables[{index}]", variable.get("name", "")

@@ -1,7 +1,8 @@
-"""Which requests an admission webhook or policy is about: rules, match conditions, match resources.
+"""Rules, match conditions and match resources: the requests to which an admission webhook or policy applies.
 
 Specified by: pkg/apis/admissionregistration/validation/validation.go,
-pkg/apis/admissionregistration/v1/defaults.go."""
+pkg/apis/admissionregistration/v1/defaults.go.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
 REINVOCATION_POLICIES = ("IfNeeded", "Never")
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-#: What may be changed on its way: a DELETE has nothing to change.
+#: Operations with an object that can be mutated; a DELETE has none.
 MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 SCOPES = ("*", "Cluster", "Namespaced")
 MATCH_CONDITIONS = 64
@@ -43,7 +44,7 @@ RESERVED_SUFFIX = ".static.k8s.io"
 
 
 class AdmissionStrategy(Strategy):
-    """What all kinds of the group have in common."""
+    """The base strategy of all kinds of the group."""
 
     unconditional_update = False
     generation = True
@@ -61,12 +62,12 @@ class AdmissionStrategy(Strategy):
 
 
 def blank(text: str) -> bool:
-    """Is there nothing but white space?"""
+    """Reports whether the text is empty or white space."""
     return not text.strip()
 
 
 def rule_errors(rule: Object, path: str) -> list[FieldError]:
-    """A RuleWithOperations."""
+    """Validates a RuleWithOperations."""
     operations = rule.get("operations") or ()
     errors = _listed(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
@@ -82,7 +83,7 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
 
 
 def _listed(values: Sequence[str], path: str, what: str) -> list[FieldError]:
-    """At least one, and nothing beside "all"."""
+    """Validates that a list has at least one item, and that "*" is the only one if present."""
     if not values:
         return [required(path)]
     if len(values) > 1 and "*" in values:
@@ -120,7 +121,7 @@ def _resources(values: Sequence[str], path: str) -> list[FieldError]:
 
 
 def match_conditions(conditions: Sequence[Object], path: str, *, params: bool = False) -> list[FieldError]:
-    """Expressions that all must be true for a request. `params`: they may name the parameters of a policy."""
+    """Validates match conditions; with `params`, expressions may refer to the parameters of a policy."""
     environment = admission(params=params)
     errors = [too_many(path, len(conditions), MATCH_CONDITIONS)] if len(conditions) > MATCH_CONDITIONS else []
     seen: set[str] = set()
@@ -141,7 +142,7 @@ def match_conditions(conditions: Sequence[Object], path: str, *, params: bool = 
 
 
 def match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
-    """MatchResources of a policy or of a binding."""
+    """Validates the MatchResources of a policy or of a binding."""
     policy, where = match.get("matchPolicy"), f"{path}.matchPolicy"
     errors = [required(where)] if policy is None else one_of(policy, where, MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
@@ -153,7 +154,7 @@ def match_resources(match: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def mutating_operations(match: Mapping[str, Any], path: str) -> list[FieldError]:
-    """Only what has an object on its way can be mutated."""
+    """Validates that a rule of a mutating policy has only operations with an object."""
     rules: Collection[Object] = match.get("resourceRules") or ()
     return [
         error

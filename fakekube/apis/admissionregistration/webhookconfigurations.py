@@ -1,7 +1,6 @@
 """Validating and mutating webhook configurations.
 
-What an object says wrong already (versions nobody knows, side effects, names told twice) it may keep on
-saying.
+An update may keep what the stored object has wrong already: unknown review versions, side effects, duplicate names.
 
 Specified by: pkg/apis/admissionregistration/{validation,v1/defaults.go},
 pkg/registry/admissionregistration/{validating,mutating}webhookconfiguration.
@@ -40,7 +39,7 @@ LONGEST_TIMEOUT = 30
 
 @dataclass(slots=True, frozen=True)
 class _ValidationOptions:
-    """What is not looked at, because the stored object has it wrong already."""
+    """Rules that an update may break because the stored object breaks them already."""
 
     side_effects: bool = False
     versions: bool = False
@@ -50,7 +49,7 @@ class _ValidationOptions:
 
 
 class ValidatingWebhookStrategy(AdmissionStrategy):
-    """Webhooks that may refuse."""
+    """The strategy of validatingwebhookconfigurations."""
 
     mutating: ClassVar[bool] = False
 
@@ -105,7 +104,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
 
 
 class MutatingWebhookStrategy(ValidatingWebhookStrategy):
-    """Webhooks that may change objects, too."""
+    """The strategy of mutatingwebhookconfigurations."""
 
     mutating = True
 

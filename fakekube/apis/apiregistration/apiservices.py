@@ -1,4 +1,4 @@
-"""APIServices: who serves which group and version, and in which order of preference.
+"""APIServices: the server of each API group and version, and the order of preference.
 
 Specified by: k8s.io/kube-aggregator/pkg/apis/apiregistration/{validation,v1/defaults.go,v1/helper},
 k8s.io/kube-aggregator/pkg/registry/apiservice.
@@ -26,7 +26,7 @@ KEPT_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 class APIServiceStrategy(Strategy):
-    """What is served by the server itself is available at once."""
+    """The strategy of apiservices; an APIService without a service reference is available at once."""
 
     has_status = True
     unconditional_update = False

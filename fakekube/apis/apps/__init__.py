@@ -1,8 +1,7 @@
-"""What makes pods from a template and keeps them: the kinds of apps/v1, ReplicationController and
-PodTemplate.
+"""The kinds of apps/v1, and ReplicationController: workloads with a pod template.
 
-`templates` has the rules of a pod template and how it may change, `counters` those of the numbers in a
-status, `scale` the window through which replicas are changed; each kind is a module of its own.
+`core.pod_template_spec` validates pod templates, `validation.counts` the numbers of a status, and `autoscaling.scale`
+is the scale subresource; each kind has a module.
 
 Specified by: pkg/apis/apps/validation, pkg/apis/apps/v1/defaults.go, pkg/registry/apps, pkg/registry/core.
 """

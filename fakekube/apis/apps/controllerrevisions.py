@@ -1,4 +1,4 @@
-"""controllerrevisions.apps: states of what controllers roll out, kept to go back to.
+"""controllerrevisions.apps: immutable snapshots of the state of a workload.
 
 Specified by: pkg/registry/apps/controllerrevision; ValidateControllerRevision… of pkg/apis/apps/validation.
 """
@@ -13,7 +13,7 @@ from fakekube.validation.checks import non_negative
 
 
 class ControllerRevisionStrategy(Strategy):
-    """controllerrevisions."""
+    """The strategy of controllerrevisions."""
 
     checks_metadata_again = True
 
@@ -28,6 +28,6 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = non_negative(obj.get("revision", 0), "revision")
-        if json_text(obj.get("data")) != json_text(old.get("data")):  # of the bytes: the order of members counts
+        if json_text(obj.get("data")) != json_text(old.get("data")):  # compares bytes, so the order of members counts
             errors.append(immutable("data", obj.get("data")))
         return errors

@@ -1,4 +1,4 @@
-"""What the real server's conversion to its internal types refuses: annotations that are fields there.
+"""Errors of the conversion to internal types: annotations that become fields there.
 
 Specified by: pkg/apis/apps/v1/conversion.go.
 """
@@ -11,5 +11,5 @@ __all__ = ["cannot_be_handled"]
 
 
 def cannot_be_handled(kind: str, problem: str) -> StatusError:
-    """400 for an object of apps/v1 that has no internal form."""
+    """Returns the 400 for an object of apps/v1 that cannot be converted to the internal type."""
     return status.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')

@@ -30,12 +30,12 @@ STATUS = StatusNumbers(
     within_replicas=(),
 )  # fmt: skip
 
-#: The template's own generation, from when daemon sets had no revisions; it is no longer served.
+#: The annotation with the templateGeneration, a field of extensions/v1beta1.
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(Strategy):
-    """daemonsets."""
+    """The strategy of daemonsets."""
 
     has_status = True
     generation = True
@@ -50,7 +50,7 @@ class DaemonSetStrategy(Strategy):
             rolling = strategy.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
-        elif "rollingUpdate" in strategy:  # inside, there is no absent number
+        elif "rollingUpdate" in strategy:  # the internal type has no absent number
             strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **strategy["rollingUpdate"]}
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
@@ -84,7 +84,7 @@ class DaemonSetStrategy(Strategy):
 
 
 def template_generation(obj: Object) -> int:
-    """The template's own generation; 0 where there is none. Raises StatusError 400 if it is no number."""
+    """Returns the templateGeneration of an object; 0 if it is absent. Raises StatusError 400 if it is not a number."""
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     try:
         return parse_int(text)
@@ -93,7 +93,7 @@ def template_generation(obj: Object) -> int:
 
 
 def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
-    """ValidateDaemonSetSpec."""
+    """Validates the spec (ValidateDaemonSetSpec)."""
     spec = obj["spec"]
     selector, template = spec.get("selector"), spec["template"]
     errors = selectors.label_selector(
@@ -138,7 +138,7 @@ def _validate_update_strategy(strategy: Object, path: str) -> list[FieldError]:
 
 
 class DaemonSetStatusStrategy(StatusStrategy):
-    """daemonsets/status."""
+    """The strategy of daemonsets/status."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)

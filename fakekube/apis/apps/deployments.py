@@ -28,12 +28,12 @@ STATUS = StatusNumbers(
 )  # fmt: skip
 
 
-#: The revision to go back to, from when deployments had a field for it.
+#: The annotation with the revision of a rollback, a field of extensions/v1beta1.
 ROLLBACK = "deprecated.deployment.rollback.to"
 
 
 class DeploymentStrategy(Strategy):
-    """deployments."""
+    """The strategy of deployments."""
 
     has_status = True
     generation = True
@@ -88,7 +88,7 @@ def _drop_invalid_rollback(annotations: dict[str, str]) -> None:
 
 
 def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
-    """ValidateDeploymentSpec."""
+    """Validates the spec (ValidateDeploymentSpec)."""
     errors = non_negative(spec.get("replicas", 0), "spec.replicas")
     errors += validate_replicated(spec, options)
     errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
@@ -105,7 +105,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
 
 
 def validate_replicated(spec: Object, options: ValidationOptions) -> list[FieldError]:
-    """The selector and the template of deployments and replica sets."""
+    """Validates the selector and the template of deployments and replica sets."""
     selector = spec.get("selector")
     if selector is None:
         errors = [required("spec.selector")]
@@ -121,7 +121,7 @@ def validate_replicated(spec: Object, options: ValidationOptions) -> list[FieldE
 
 
 def _validate_strategy(strategy: Object, path: str) -> list[FieldError]:
-    """ValidateDeploymentStrategy."""
+    """Validates the update strategy (ValidateDeploymentStrategy)."""
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "Recreate":
         text = "may not be specified when strategy `type` is 'Recreate'"
@@ -140,7 +140,7 @@ def _validate_strategy(strategy: Object, path: str) -> list[FieldError]:
 
 
 class DeploymentStatusStrategy(StatusStrategy):
-    """deployments/status."""
+    """The strategy of deployments/status."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)

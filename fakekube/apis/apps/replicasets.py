@@ -1,4 +1,4 @@
-"""replicasets.apps and replicationcontrollers: so many pods of one template, no more and no less.
+"""replicasets.apps and replicationcontrollers.
 
 Specified by: pkg/registry/apps/replicaset, pkg/registry/core/replicationcontroller; ValidateReplicaSet… of
 pkg/apis/apps/validation, ValidateReplicationController… of pkg/apis/core/validation.
@@ -35,7 +35,7 @@ CONTROLLER_STATUS = StatusNumbers(
 
 
 class _Replicated(Strategy):
-    """What both kinds have in common."""
+    """The base strategy of both kinds."""
 
     has_status = True
     generation = True
@@ -56,7 +56,7 @@ class _Replicated(Strategy):
 
 
 class ReplicaSetStrategy(_Replicated):
-    """replicasets."""
+    """The strategy of replicasets."""
 
     def default(self, obj: Object) -> None:
         pod_template_spec.default_template(obj["spec"].setdefault("template", {}))
@@ -77,18 +77,18 @@ def _validate_replica_set(spec: Object, options: ValidationOptions) -> list[Fiel
 
 
 class ReplicaSetStatusStrategy(StatusStrategy):
-    """replicasets/status."""
+    """The strategy of replicasets/status."""
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return REPLICA_SET_STATUS.validate(obj.get("status") or {})
 
 
-#: Fields of an old object that no served version can hold are kept in annotations below this.
+#: The prefix of annotations with fields of an internal object that no served version has.
 _NON_CONVERTIBLE = "non-convertible.kubernetes.io"
 
 
 class ReplicationControllerStrategy(_Replicated):
-    """replicationcontrollers: the selector is a map, and defaults to the labels of the template."""
+    """The strategy of replicationcontrollers; the selector is a map, and defaults to the labels of the template."""
 
     orphans_by_default = True
 
@@ -111,7 +111,7 @@ class ReplicationControllerStrategy(_Replicated):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         if old is None:
             return super().warnings(context, obj, None)
-        template = old["spec"].get("template") or {}  # the real server takes one for the other
+        template = old["spec"].get("template") or {}  # the real server uses the wrong one of the two
         return pod_template_spec.changed_template_warnings(template, obj, old, "spec.template")
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -135,7 +135,7 @@ def _non_convertible(field: str, value: str, spec: Object, old: Object) -> list[
 
 
 def _validate_controller(spec: Object, options: ValidationOptions) -> list[FieldError]:
-    """ValidateReplicationControllerSpec."""
+    """Validates the spec (ValidateReplicationControllerSpec)."""
     selector, replicas, template = spec.get("selector") or {}, spec.get("replicas"), spec.get("template")
     errors = non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     if not selector:
@@ -151,7 +151,7 @@ def _validate_controller(spec: Object, options: ValidationOptions) -> list[Field
 
 
 class ReplicationControllerStatusStrategy(StatusStrategy):
-    """replicationcontrollers/status."""
+    """The strategy of replicationcontrollers/status."""
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return CONTROLLER_STATUS.validate(obj.get("status") or {})

@@ -32,7 +32,7 @@ STATUS = StatusNumbers(
 
 POLICIES = ("OrderedReady", "Parallel")
 
-#: What an update may change of the spec.
+#: The fields of the spec that an update may change.
 MUTABLE = frozenset(
     {
         "replicas", "template", "updateStrategy", "minReadySeconds", "ordinals", "revisionHistoryLimit",
@@ -46,7 +46,7 @@ IMMUTABLE = (
 
 
 class StatefulSetStrategy(Strategy):
-    """statefulsets."""
+    """The strategy of statefulsets."""
 
     has_status = True
     generation = True
@@ -64,7 +64,7 @@ class StatefulSetStrategy(Strategy):
         if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
             strategy["rollingUpdate"].setdefault("partition", 0)
         for claim in spec.get("volumeClaimTemplates") or ():
-            claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # whatever a client says
+            claim.update(kind="PersistentVolumeClaim", apiVersion="v1")  # the value that the client sends is ignored
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         _drop_max_unavailable(obj, None)
@@ -106,7 +106,7 @@ class StatefulSetStrategy(Strategy):
 
 
 def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
-    """The gate MaxUnavailableStatefulSet is off in 1.36."""
+    """Drops maxUnavailable, as the feature gate MaxUnavailableStatefulSet is disabled in 1.36."""
     before = ((old or {}).get("spec") or {}).get("updateStrategy") or {}
     if "maxUnavailable" not in (before.get("rollingUpdate") or {}):
         (obj["spec"]["updateStrategy"].get("rollingUpdate") or {}).pop("maxUnavailable", None)
@@ -115,7 +115,7 @@ def _drop_max_unavailable(obj: Object, old: Object | None) -> None:
 def _validate_spec(
     spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False
 ) -> list[FieldError]:
-    """ValidateStatefulSetSpec; old objects may have a service name and claims that new ones may not."""
+    """Validates the spec (ValidateStatefulSetSpec); the rules of service names and claims apply to new objects only."""
     errors = _policy(spec.get("podManagementPolicy", ""))
     errors += _update_strategy(spec.get("updateStrategy") or {})
     errors += _retention(spec.get("persistentVolumeClaimRetentionPolicy"))
@@ -197,7 +197,7 @@ def _claims(claims: Sequence[Mapping[str, Any]]) -> list[FieldError]:
 
 
 def _with_pod_fields(spec: Object) -> Object:
-    """The template with what every pod gets: claims as volumes, a host name and subdomain of its own."""
+    """Returns the template with the fields that every pod gets: claims as volumes, a host name and a subdomain."""
     template = spec["template"]
     pod = {k: v for k, v in (template.get("spec") or {}).items() if k not in ("hostname", "subdomain")}
     claims = [
@@ -211,7 +211,7 @@ def _with_pod_fields(spec: Object) -> Object:
 
 
 def _validate_template(template: Object, options: ValidationOptions, skip: bool) -> list[FieldError]:
-    """ValidatePodTemplateSpecForStatefulSet, which looks at the metadata a second time."""
+    """Validates the template (ValidatePodTemplateSpecForStatefulSet, which validates the metadata twice)."""
     path, meta = "spec.template", template.get("metadata") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     errors = [] if skip else pod_template_spec.validate_template(template, path, options)
@@ -221,7 +221,7 @@ def _validate_template(template: Object, options: ValidationOptions, skip: bool)
 
 
 class StatefulSetStatusStrategy(StatusStrategy):
-    """statefulsets/status: the status is looked at before the metadata."""
+    """The strategy of statefulsets/status, which validates the status before the metadata."""
 
     checks_metadata_update = False
 

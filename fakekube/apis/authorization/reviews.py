@@ -1,4 +1,4 @@
-"""Reviews: who somebody is and what they may do. They are answered and never stored.
+"""Access reviews and identity reviews: the server answers a POST and stores nothing.
 
 Specified by: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/authorization/validation.
 """
@@ -28,7 +28,7 @@ OPERATORS_OF_FIELDS = ("In", "NotIn")
 
 
 def _refuse(errors: Sequence[FieldError]) -> None:
-    """The real server does not know the kind at this point, so the message has none."""
+    """Raises a 422 without the kind, which the real server does not know at this point."""
     if errors:
         raise status.invalid(GROUP, "", "", errors)
 
@@ -37,7 +37,7 @@ def _refuse(errors: Sequence[FieldError]) -> None:
 
 
 def review_access(context: WriteContext, name: str, review: Object) -> Object:
-    """SubjectAccessReview: may that user do that? Raises StatusError 422."""
+    """Handles a SubjectAccessReview. Raises StatusError 422."""
     spec = review.get("spec") or {}
     _refuse(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
@@ -45,7 +45,7 @@ def review_access(context: WriteContext, name: str, review: Object) -> Object:
 
 
 def review_access_in_namespace(context: WriteContext, name: str, review: Object) -> Object:
-    """LocalSubjectAccessReview: the same, about one namespace, by those who may ask only about that."""
+    """Handles a LocalSubjectAccessReview, about access in one namespace. Raises StatusError 422."""
     spec = review.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors = _subject_spec(spec) + _empty_metadata(review, "must be empty except for namespace", ("namespace",))
@@ -60,7 +60,7 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
 
 
 def review_own_access(context: WriteContext, name: str, review: Object) -> Object:
-    """SelfSubjectAccessReview: may I do that? Raises StatusError 422."""
+    """Handles a SelfSubjectAccessReview. Raises StatusError 422."""
     spec = review.get("spec") or {}
     _refuse(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
@@ -68,7 +68,7 @@ def review_own_access(context: WriteContext, name: str, review: Object) -> Objec
 
 
 def review_own_rules(context: WriteContext, name: str, review: Object) -> Object:
-    """SelfSubjectRulesReview: what may I do in this namespace? Raises StatusError 400."""
+    """Handles a SelfSubjectRulesReview. Raises StatusError 400."""
     namespace = (review.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise status.bad_request("no namespace on request")
@@ -106,7 +106,7 @@ def _subject_spec(spec: Object) -> list[FieldError]:
 
 
 def _question(spec: Object) -> list[FieldError]:
-    """About a resource or about a path, not both."""
+    """Validates that the review is about a resource or a path, not about both."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         text = "cannot be specified in combination with resourceAttributes"
@@ -166,7 +166,7 @@ def _field_requirement(requirement: Object, path: str) -> list[FieldError]:
 
 
 def _unreadable_selectors(resource: Mapping[str, Any]) -> list[str]:
-    """Selectors that the answer could not heed."""
+    """Returns the errors of selectors that the authorizer ignores."""
     problems: list[str] = []
     for field, readable in (("fieldSelector", _readable_field), ("labelSelector", _readable_label)):
         selector = resource.get(field) or {}
@@ -200,7 +200,9 @@ def _readable_label(requirement: Mapping[str, Any]) -> bool:
 
 
 def review_token(context: WriteContext, name: str, review: Object) -> Object:
-    """TokenReview: whose token is this? What the asker says of it stays where there is no answer. Raises StatusError 400.
+    """Handles a TokenReview; status fields that the client sends are kept if authentication does not set them.
+
+    Raises StatusError 400.
     """
     spec = review.get("spec") or {}
     if not spec.get("token"):
@@ -212,7 +214,7 @@ def review_token(context: WriteContext, name: str, review: Object) -> Object:
 
 
 def review_self(context: WriteContext, name: str, review: Object) -> Object:
-    """SelfSubjectReview: who am I?"""
+    """Handles a SelfSubjectReview."""
     context.check(review)
     asker = _asker(context)
     info = {"username": asker.pop("user"), **asker}

@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler does if it is not told.
+"""Defaults of HorizontalPodAutoscalers.
 
 Specified by: pkg/apis/autoscaling/v2/defaults.go.
 """
@@ -25,7 +25,7 @@ _RULES: Mapping[str, Object] = {
 
 
 def default_behavior(behavior: Object) -> Object:
-    """The behavior with rules for both directions."""
+    """Returns the behavior with the default rules of both directions."""
     told = {
         direction: {key: value for key, value in (behavior.get(direction) or {}).items() if value is not None}
         for direction in _RULES

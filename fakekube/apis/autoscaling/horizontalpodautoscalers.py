@@ -1,7 +1,8 @@
-"""HorizontalPodAutoscalers, in the shape of autoscaling/v2.
+"""HorizontalPodAutoscalers, in the form of autoscaling/v2.
 
 Specified by: pkg/apis/autoscaling (validation, v2/defaults.go),
-pkg/registry/autoscaling/horizontalpodautoscaler."""
+pkg/registry/autoscaling/horizontalpodautoscaler.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ POSITIVE = "must be greater than zero"
 
 @dataclass(slots=True, frozen=True)
 class ValidationOptions:
-    """What may be said, by feature gates or because the stored object says so already."""
+    """Rules that feature gates or the stored object relax."""
 
     fewest: int = 1
     any_target_version: bool = False
@@ -40,7 +41,7 @@ class ValidationOptions:
 
 
 class HorizontalPodAutoscalerV1Strategy(Strategy):
-    """What both versions share; the rules speak of the stored shape."""
+    """The strategy of both versions; the rules apply to the stored form."""
 
     has_status = True
 
@@ -49,7 +50,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
 
     def canonicalize(self, obj: Object) -> None:
         behavior = obj["spec"].get("behavior")
-        if behavior is not None:  # v1 leaves it to v2, which is what is stored
+        if behavior is not None:  # the stored version, v2, sets it
             obj["spec"]["behavior"] = default_behavior(behavior)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
@@ -69,7 +70,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
 
 
 class HorizontalPodAutoscalerStrategy(HorizontalPodAutoscalerV1Strategy):
-    """autoscaling/v2, which has defaults of its own."""
+    """The strategy of autoscaling/v2, which has defaults of its own."""
 
     def default(self, obj: Object) -> None:
         drop_annotations(obj)
@@ -120,7 +121,7 @@ def _reference(target: Object, path: str, group_required: bool, any_version: boo
 
 
 def _api_version(target: Object, *, group_required: bool) -> str:
-    """What is wrong with the apiVersion of a reference."""
+    """Returns the error text of the apiVersion of a reference; "" if it is valid."""
     text = target.get("apiVersion", "")
     if text not in ("", "/") and text.count("/") > 1:
         return f"unexpected GroupVersion string: {text}"
@@ -193,7 +194,7 @@ def _metric(metric: Object, path: str, options: ValidationOptions) -> list[Field
     return errors + [forbidden(f"{path}.{source}", text) for source in present if source != expected]
 
 
-#: What a metric's type says → which field says more.
+#: The type of a metric → its field.
 TYPES: Mapping[str, str] = {
     "Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
     "ContainerResource": "containerResource",
@@ -230,7 +231,7 @@ def _object_source(source: Object, path: str, options: ValidationOptions) -> lis
 
 
 def _valued(source: Object, path: str, wanted: str) -> list[FieldError]:
-    """A metric with a target that is a value or an average value."""
+    """Validates a metric whose target is a value or an average value."""
     target = source.get("target") or {}
     errors = _identifier(source, path) + _target(target, f"{path}.target")
     if target.get("value") is None and target.get("averageValue") is None:
@@ -275,7 +276,7 @@ def _container_source(source: Object, path: str, options: ValidationOptions) -> 
 
 
 def _used(target: Object, path: str) -> list[FieldError]:
-    """A target that is a share of what was asked for, or an amount."""
+    """Validates a target that is a utilization or an average value."""
     errors = _target(target, path)
     share, amount = target.get("averageUtilization"), target.get("averageValue")
     if share is None and amount is None:
@@ -287,7 +288,7 @@ def _used(target: Object, path: str) -> list[FieldError]:
     return errors
 
 
-#: Source → its rules, in the order in which the real server looks at them.
+#: Source → its validation, in the order of the real server.
 SOURCES: Mapping[str, Callable[[Object, str, ValidationOptions], list[FieldError]]] = {
     "object": _object_source, "external": _external_source, "pods": _pods_source, "resource": _resource_source,
     "containerResource": _container_source,

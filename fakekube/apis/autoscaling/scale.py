@@ -1,4 +1,4 @@
-"""scale: replicas and their selector, of whatever has them, seen as one small kind (autoscaling/v1 Scale).
+"""The scale subresource: the replicas and the selector of a workload as an autoscaling/v1 Scale.
 
 Specified by: the ScaleREST of pkg/registry/apps/*/storage and
 pkg/registry/core/replicationcontroller/storage.
@@ -57,7 +57,7 @@ def _writer(group: str, plural: str) -> Callable[[Object, Object], Object]:
 
 
 def _validate(scale: Object) -> list[FieldError]:
-    """ValidateScale."""
+    """Validates a Scale (ValidateScale)."""
     errors = validate_object_meta(scale["metadata"], True, names.dns_subdomain)
     return errors + non_negative((scale.get("spec") or {}).get("replicas", 0), "spec.replicas")
 

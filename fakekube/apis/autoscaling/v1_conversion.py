@@ -1,8 +1,8 @@
-"""HorizontalPodAutoscalers of autoscaling/v1, which know one metric: the use of the CPU.
+"""Conversion of HorizontalPodAutoscalers from and to autoscaling/v1, which supports only the CPU metric.
 
-All that v1 has no field for travels in annotations, as JSON: other metrics and their status in the words of
-v1, conditions, and the behavior in the words of the real server's own types (Go's names). Back in v2, the
-annotations are gone.
+Fields that v1 does not have are converted to annotations with JSON: the other metrics and their status in the form of
+v1, conditions, and the behavior in the form of the internal types (with Go's names). The conversion to v2 removes the
+annotations.
 
 Specified by: pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/helpers.go.
 """
@@ -37,7 +37,7 @@ ZERO = "0"
 
 
 class _Field(NamedTuple):
-    """A field of v1, and where v2 has it."""
+    """A field of v1, and its path in v2."""
 
     name: str
     path: tuple[str, ...]
@@ -58,7 +58,7 @@ def _at(name: str, side: str, field: str, always: Any = None) -> _Field:
     return _Field(name, (side, field), int if field == "averageUtilization" else str, always)
 
 
-#: Source → its fields in the order of v1, for what is wanted.
+#: Source → the fields of its spec in the order of v1.
 _SPECS: Mapping[str, Sequence[_Field]] = {
     "object": (
         _TARGET, _METRIC_NAME, _at("targetValue", "target", "value", ZERO), _SELECTOR,
@@ -79,7 +79,7 @@ _SPECS: Mapping[str, Sequence[_Field]] = {
     ),
 }  # fmt: skip
 
-#: The same, for what is observed.
+#: Source → the fields of its status in the order of v1.
 _STATUSES: Mapping[str, Sequence[_Field]] = {
     "object": (
         _TARGET, _METRIC_NAME, _at("currentValue", "current", "value", ZERO), _SELECTOR,
@@ -100,17 +100,17 @@ _STATUSES: Mapping[str, Sequence[_Field]] = {
     ),
 }  # fmt: skip
 
-#: Field of v2's behavior → Go's name of it.
+#: Field of the behavior of v2 → its name in Go.
 _RULES = {"stabilizationWindowSeconds": int, "selectPolicy": str, "policies": list, "tolerance": str}
 _POLICY = {"type": str, "value": int, "periodSeconds": int}
 
 
 class _UnreadableError(Exception):
-    """An annotation is not what v1 would have written; it is ignored."""
+    """An annotation is not in the form of v1; the conversion ignores it."""
 
 
 def drop_annotations(obj: Object) -> None:
-    """Annotations that travel are never stored."""
+    """Drops the annotations of the conversion, which are never stored."""
     annotations = obj.get("metadata", {}).get("annotations")
     if annotations and not _TRAVELLING.isdisjoint(annotations):
         kept = {key: value for key, value in annotations.items() if key not in _TRAVELLING}
@@ -121,7 +121,7 @@ def drop_annotations(obj: Object) -> None:
 
 
 def from_storage(obj: Object) -> Object:
-    """A stored autoscaler as v1 shows it."""
+    """Converts a stored autoscaler to v1."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     metrics, current = spec.get("metrics") or (), status.get("currentMetrics") or ()
     cpu = next((item["resource"]["target"]["averageUtilization"] for item in metrics if _is_cpu_target(item)), None)
@@ -144,7 +144,7 @@ def from_storage(obj: Object) -> Object:
 
 
 def _with_annotations(meta: Object, told: Mapping[str, str]) -> Object:
-    """The metadata with more annotations, in its order."""
+    """Returns the metadata with more annotations, with the fields in order."""
     annotations = dict(sorted({**(meta.get("annotations") or {}), **told}.items()))
     after = {name: value for name, value in meta.items() if name in _AFTER_ANNOTATIONS}
     before = {name: value for name, value in meta.items() if name not in after}
@@ -179,7 +179,7 @@ def _condition(item: Object) -> Object:
 
 
 def _to_v1(metric: Object, table: Mapping[str, Sequence[_Field]]) -> Object:
-    """In v1's words; v1's type of a source comes first, then the sources in its order."""
+    """Converts a metric to v1; its type comes first, then its sources in order."""
     shown: Object = {"type": metric.get("type", "")}
     for source, fields in table.items():
         if metric.get(source) is not None:
@@ -217,7 +217,7 @@ def _internal_rules(rules: Object | None) -> Object | None:
 
 
 def _go_json(value: Any) -> str:
-    """Compact JSON with the escapes of Go's encoder."""
+    """Returns compact JSON with the escapes of Go's encoder."""
     text = json_text(value)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -228,7 +228,7 @@ def _go_json(value: Any) -> str:
 
 
 def default_target(obj: Object) -> None:
-    """Without any metric, the CPU is looked at."""
+    """Adds the default metric, CPU, if there is none."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     spec = obj.setdefault("spec", {})
     others = _travelled(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
@@ -237,7 +237,7 @@ def default_target(obj: Object) -> None:
 
 
 def to_storage(obj: Object) -> Object:
-    """An autoscaler of v1 in the shape in which it is stored."""
+    """Converts an autoscaler of v1 to the stored form."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     annotations: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
     cpu, used = spec.pop("targetCPUUtilizationPercentage", None), status.pop("currentCPUUtilizationPercentage", None)
@@ -264,7 +264,7 @@ def _cpu(rest: Object) -> Object:
 
 
 def _travelled(annotations: Mapping[str, str], key: str, read: Callable[[Any], Any]) -> Any:
-    """What an annotation says; None if it is not there or says nothing that can be read."""
+    """Returns the value of an annotation; None if it is absent or invalid."""
     if key not in annotations:
         return None
     try:
@@ -309,7 +309,7 @@ def _source(told: Object, fields: Sequence[_Field]) -> Object:
 
 
 def _target_type(source: str, found: Object) -> None:
-    """v1 does not tell which of its targets is meant: the one that is there."""
+    """Returns the type of a target: v1 has no such field, so it follows from the field that is set."""
     target = found.setdefault("target", {})
     if source == "object" and target.get("averageValue") is not None and target.get("value") in (None, ZERO):
         target.pop("value", None)
@@ -332,7 +332,7 @@ def _observed(source: str, found: Object) -> None:
 
 
 def _v2_behavior(found: Any) -> Object | None:
-    """Go reads names in any letter case."""
+    """Converts the behavior to v2; Go matches names in any letter case."""
     told = _lowered(found)
     rules = {
         name: _v2_rules(told[name.lower()]) for name in ("scaleUp", "scaleDown") if told.get(name.lower()) is not None

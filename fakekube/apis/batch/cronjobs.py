@@ -1,4 +1,4 @@
-"""cronjobs.batch: jobs by the clock.
+"""cronjobs.batch.
 
 Specified by: pkg/registry/batch/cronjob; ValidateCronJob… of pkg/apis/batch/validation.
 """
@@ -19,7 +19,7 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import all_non_negative, required_one_of
 from fakekube.validation.to_internal import printed
 
-#: A job's name is that of the cron job and eleven characters more.
+#: The maximum length of a name: the name of a job has eleven more characters.
 NAME_LENGTH = 63 - 11
 
 POLICIES = ("Allow", "Forbid", "Replace")
@@ -28,7 +28,7 @@ _zone_part_matches = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 
 
 class CronJobStrategy(Strategy):
-    """cronjobs."""
+    """The strategy of cronjobs."""
 
     has_status = True
     generation = True
@@ -78,7 +78,7 @@ def _job_spec(obj: Object) -> Object:
 
 
 def _validate_spec(spec: Object, old: Object | None, options: ValidationOptions) -> list[FieldError]:
-    """validateCronJobSpec."""
+    """Validates the spec (validateCronJobSpec)."""
     schedule, zone = spec.get("schedule", ""), spec.get("timeZone")
     if schedule:
         in_schedule = old is not None and "TZ" in old.get("schedule", "")
@@ -95,7 +95,7 @@ def _validate_spec(spec: Object, old: Object | None, options: ValidationOptions)
 
 
 def _schedule(schedule: str, zone: str | None, zone_allowed: bool) -> list[FieldError]:
-    """validateScheduleFormat; a zone in the schedule is allowed where an old object has one."""
+    """Validates the schedule (validateScheduleFormat); a time zone in it is valid if the old object has one."""
     path, problem = "spec.schedule", schedule_problem(schedule)
     errors = [invalid(path, schedule, problem)] if problem else []
     if "TZ" in schedule and not zone_allowed:
@@ -122,7 +122,7 @@ def _time_zone(zone: str, path: str) -> list[FieldError]:
 
 
 def _job_template(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    """ValidateJobTemplateSpec."""
+    """Validates the job template (ValidateJobTemplateSpec)."""
     errors = validate_job_spec(spec, path, options)
     if "selector" in spec:
         errors.append(invalid(f"{path}.selector", printed(spec["selector"]), "`selector` will be auto-generated"))
@@ -132,6 +132,6 @@ def _job_template(spec: Object, path: str, options: ValidationOptions) -> list[F
 
 
 class CronJobStatusStrategy(StatusStrategy):
-    """cronjobs/status: nothing is looked at but the metadata that every update looks at."""
+    """The strategy of cronjobs/status, which validates nothing but the metadata."""
 
     checks_metadata_update = False

@@ -13,7 +13,7 @@ __all__ = ["IntervalError", "count_indexes", "overlap"]
 
 
 class IntervalError(ValueError):
-    """A text is no list of intervals, in words."""
+    """A text is not a list of intervals; the error text says why."""
 
 
 _integer_matches = re.compile("[+-]?[0-9]+").fullmatch
@@ -40,7 +40,7 @@ def _interval(text: str, completions: int) -> tuple[int, int]:
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes these intervals have. Raises IntervalError."""
+    """Returns the number of indexes of these intervals. Raises IntervalError."""
     total = 0
     previous: int | None = None
     for part in text.split(",") if text else ():
@@ -53,7 +53,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """The first index that both texts have; intervals that cannot be read are passed over."""
+    """Returns the first index that both texts contain; invalid intervals are skipped."""
     done, lost = _readable(completed, completions), _readable(failed, completions)
     while done and lost:
         if done[0][0] <= lost[0][1] and lost[0][0] <= done[0][1]:

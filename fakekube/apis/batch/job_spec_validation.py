@@ -1,6 +1,6 @@
-"""The spec of a job, and of the jobs that a cron job makes (validateJobSpec).
+"""Validation of the spec of a Job, and of the job template of a CronJob (validateJobSpec).
 
-Paths start with `path`, as the same rules hold for spec and spec.jobTemplate.spec.
+Paths start with `path`, as the same rules apply to spec and spec.jobTemplate.spec.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STATUSES = ("False", "True", "Unknown")
 
 
 def validate_job_spec(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:
-    """What is wrong with the spec, but for its selector."""
+    """Validates the spec, without its selector."""
     errors = _numbers(spec, path)
     if "managedBy" in spec:
         errors += domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
@@ -130,7 +130,7 @@ def _replacement_policy(spec: Object, path: str) -> list[FieldError]:
 
 
 def _valid_values(values: Iterable[str]) -> str:
-    """What is said where one of these is missing."""
+    """Returns the valid values for a message about a missing value."""
     return f"valid values: [{' '.join(map(go_quote, values))}]"
 
 
@@ -256,7 +256,7 @@ def _success_rule(rule: Part, completions: int, path: str) -> list[FieldError]:
 
 
 def job_spec_warnings(spec: Object, path: str) -> list[str]:
-    """WarningsForJobSpec."""
+    """Returns the warnings about the spec (WarningsForJobSpec)."""
     found = []
     many = spec.get("completions", 0) > MANY_COMPLETIONS and spec.get("parallelism", 0) > PARALLELISM_OF_MANY
     if spec.get("completionMode") == "Indexed" and many:

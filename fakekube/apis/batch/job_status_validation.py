@@ -1,6 +1,6 @@
-"""What may be written into the status of a job (ValidateJobStatusUpdate).
+"""Validation of updates of the status of a Job (ValidateJobStatusUpdate).
 
-Most rules bind only when what they are about changes: `_Change` tells what does.
+Most rules apply only when the fields that they are about change; `_Change` compares the fields.
 
 Specified by: pkg/apis/batch/validation/validation.go; getStatusValidationOptions in
 pkg/registry/batch/job/strategy.go.
@@ -33,7 +33,7 @@ def _is_finished(status: Part) -> bool:
 
 
 class _Change:
-    """A status, its old state, and what differs between them."""
+    """The new and the old status, and the difference between them."""
 
     def __init__(self, job: Object, old: Object) -> None:
         self.spec: Part = job.get("spec") or {}
@@ -47,16 +47,16 @@ class _Change:
         return condition_is(self.status, kind)
 
     def turned(self, *kinds: str) -> bool:
-        """Has one of these conditions come or gone?"""
+        """Reports whether one of these conditions was added or removed."""
         return any(condition_is(self.old, kind) != self.holds(kind) for kind in kinds)
 
     def differs(self, *fields: str) -> bool:
-        """Has one of these fields changed?"""
+        """Reports whether one of these fields changed."""
         return any(self.status.get(field) != self.old.get(field) for field in fields)
 
 
 def validate_status_update(job: Object, old: Object) -> list[FieldError]:
-    """What is wrong with the change of a job's status; its spec is as it was."""
+    """Validates an update of the status of a job; the spec is unchanged."""
     change = _Change(job, old)
     errors = all_non_negative(change.status, COUNTS, "status")
     errors += _uncounted(change.status.get("uncountedTerminatedPods"))
@@ -125,7 +125,7 @@ def _conditions_and_times(change: _Change) -> list[FieldError]:
 
 
 def _finished(change: _Change) -> list[FieldError]:
-    """What a finished job must not have, and must have."""
+    """Validates the fields that a finished job must have, and those that it cannot have."""
     status, spec = change.status, change.spec
     if not change.finished:
         return []
@@ -209,7 +209,7 @@ def _success(change: _Change) -> list[FieldError]:
 
 
 def _kept(change: _Change) -> list[FieldError]:
-    """What does not go back."""
+    """Validates fields that cannot be decremented or removed."""
     status, old, spec = change.status, change.old, change.spec
     errors = _of_conditions(
         *(

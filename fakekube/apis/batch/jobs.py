@@ -1,4 +1,4 @@
-"""jobs.batch: pods that run to an end, with a selector that the server makes.
+"""jobs.batch: pods that run to completion, with a generated selector.
 
 Specified by: pkg/registry/batch/job; ValidateJob… of pkg/apis/batch/validation.
 """
@@ -24,11 +24,11 @@ from fakekube.validation.to_internal import printed, to_internal
 LARGEST_INT32 = 2**31 - 1
 
 _DOMAIN = "batch.kubernetes.io/"
-#: Labels that the pods of a job carry: with and without a domain.
+#: Labels of the pods of a job, with and without a domain.
 NAME_LABELS = ("job-name", f"{_DOMAIN}job-name")
 UID_LABELS = ("controller-uid", f"{_DOMAIN}controller-uid")
 
-#: What of a suspended job's template may change: where its pods may run.
+#: Fields of the template that can change while the job is suspended (scheduling directives).
 DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
 PRESERVED = (
@@ -38,7 +38,7 @@ PRESERVED = (
 
 
 class JobStrategy(Strategy):
-    """jobs."""
+    """The strategy of jobs."""
 
     has_status = True
     generation = True
@@ -87,12 +87,12 @@ class JobStrategy(Strategy):
         return job_spec_warnings(obj["spec"], "spec")
 
     def is_unsettled(self, obj: Object) -> bool:
-        """The labels of a template that has only those which the server makes."""
+        """Reports whether the template has only generated labels."""
         made = obj["spec"]["template"]["metadata"].get("labels") or {}
         return set(made) <= {*NAME_LABELS, *UID_LABELS} and obj["metadata"].get("labels") == made
 
     def canonicalize(self, obj: Object) -> None:
-        _default_labels(obj)  # as they are when it is read again
+        _default_labels(obj)  # as the real server has them after reading the stored object
 
     def delete_warnings(self, options: Object) -> list[str]:
         silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
@@ -103,7 +103,7 @@ class JobStrategy(Strategy):
 
 
 def _generate_selector(obj: Object) -> None:
-    """Pods are found by the uid of their job."""
+    """Generates the selector, which has the uid of the job."""
     meta, spec = obj["metadata"], obj["spec"]
     template_meta = spec["template"].setdefault("metadata", {})
     labels = template_meta.get("labels")
@@ -118,7 +118,7 @@ def _generate_selector(obj: Object) -> None:
 
 
 def _default_labels(obj: Object) -> None:
-    """A job without labels has those of its template."""
+    """Copies the labels of the template to a job without labels."""
     labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not obj["metadata"].get("labels"):
         obj["metadata"]["labels"] = dict(labels)
@@ -129,7 +129,7 @@ def _validation_options(old: Object) -> ValidationOptions:
 
 
 def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> list[FieldError]:
-    """A job by itself, but for its metadata (ValidateJob)."""
+    """Validates a job without its metadata (ValidateJob)."""
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     errors = _generated_selector(obj, with_domain) + _validate_spec(spec, options)
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
@@ -141,7 +141,7 @@ def _validate(obj: Object, options: ValidationOptions, *, with_domain: bool) -> 
 
 
 def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
-    """The selector and the labels are those that the server makes (validateGeneratedSelector)."""
+    """Validates that selector and labels are the generated ones (validateGeneratedSelector)."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -166,7 +166,7 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
 
 
 def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
-    """ValidateJobSpec."""
+    """Validates the spec (ValidateJobSpec)."""
     errors = validate_job_spec(spec, "spec", options)
     selector = spec.get("selector")
     if selector is None:
@@ -183,7 +183,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
 
 
 def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[FieldError]:
-    """What of a job's spec may change (ValidateJobSpecUpdate). `told` is the spec as it was sent: what messages show."""
+    """Validates an update of the spec (ValidateJobSpecUpdate). `told` is the spec as sent, which messages show."""
     before = old["spec"]
     errors = _completions_change(spec, before)
     errors += immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
@@ -203,7 +203,7 @@ def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[Field
 
 
 def _completions_change(spec: Object, before: Object) -> list[FieldError]:
-    """Indexed jobs are elastic: completions change together with parallelism."""
+    """Validates an update of completions: for indexed jobs, they may change together with parallelism."""
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed":
         return immutable_field(completions, before.get("completions"), "spec.completions")
@@ -214,7 +214,7 @@ def _completions_change(spec: Object, before: Object) -> list[FieldError]:
 
 
 def _is_pausing(job: Object) -> bool:
-    """Is the job suspended, with no pods that have started?"""
+    """Reports whether the job is suspended and has no started pods."""
     status = job.get("status") or {}
     suspended = any(
         condition.get("type") == "Suspended" and condition.get("status") == "True"
@@ -225,7 +225,7 @@ def _is_pausing(job: Object) -> bool:
 
 
 def _template_change(told: Object, template: Object, old: Object) -> list[FieldError]:
-    """validatePodTemplateUpdate."""
+    """Validates an update of the template (validatePodTemplateUpdate)."""
     before = old["spec"]["template"]
     pausing = _is_pausing(old)
     if pausing:
@@ -244,7 +244,7 @@ def _template_change(told: Object, template: Object, old: Object) -> list[FieldE
 
 
 def _with_directives(before: Object, template: Object) -> Object:
-    """The old template with the new one's directives for scheduling."""
+    """Returns the old template with the scheduling directives of the new one."""
     spec, new = dict(before.get("spec") or {}), template.get("spec") or {}
     restore(spec, new, *DIRECTIVES)
     affinity, wanted = spec.get("affinity"), new.get("affinity")
@@ -263,7 +263,7 @@ def _with_directives(before: Object, template: Object) -> Object:
 
 
 def _with_resources(before: Mapping[str, Any], pod: Mapping[str, Any]) -> Object:
-    """The old pod with the new one's resources, where the containers line up."""
+    """Returns the old pod template with the resources of the new one, if the containers match."""
     spec = dict(before)
     for field in ("containers", "initContainers"):
         olds, news = before.get(field) or (), pod.get(field) or ()
@@ -281,7 +281,7 @@ def _with_resources(before: Mapping[str, Any], pod: Mapping[str, Any]) -> Object
 
 
 class JobStatusStrategy(StatusStrategy):
-    """jobs/status."""
+    """The strategy of jobs/status."""
 
     def canonicalize(self, obj: Object) -> None:
         _default_labels(obj)

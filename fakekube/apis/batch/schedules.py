@@ -1,7 +1,8 @@
-"""Schedules of cron jobs: parsed, with the words of what is wrong, and the times that they name.
+"""Schedules of CronJobs: parsing, with the errors of the real parser, and the computation of the next time.
 
-A schedule is five sets of numbers, or an interval (`@every 90s`). The next time is searched field by field in the wall time
-of a zone, where hours may be missing or come twice: the search moves as the real one does, so that it finds the same times.
+A schedule is five sets of numbers, or an interval (`@every 90s`). The next time is searched field by field in the wall
+time of a zone, where hours may be missing or occur twice: the search makes the steps of the real one, so that it finds
+the same times.
 
 Specified by: github.com/robfig/cron (parser.go, spec.go, constantdelay.go), Go's time.LoadLocation and time.Date.
 """
@@ -44,17 +45,17 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-#: Years after which the search for the next time gives up.
+#: The number of years after which the search for the next time stops.
 _YEARS = 5
 
 
 class ScheduleError(ValueError):
-    """What is wrong with a schedule, in the parser's words."""
+    """A schedule is invalid; the text is that of the real parser."""
 
 
 @dataclass(slots=True, frozen=True)
 class Schedule:
-    """When something happens."""
+    """A parsed schedule."""
 
     fields: tuple[frozenset[int], ...] = ()
     """Minutes, hours, days of the month, months, days of the week (Sunday is 0); empty for an interval."""
@@ -64,7 +65,7 @@ class Schedule:
     interval: timedelta = timedelta()
 
     def next(self, after: datetime) -> datetime | None:
-        """The first time after a moment (with a zone), in UTC; None if there is none within five years."""
+        """Returns the first time after a moment (with a zone), in UTC; None if there is none within five years."""
         moment = after.astimezone(UTC)
         if self.interval:
             return moment + self.interval - timedelta(microseconds=moment.microsecond)
@@ -72,7 +73,7 @@ class Schedule:
 
 
 def schedule_problem(text: str) -> str:
-    """What the parser says against a schedule; "" if nothing."""
+    """Returns the error text of the parser; "" if the schedule is valid."""
     try:
         parse_schedule(text)
     except ScheduleError as wrong:
@@ -81,14 +82,14 @@ def schedule_problem(text: str) -> str:
 
 
 def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
-    """Read a schedule.
+    """Parses a schedule.
 
     Args:
-        text: five fields, or a descriptor such as `@daily`, after `TZ=…` if need be.
-        zone: whose time it means if the text does not say.
+        text: five fields, or a descriptor such as `@daily`, with an optional prefix `TZ=…`.
+        zone: the time zone if the text has none.
 
     Raises:
-        ScheduleError: in the parser's words.
+        ScheduleError: with the text of the real parser.
     """
     if not text:
         raise ScheduleError("empty spec string")
@@ -123,7 +124,7 @@ def _without_zone(text: str) -> tuple[str, tzinfo]:
 
 
 def _range(expression: str, bounds: _Bounds) -> tuple[range, bool]:
-    """One of the ranges between commas: `*`, `5`, `1-5`, `mon-fri/2`; and whether it is a star."""
+    """Parses one of the ranges between commas: `*`, `5`, `1-5`, `mon-fri/2`; also returns whether it is a star."""
     extent, *steps = expression.split("/")
     low, *high = extent.split("-")
     star = low in ("*", "?")
@@ -168,7 +169,7 @@ def _number(text: str) -> int:
 
 
 def _interval(text: str) -> timedelta:
-    """Whole seconds, at least one."""
+    """Parses an interval; returns whole seconds, at least one."""
     try:
         nanoseconds = parse_duration(text.removeprefix("@every "))
     except ValueError as problem:
@@ -177,12 +178,12 @@ def _interval(text: str) -> timedelta:
 
 
 def time_zone(name: str) -> tzinfo:
-    """The zone of a name that has no problem."""
+    """Returns the time zone of a valid name."""
     return UTC if name in ("", "UTC", "Local") else zoneinfo.ZoneInfo(name)
 
 
 def time_zone_problem(name: str) -> str:
-    """What Go says against the name of a time zone; "" if there is such a zone."""
+    """Returns the error text of Go about the name of a time zone; "" if the zone exists."""
     if name in ("", "UTC", "Local"):
         return ""
     if ".." in name or name[0] in "/\\":
@@ -200,7 +201,10 @@ _Fields = tuple[int, ...]
 
 
 def _instant(zone: tzinfo, wall: datetime) -> datetime:
-    """The moment at which clocks of a zone show this; where they never do, or twice, the one that Go's time.Date means."""
+    """Returns the moment at which clocks of a zone show this time.
+
+    For a time that does not exist or occurs twice, it returns the moment that Go's time.Date returns.
+    """
     guess = wall.replace(tzinfo=UTC)
     first = guess - _offset(zone, guess)
     return guess - _offset(zone, first)
@@ -211,11 +215,11 @@ def _offset(zone: tzinfo, moment: datetime) -> timedelta:
 
 
 class _Search:
-    """Moves a moment forward, field by field, until all fit; a field that wraps around begins anew.
+    """Moves a moment forward, field by field, until all fields match; after a carry, the search starts again.
 
     Args:
         schedule: with fields.
-        moment: the first one that may be found.
+        moment: the first one that can be found.
     """
 
     def __init__(self, schedule: Schedule, moment: datetime) -> None:
@@ -236,7 +240,7 @@ class _Search:
         return self._moment.astimezone(self._zone).replace(tzinfo=None)
 
     def _start_at(self, **parts: int) -> None:
-        """Before the first move go to the beginning of the month, day …; later it is one already."""
+        """Truncates the moment to the start of the month, day … before the first step."""
         if not self._moved:
             self._moved = True
             self._moment = _instant(self._zone, self._wall().replace(microsecond=0, **parts))  # type: ignore[arg-type]
@@ -264,7 +268,7 @@ class _Search:
             hour = self._wall().hour
             if hour:  # there is no midnight
                 self._moment += timedelta(hours=24 - hour if hour > 12 else -hour)
-            if self._moment <= before:  # there is no such day: the real one never comes back from here
+            if self._moment <= before:  # there is no such day: the real server loops forever here
                 self._moment = before + timedelta(days=1)
             if self._wall().day == 1:
                 return False

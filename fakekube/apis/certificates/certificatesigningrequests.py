@@ -1,6 +1,6 @@
-"""CertificateSigningRequests: who asks is told by the server; approving and signing have views of their own.
+"""CertificateSigningRequests, with subresources for status and approval.
 
-Approvals never disappear, and a certificate once given stays.
+The server sets the requester. Approval conditions cannot be removed, and an issued certificate is immutable.
 
 Specified by: pkg/apis/certificates (validation, helpers.go), pkg/registry/certificates/certificates,
 pkg/apis/core/validation/names.go (ValidateSignerName).
@@ -42,7 +42,7 @@ USAGES = frozenset(
 
 
 class _Requests(Strategy):
-    """Rules of all the ways to change a request."""
+    """The base strategy: rules of all updates of a request."""
 
     checks_metadata_update = False
     sets_certificate = False
@@ -86,7 +86,7 @@ class _Requests(Strategy):
 
 
 class CertificateSigningRequestStrategy(_Requests):
-    """The request itself: made once, then only its metadata changes."""
+    """The strategy of certificatesigningrequests; after the creation only the metadata can change."""
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         asker = {
@@ -107,7 +107,7 @@ class CertificateSigningRequestStrategy(_Requests):
 
 
 class CSRStatusStrategy(_Requests):
-    """/status: the certificate and how signing went; what was decided stays as it is."""
+    """The strategy of /status: the certificate and failure conditions; approval conditions are kept."""
 
     sets_certificate = True
 
@@ -128,7 +128,7 @@ class CSRStatusStrategy(_Requests):
 
 
 class CSRApprovalStrategy(_Requests):
-    """/approval: the conditions, and nothing else."""
+    """The strategy of /approval, which changes only the conditions."""
 
     sets_approval = True
 
@@ -147,7 +147,7 @@ def _of_type(status: Object, kind: str) -> list[Object]:
 
 
 def _set_condition_times(context: WriteContext, status: Object, old_status: Object) -> None:
-    """Conditions have times: the server's, where nobody tells others."""
+    """Sets the times of conditions that the client does not set."""
     now = context.now()
     stamped = []
     for item in status.get("conditions") or ():
@@ -163,7 +163,7 @@ def _set_condition_times(context: WriteContext, status: Object, old_status: Obje
 
 
 def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
-    """Of a request, new or changed; what an old one has wrong may stay."""
+    """Validates a new or updated request; errors that the old request has already are allowed."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     old_spec, old_status = (old or {}).get("spec") or {}, (old or {}).get("status") or {}
     errors: list[FieldError] = []
@@ -219,7 +219,7 @@ def _conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence[Mapping[
 
 
 def signer_name(name: str, path: str) -> list[FieldError]:
-    """A domain, a slash, and a name."""
+    """Validates a signer name: a domain, a slash, and a path."""
     if not name:
         return [required(path)]
     if name.count("/") != 1:
@@ -236,7 +236,7 @@ def signer_name(name: str, path: str) -> list[FieldError]:
 
 
 def _labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
-    """What is wrong with the first label that is wrong."""
+    """Returns the errors of the first invalid label of a domain."""
     for label in text.split("."):
         details = check(label)
         if details:
@@ -255,7 +255,7 @@ _BLOCK = re.compile(
 
 
 def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
-    """Of each PEM block: its type, whether it has headers, its content. What is no block is passed over."""
+    """Yields the type, the presence of headers, and the content of each PEM block; other text is skipped."""
     blocks = []
     for found in _BLOCK.finditer(base64.b64decode(text)):
         try:
@@ -267,7 +267,7 @@ def _blocks(text: str) -> list[tuple[str, bool, bytes]]:
 
 
 def _problem_with_request(text: str) -> str:
-    """In the words of the real server, as far as they are of Kubernetes; "" if all is well."""
+    """Returns the error text of a PEM request, as the real server words it; "" if it is valid."""
     blocks = _blocks(text)
     if not blocks or blocks[0][0] != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -305,7 +305,7 @@ def _problem_with_certificate(text: str) -> str:
 
 
 def _problem_with_length(digits: bytes, announced: int) -> str:
-    """How Go's decoder complains of a length that does not fit in one byte."""
+    """Returns the error text of Go's decoder about a length that does not fit in one byte."""
     if not announced:
         return "asn1: syntax error: indefinite length found (not DER)"
     length = 0
@@ -321,7 +321,7 @@ def _problem_with_length(digits: bytes, announced: int) -> str:
 
 
 def _problem_with_der(content: bytes, struct: str) -> str:
-    """How Go's decoder complains of the outermost element."""
+    """Returns the error text of Go's decoder about the outermost element."""
     if not content:
         return "asn1: syntax error: sequence truncated"
     if len(content) < 2:

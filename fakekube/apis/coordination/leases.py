@@ -1,4 +1,4 @@
-"""Leases: who holds a lock, and for how long.
+"""Leases: locks with a holder and a duration.
 
 Specified by: pkg/apis/coordination/validation, pkg/registry/coordination/lease.
 """
@@ -17,7 +17,7 @@ STRATEGIES = ("OldestEmulationVersion",)
 
 
 class LeaseStrategy(Strategy):
-    """See the module."""
+    """The strategy of leases."""
 
     create_on_update = True
     unconditional_update = False
@@ -44,7 +44,7 @@ class LeaseStrategy(Strategy):
 
 
 def _drop_election(context: WriteContext, spec: Object, old_spec: Object) -> None:
-    """Fields of an election are there with their feature, or where an old object has them."""
+    """Drops fields of coordinated leader election, unless the feature is enabled or the old object has them."""
     if not context.services.enabled(ELECTION_GATE):
         for field in ("strategy", "preferredHolder"):
             if old_spec.get(field) is None:
@@ -52,7 +52,7 @@ def _drop_election(context: WriteContext, spec: Object, old_spec: Object) -> Non
 
 
 def _strategy(strategy: str, path: str) -> list[FieldError]:
-    """How a leader is chosen: a known name, or one with a domain."""
+    """Validates the strategy of coordinated leader election: a known name, or a name with a domain."""
     if "/" in strategy:
         return label_name(strategy, path)
     return [] if strategy in STRATEGIES else [not_supported(path, strategy, STRATEGIES)]

@@ -1,7 +1,7 @@
-"""Events, seen through two groups: core/v1, in whose shape they are stored, and events.k8s.io/v1.
+"""Events of core/v1, which is the stored form, and of events.k8s.io/v1.
 
-The old group takes what it always took; the new one wants a complete event on create and lets only the
-series grow. All rules speak of the stored shape.
+The core group keeps its old rules. The events.k8s.io group requires a complete event on create, and updates can change
+only the series. All rules apply to the stored form.
 
 Specified by: pkg/apis/core/validation/events.go, pkg/apis/events/v1/conversion.go, pkg/registry/core/event.
 """
@@ -46,17 +46,17 @@ NOTE_LIMIT = 1024
 
 
 def to_storage(obj: Object) -> Object:
-    """An event of events.k8s.io/v1 in the shape of core/v1."""
+    """Converts an event of events.k8s.io/v1 to core/v1."""
     return {_STORED_NAMES[name]: value for name, value in obj.items()}
 
 
 def from_storage(obj: Object) -> Object:
-    """A stored event as events.k8s.io/v1 shows it, which leaves out what is empty."""
+    """Converts a stored event to events.k8s.io/v1, without empty fields."""
     return {served: obj[name] for served, name in _STORED_NAMES.items() if obj.get(name, "") != ""}
 
 
 class EventStrategy(Strategy):
-    """See the module. The new group checks the metadata after the old rules."""
+    """The strategy of events; events.k8s.io validates the metadata after the legacy rules."""
 
     create_on_update = True
     cached = False
@@ -142,8 +142,7 @@ _IMMUTABLE: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 
 
 def _legacy(obj: Object, strict: bool) -> list[FieldError]:
-    """What both groups ask for; an event with an eventTime is one of the new sort, by whatever group it
-    comes."""
+    """Validates the rules of both groups (legacyValidateEvent); an event with an eventTime has to meet the new ones."""
     namespace = obj["metadata"].get("namespace", "")
     involved = (obj.get("involvedObject") or {}).get("namespace", "")
     if obj.get("eventTime"):

@@ -1,6 +1,6 @@
-"""Flow schemas and priority levels: which requests queue together, and how many run at once.
+"""FlowSchemas and PriorityLevelConfigurations: classification of requests, and limits of concurrency.
 
-Two of each kind are the server's own: their specs may not change.
+Two objects of each kind are mandatory: their specs cannot change.
 
 Specified by: pkg/apis/flowcontrol/{validation,v1/defaults.go,internalbootstrap}, pkg/registry/flowcontrol.
 """
@@ -35,7 +35,7 @@ HASH_BITS = 60
 DISTINGUISHERS = ("ByNamespace", "ByUser")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-#: The order in which a subject's other members are looked at.
+#: The order in which the other members of a subject are validated.
 _OTHERS = ("ServiceAccount", "User", "Group")
 LEVELS = ("Exempt", "Limited")
 RESPONSES = ("Queue", "Reject")
@@ -53,7 +53,7 @@ class _FlowControlStrategy(Strategy):
 
 
 class FlowSchemaStrategy(_FlowControlStrategy):
-    """Which requests belong to a priority level, and which of them to one flow."""
+    """The strategy of flowschemas."""
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -80,7 +80,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
 
 
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
-    """How many requests of a level run at once, and what becomes of the rest."""
+    """The strategy of prioritylevelconfigurations."""
 
     def default(self, obj: Object) -> None:
         limited = (obj.get("spec") or {}).get("limited") or {}

@@ -1,6 +1,6 @@
-"""Ingresses and their classes.
+"""Ingresses and IngressClasses.
 
-What an older server has let through (names of secrets, rules of wildcard hosts) stays valid in its object.
+An update may keep what the stored object has wrong already: names of secrets, rules of wildcard hosts.
 
 Specified by: pkg/apis/networking/validation, pkg/registry/networking/{ingress,ingressclass},
 pkg/apis/networking/v1/defaults.go.
@@ -32,14 +32,14 @@ CONTROLLER_LENGTH = 250
 
 @dataclass(slots=True, frozen=True)
 class ValidationOptions:
-    """What is not looked at because the stored object has it wrong already."""
+    """Rules that an update may break because the stored object breaks them already."""
 
     secret_names: bool = False
     wildcard_rules: bool = False
 
 
 class IngressStrategy(Strategy):
-    """Ingresses. The annotation for the class is the old way to say it."""
+    """The strategy of ingresses; the class annotation is the deprecated form of ingressClassName."""
 
     has_status = True
     generation = True
@@ -176,7 +176,7 @@ def _service_port(item: Object, path: str) -> list[FieldError]:
 
 
 def _typed_reference(reference: Object, path: str) -> list[FieldError]:
-    """A group, a kind and a name."""
+    """Validates a reference with a group, a kind and a name."""
     group = reference.get("apiGroup")
     errors = [] if group is None else invalid_each(f"{path}.apiGroup", group, names.dns_subdomain(group))
     for field in ("kind", "name"):
@@ -219,7 +219,7 @@ STATUS = _IngressStatus(_validate_status)
 
 
 class IngressClassStrategy(Strategy):
-    """Classes of ingresses: who serves them. The controller of a class never changes."""
+    """The strategy of ingressclasses; the controller of a class is immutable."""
 
     generation = True
 

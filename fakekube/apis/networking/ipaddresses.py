@@ -1,7 +1,6 @@
-"""IPAddresses: who has which address of the service networks. The object's name is the address.
+"""IPAddresses: the allocated addresses of the service networks. The name of the object is the address.
 
-The server makes one for every cluster IP of a Service, and takes it away with the Service; users may make
-others.
+The server creates one for every cluster IP of a Service, and deletes it with the Service; users can create others.
 
 Specified by: pkg/registry/networking/ipaddress, pkg/apis/networking/validation (ValidateIPAddress),
 pkg/registry/core/service/ipallocator/ipallocator.go (createIPAddress).
@@ -34,7 +33,7 @@ _OWNED_FIELDS: Object = {
 
 
 class IPAddressStrategy(RevalidatingStrategy):
-    """See the module."""
+    """The strategy of ipaddresses."""
 
     suffixes_names = False
 
@@ -52,7 +51,7 @@ class IPAddressStrategy(RevalidatingStrategy):
 
 
 def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
-    """What is wrong with who is said to have the address."""
+    """Validates the reference to the owner of the address."""
     if reference is None:
         return [required(path)]
     errors: list[FieldError] = []
@@ -69,7 +68,7 @@ def parent_reference(reference: Object | None, path: str) -> list[FieldError]:
 
 
 def service_ip_address(context: WriteContext, address: str, service: str) -> Object:
-    """The object that says that the Service of this name, in the namespace of the write, has an address."""
+    """Returns the IPAddress of a cluster IP of the Service with this name, in the namespace of the write."""
     now = context.now()
     owner = {
         "manager": "kube-apiserver",

@@ -1,4 +1,4 @@
-"""NetworkPolicies: who may talk to whom.
+"""NetworkPolicies.
 
 Specified by: pkg/apis/networking (validation, v1/defaults.go), pkg/registry/networking/networkpolicy.
 """
@@ -26,7 +26,7 @@ DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
 class NetworkPolicyStrategy(Strategy):
-    """See the module."""
+    """The strategy of networkpolicies."""
 
     generation = True
 
@@ -58,7 +58,7 @@ class NetworkPolicyStrategy(Strategy):
 
 
 def _peers(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Every peer with its path."""
+    """Yields every peer with its path."""
     for rules, peers in DIRECTIONS:
         for index, rule in enumerate(spec.get(rules) or ()):
             for position, peer in enumerate(rule.get(peers) or ()):

@@ -1,4 +1,4 @@
-"""ServiceCIDRs: the networks that cluster IPs come from.
+"""ServiceCIDRs: the networks from which cluster IPs are allocated.
 
 Specified by: pkg/registry/networking/servicecidr, pkg/apis/networking/validation (ValidateServiceCIDR),
 pkg/api/servicecidr.
@@ -19,7 +19,7 @@ ONE_PER_FAMILY = "may specify no more than one IP for each IP family, i.e 192.16
 
 
 class ServiceCIDRStrategy(Strategy):
-    """See the module."""
+    """The strategy of servicecidrs."""
 
     has_status = True
 

@@ -1,4 +1,4 @@
-"""runtimeclasses.node: what runs the containers of a pod, what it costs, and on which nodes it is to be found.
+"""runtimeclasses.node: the handler of the containers of a pod, its overhead, and the nodes that support it.
 
 Specified by: pkg/registry/node/runtimeclass; pkg/apis/node/validation; pkg/api/node/util.go.
 """
@@ -23,7 +23,7 @@ __all__ = ["RuntimeClassStrategy"]
 
 
 class RuntimeClassStrategy(Strategy):
-    """runtimeclasses."""
+    """The strategy of runtimeclasses."""
 
     create_on_update = True
     unconditional_update = False

@@ -1,4 +1,4 @@
-"""poddisruptionbudgets.policy: how many of some pods must stay.
+"""poddisruptionbudgets.policy: the number of pods that voluntary disruptions must leave.
 
 Specified by: pkg/registry/policy/poddisruptionbudget; pkg/apis/policy/validation.
 """
@@ -21,7 +21,7 @@ COUNTERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedP
 
 
 class PodDisruptionBudgetStrategy(Strategy):
-    """poddisruptionbudgets; their metadata is looked at only as that of anything."""
+    """The strategy of poddisruptionbudgets; the metadata has only the common validation."""
 
     unconditional_update = False
     has_status = True
@@ -41,7 +41,10 @@ class PodDisruptionBudgetStrategy(Strategy):
 
 
 def _validate_spec(spec: Object, *, allow_invalid_values: bool) -> list[FieldError]:
-    """ValidatePodDisruptionBudgetSpec; `allow_invalid_values` of label values that an old selector has."""
+    """Validates the spec (ValidatePodDisruptionBudgetSpec).
+
+    With `allow_invalid_values`, label values of the selector may be invalid, as in the old object.
+    """
     errors: list[FieldError] = []
     present = [amount for amount in AMOUNTS if spec.get(amount) is not None]
     if len(present) > 1:
@@ -56,7 +59,7 @@ def _validate_spec(spec: Object, *, allow_invalid_values: bool) -> list[FieldErr
 
 
 class PodDisruptionBudgetStatusStrategy(StatusStrategy):
-    """poddisruptionbudgets/status."""
+    """The strategy of poddisruptionbudgets/status."""
 
     unconditional_update = False
     checks_metadata_update = False

@@ -1,8 +1,8 @@
-"""Nobody grants more than they have: what a user must hold to write a role or a binding.
+"""Privilege escalation checks: users cannot grant permissions that they do not have.
 
-Every rule that is granted is broken down into its smallest parts (one group, resource, verb and name each), and each part
-must be covered by a single rule that the user has. Who has the verb `escalate` on the role, or `bind` on the role that a
-binding names, is not asked, nor is a member of system:masters.
+Every granted rule is broken down into its smallest parts (one group, resource, verb and name each), and a single rule
+of the user must cover each part. The check does not apply to users with the verb `escalate` on the role, or `bind` on
+the role of a binding, nor to members of system:masters.
 
 Specified by: pkg/registry/rbac (escalation_check.go, */policybased, validation/rule.go, validation/policy_compact.go) and
 k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
@@ -28,13 +28,13 @@ _named_kind: Final = re.compile(rf"\b(cluster)?role\.{re.escape(GROUP)}")
 
 Rule = Mapping[str, Any]
 
-#: What one must have to write an aggregation rule, which can gather anything.
+#: The permissions that writing an aggregation rule requires, as it can select any rule.
 FULL_AUTHORITY: Final[Sequence[Rule]] = (
     {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL]},
     {"verbs": [_ALL], "nonResourceURLs": [_ALL]},
 )
 
-#: Fields that the garbage collector writes; changing only them takes no right to what is granted.
+#: Fields that the garbage collector writes; an update of only these fields is not checked.
 _GARBAGE_COLLECTION: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 _PARTS: Final = (
@@ -47,9 +47,9 @@ _PARTS: Final = (
 
 
 def check_rules(context: WriteContext, obj: Object, rules: Sequence[Rule], problem: str = "") -> None:
-    """Raises StatusError 403 if the user may not write an object that grants these rules.
+    """Checks that the user may write an object that grants these rules. Raises StatusError 403.
 
-    `problem` is what to say in place of the rights that are missing.
+    `problem` replaces the list of missing permissions in the message.
     """
     missing = _missing_rights(context, rules)
     if missing:
@@ -57,12 +57,13 @@ def check_rules(context: WriteContext, obj: Object, rules: Sequence[Rule], probl
 
 
 def may_escalate(context: WriteContext) -> bool:
-    """Does the user have the verb `escalate` on the role of this request, or every right anyway?"""
+    """Reports whether the user has the verb `escalate` on the role of this request, or is not checked at all."""
     return MASTERS in context.groups or _may(context, "escalate", context.resource.plural, context.name)
 
 
 def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
-    """Raises StatusError 403 if the user may not bind the role that a binding names, 404 if there is no such role."""
+    """Checks that the user may bind the role of a binding. Raises StatusError 403, or 404 if the role does not exist.
+    """
     if MASTERS in context.groups or (old is not None and only_garbage_collection(obj, old)):
         return
     role = obj.get("roleRef") or {}
@@ -79,7 +80,7 @@ def check_binding(context: WriteContext, obj: Object, old: Object | None) -> Non
 
 
 def only_garbage_collection(obj: Object, old: Object) -> bool:
-    """Does a write change nothing but what the garbage collector changes?"""
+    """Reports whether a write changes only the fields that the garbage collector changes."""
     meta, old_meta = dict(obj["metadata"]), dict(old["metadata"])
     for field in _GARBAGE_COLLECTION:
         meta.pop(field, None)
@@ -101,7 +102,7 @@ def _forbidden(context: WriteContext, obj: Object, problem: str) -> StatusError:
 
 
 def _missing_rights(context: WriteContext, rules: Sequence[Rule]) -> str:
-    """What the user of a write lacks of these rules, in the words of the 403; "" if nothing."""
+    """Returns the permissions that the user lacks, as the message of the 403 has them; "" if there are none."""
     owned, problem = context.services.rbac_rules(context.user, context.groups, context.namespace)
     missing = [part for rule in rules for part in _broken_down(rule) if not any(covers(own, part) for own in owned)]
     if not missing:
@@ -131,7 +132,7 @@ def _broken_down(rule: Rule) -> Iterator[Rule]:
 
 
 def covers(owned: Rule, part: Rule) -> bool:
-    """Does a rule grant all that a broken-down rule does?"""
+    """Reports whether a rule grants everything that a broken-down rule grants."""
     return (
         _has_all(owned, part, "verbs")
         and _has_all(owned, part, "apiGroups")
@@ -162,7 +163,7 @@ def _covers_url(owned: Sequence[str], url: str) -> bool:
 
 
 def _compacted(parts: Sequence[Rule]) -> list[Rule]:
-    """Rules about one resource (and name) put together: their verbs in the order in which they were missing."""
+    """Merges rules about the same resource (and name); verbs keep their order."""
     simple: dict[tuple[str, ...], dict[str, Any]] = {}
     others = []
     for part in parts:

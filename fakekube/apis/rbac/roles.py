@@ -1,4 +1,4 @@
-"""Roles and their bindings. Whether somebody may grant what they grant is not decided here.
+"""Roles, ClusterRoles and their bindings. The check for privilege escalation is in `escalation`.
 
 Specified by: pkg/apis/rbac (validation, v1/defaults.go), pkg/registry/rbac.
 """
@@ -31,7 +31,7 @@ class _RBACStrategy(RevalidatingStrategy):
 
 
 class RoleStrategy(_RBACStrategy):
-    """Roles: rules about resources of a namespace."""
+    """The strategy of roles."""
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
         if not (escalation.may_escalate(context) or (old is not None and escalation.only_garbage_collection(obj, old))):
@@ -42,7 +42,7 @@ class RoleStrategy(_RBACStrategy):
 
 
 class ClusterRoleStrategy(RoleStrategy):
-    """Cluster roles: rules about everything, or collected from other cluster roles."""
+    """The strategy of clusterroles, which may aggregate the rules of others."""
 
     def check_privileges(self, context: WriteContext, obj: Object, old: Object | None) -> None:
         if escalation.may_escalate(context) or (old is not None and escalation.only_garbage_collection(obj, old)):
@@ -61,7 +61,7 @@ class ClusterRoleStrategy(RoleStrategy):
 
 
 class RoleBindingStrategy(_RBACStrategy):
-    """Bindings of a namespace, to its roles or to cluster roles."""
+    """The strategy of rolebindings, which refer to roles of their namespace or to cluster roles."""
 
     role_kinds: ClassVar[tuple[str, ...]] = ("Role", "ClusterRole")
     namespaced: ClassVar[bool] = True
@@ -93,7 +93,7 @@ class RoleBindingStrategy(_RBACStrategy):
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
-    """Bindings of the cluster, to cluster roles only; service accounts must say where they live."""
+    """The strategy of clusterrolebindings; subjects that are service accounts must have a namespace."""
 
     role_kinds = ("ClusterRole",)
     namespaced = False

@@ -1,4 +1,4 @@
-"""Words and rules that the kinds of dynamic resource allocation share.
+"""Checks that the kinds of dynamic resource allocation share.
 
 Specified by: pkg/apis/resource/validation/validation.go; k8s.io/api/resource/v1/types.go (limits).
 """
@@ -42,7 +42,7 @@ __all__ = [
 
 Check = Callable[[Any, str], list[FieldError]]
 
-#: Most lists of the group end here.
+#: The maximum length of most lists of the group.
 MAX_ITEMS = 32
 UNLIMITED = -1
 IDENTIFIER_LENGTH = 32
@@ -61,7 +61,7 @@ _UID_FORM = (
 
 
 def each(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
-    """All items of a list; none of them if there are too many (validateSlice)."""
+    """Validates all items of a list; none of them if there are too many (validateSlice)."""
     if 0 <= most < len(items):
         return [too_many(path, len(items), most)]
     return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")]
@@ -76,8 +76,9 @@ def each_of_set(
     most: int = MAX_ITEMS,
     shown: Callable[[Any], Any] | None = None,
 ) -> list[FieldError]:
-    """All items of a list without duplicates (validateSet); the message shows the key, or what `shown`
-    says."""
+    """Validates all items of a list without duplicates (validateSet); the message shows the key, or the result of
+    `shown`.
+    """
     errors = each(items, path, check, most)
     if 0 <= most < len(items):
         return errors
@@ -92,7 +93,7 @@ def each_of_set(
 def each_of_map(
     items: Mapping[str, Any], path: str, key: Check, check: Check, *, most: int = MAX_ITEMS, longest: int
 ) -> list[FieldError]:
-    """All keys and items of a map (validateMap); long keys are shortened in paths."""
+    """Validates all keys and values of a map (validateMap); long keys are truncated in paths."""
     if 0 <= most < len(items):
         return [too_many(path, len(items), most)]
     return [
@@ -113,7 +114,7 @@ def _shortened(name: str, longest: int) -> str:
 
 
 def device_name(value: str, path: str) -> list[FieldError]:
-    """Of a device, a request, a set of counters …: a DNS label."""
+    """Validates the name of a device, a request, a counter set …: a DNS label."""
     return invalid_each(path, value, names.dns_label(value))
 
 
@@ -135,7 +136,7 @@ def uid(value: str, path: str) -> list[FieldError]:
 
 
 def qualified_name(value: str, path: str) -> list[FieldError]:
-    """An identifier, maybe in the domain of a driver (more than one slash is let through)."""
+    """Validates an identifier with an optional domain (several slashes are accepted)."""
     parts = value.split("/")
     if len(parts) == 1:
         return _identifier(value, path)
@@ -147,7 +148,7 @@ def qualified_name(value: str, path: str) -> list[FieldError]:
 
 
 def fully_qualified_name(value: str, path: str) -> list[FieldError]:
-    """An identifier in the domain of a driver."""
+    """Validates an identifier with the domain of a driver."""
     errors = qualified_name(value, path)
     if "/" not in value:
         text = "a fully qualified name must be a domain and a name separated by a slash"
@@ -164,7 +165,7 @@ def _identifier(value: str, path: str) -> list[FieldError]:
 
 
 def selectors(items: Sequence[Object], path: str) -> list[FieldError]:
-    """Expressions that devices must satisfy."""
+    """Validates CEL selectors of devices."""
     return each(items, path, _selector)
 
 
@@ -183,7 +184,7 @@ def _selector(item: Object, path: str) -> list[FieldError]:
 
 
 def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:
-    """Parameters for a driver; what is `stored` may be longer than what is new."""
+    """Validates the parameters for a driver; `stored` ones may be longer than new ones."""
     opaque, path = item.get("opaque"), f"{path}.opaque"
     if opaque is None:
         return [required(path)]
@@ -192,7 +193,7 @@ def configuration(item: Object, path: str, *, stored: bool = False) -> list[Fiel
 
 
 def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> list[FieldError]:
-    """Any JSON object."""
+    """Validates that the value is a JSON object."""
     if value is None:
         return [required(path)]
     if longest is not None and len(json_text(value).encode()) > longest:
@@ -201,12 +202,12 @@ def raw(value: Any, path: str, *, longest: int | None = PARAMETERS_LENGTH) -> li
 
 
 def effect(value: str, path: str) -> list[FieldError]:
-    """Of a taint or toleration."""
+    """Validates the effect of a taint or toleration."""
     return [] if value in EFFECTS else [not_supported(path, value, EFFECTS)]
 
 
 def binding_conditions(item: Object, path: str) -> list[FieldError]:
-    """Conditions that a pod waits for before it is bound; both lists, or none."""
+    """Validates binding conditions and binding failure conditions; either both lists are set, or none."""
     wanted, fatal = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
     wanted_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
     errors = each(wanted, wanted_path, label_name, BINDING_CONDITIONS)

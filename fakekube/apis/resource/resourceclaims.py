@@ -1,4 +1,4 @@
-"""Claims for devices, templates of claims, and the classes that devices are asked for by.
+"""ResourceClaims, ResourceClaimTemplates and DeviceClasses.
 
 Specified by: pkg/apis/resource/{validation,v1/defaults.go}, pkg/registry/resource/{resourceclaim,
 resourceclaimtemplate,deviceclass}.
@@ -59,7 +59,7 @@ _Requests = Mapping[str, frozenset[str]]
 
 
 class ResourceClaimStrategy(RevalidatingStrategy):
-    """A claim: what is wanted never changes."""
+    """The strategy of resourceclaims, whose spec is immutable."""
 
     has_status = True
     delete_returns_object = True
@@ -82,7 +82,7 @@ class ResourceClaimStrategy(RevalidatingStrategy):
 
 
 class ResourceClaimTemplateStrategy(RevalidatingStrategy):
-    """What the claims of pods are made from; never changes."""
+    """The strategy of resourceclaimtemplates, whose spec is immutable."""
 
     delete_returns_object = True
 
@@ -100,13 +100,13 @@ class ResourceClaimTemplateStrategy(RevalidatingStrategy):
 
 
 class DeviceClassStrategy(RevalidatingStrategy):
-    """Which devices a request may mean, and how they are configured."""
+    """The strategy of deviceclasses."""
 
     generation = True
     delete_returns_object = True
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
-        return [] if prefix else names.long_name(name)  # the name that was generated is judged, not its prefix
+        return [] if prefix else names.long_name(name)  # the generated name is validated, not its prefix
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _class(obj.get("spec") or {}, None)
@@ -261,7 +261,7 @@ def _reference(known: _Requests, name: str, path: str) -> list[FieldError]:
 
 
 class _StatusStrategy(StatusStrategy):
-    """The status of devices that are no longer allocated goes with their allocation."""
+    """The strategy of /status: the status of a device is dropped together with its allocation."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
@@ -295,7 +295,7 @@ def _identity(device: Object) -> str:
 
 
 def _shown(device: Object) -> dict[str, str]:
-    """The identity as messages show it."""
+    """Returns the identity of a device as messages show it."""
     names = {"Driver": "driver", "Pool": "pool", "Device": "device", "ShareID": "shareID"}
     return {name: device.get(field, "") for name, field in names.items()}
 

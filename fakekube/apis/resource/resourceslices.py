@@ -1,4 +1,4 @@
-"""Resource slices: the devices that drivers offer.
+"""ResourceSlices: the devices that drivers publish.
 
 Specified by: pkg/apis/resource/{validation,v1/defaults.go}, pkg/registry/resource/resourceslice.
 """
@@ -60,8 +60,10 @@ _version_matches = re.compile(
 
 
 class ResourceSliceStrategy(Strategy):
-    """Alpha parts (lists as attributes, mappings to the node's resources) are dropped unless they are
-    there."""
+    """The strategy of resourceslices.
+
+    Alpha fields (list attributes, node allocatable mappings) are dropped unless the old object has them.
+    """
 
     generation = True
     delete_returns_object = True
@@ -72,7 +74,7 @@ class ResourceSliceStrategy(Strategy):
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         self._date_taints(context, obj)
-        if part_as_stored(context, obj, old) != old.get("spec"):  # what is dropped now has been counted
+        if part_as_stored(context, obj, old) != old.get("spec"):  # the generation has counted the dropped fields
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         _drop_alpha(obj, old)
 
@@ -159,7 +161,7 @@ def _pool(pool: Object, path: str) -> list[FieldError]:
 
 
 def _place(spec: Object) -> list[FieldError]:
-    """One way to say from which nodes the devices can be reached."""
+    """Validates that exactly one field selects the nodes that can access the devices."""
     said, errors = _node_choice(spec, "spec", "must be either unset or set to a non-empty string", one_term=True)
     if spec.get("perDeviceNodeSelection"):
         said.append("`perDeviceNodeSelection`")
@@ -240,7 +242,7 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
 
 
 def _counters(field: str, item: Object, path: str) -> list[FieldError]:
-    """Counters that devices share, or that one uses; `field` names the set."""
+    """Validates shared counters, or the counters that a device consumes; `field` is the name of the set."""
     name, counters = item.get(field, ""), item.get("counters") or {}
     errors = device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
     if not counters:

@@ -1,4 +1,4 @@
-"""priorityclasses.scheduling: names for the priorities of pods.
+"""priorityclasses.scheduling: names of pod priorities.
 
 Specified by: pkg/registry/scheduling/priorityclass; pkg/apis/scheduling (validation, v1/helpers.go).
 """
@@ -15,7 +15,7 @@ __all__ = ["HIGHEST_OF_USERS", "SYSTEM_CLASSES", "PriorityClassStrategy"]
 HIGHEST_OF_USERS = 1_000_000_000
 _CRITICAL = 2 * HIGHEST_OF_USERS
 
-#: Classes that every cluster has, and their values.
+#: The system classes, and their values.
 SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
 SYSTEM_PREFIX = "system-"
 
@@ -23,7 +23,7 @@ POLICIES = ("PreemptLowerPriority", "Never")
 
 
 class PriorityClassStrategy(Strategy):
-    """priorityclasses."""
+    """The strategy of priorityclasses."""
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["metadata"]["generation"] = 1  # and ever after
@@ -49,7 +49,7 @@ class PriorityClassStrategy(Strategy):
 
 
 def _value(name: str, value: int, is_default: bool) -> list[FieldError]:
-    """Values and names that the system keeps to itself."""
+    """Validates that users set no values or names that are reserved for the system."""
     if not name.startswith(SYSTEM_PREFIX):
         if value <= HIGHEST_OF_USERS:
             return []

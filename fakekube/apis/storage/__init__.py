@@ -1,5 +1,5 @@
-"""The kinds of storage.k8s.io: classes of volumes and of their attributes, CSI drivers and what they tell of nodes and
-capacities, attachments.
+"""The kinds of storage.k8s.io: StorageClasses, VolumeAttributesClasses, VolumeAttachments, CSIDrivers, CSINodes and
+CSIStorageCapacities.
 
 Specified by: pkg/apis/storage (validation, v1/defaults.go), pkg/api/storage, pkg/registry/storage.
 """

@@ -1,4 +1,4 @@
-"""CSI drivers: what they want (CSIDriver), and what they tell of nodes (CSINode) and of capacities (CSIStorageCapacity).
+"""CSIDrivers, CSINodes and CSIStorageCapacities.
 
 Specified by: pkg/apis/storage/validation (ValidateCSIDriver …), pkg/apis/storage/v1/defaults.go,
 pkg/registry/storage/{csidriver,csinode,csistoragecapacity}.
@@ -32,7 +32,7 @@ LIMIT_SCALING_GATE = "VolumeLimitScaling"
 
 
 class CSIDriverStrategy(Strategy):
-    """CSI drivers: what they want of the kubelet and the scheduler."""
+    """The strategy of csidrivers."""
 
     delete_returns_object = True
     unconditional_update = False
@@ -126,7 +126,7 @@ def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
 
 
 class CSINodeStrategy(Strategy):
-    """What the CSI drivers on a node tell of it. What a driver told stays, but for what fits on the node."""
+    """The strategy of csinodes; a driver of a node is immutable, except for its allocatable count."""
 
     delete_returns_object = True
     unconditional_update = False
@@ -185,7 +185,7 @@ def _changed_driver(new: Object, old: Object) -> list[FieldError]:
 
 
 class CSIStorageCapacityStrategy(RevalidatingStrategy):
-    """How much a driver can still make of a class, where."""
+    """The strategy of csistoragecapacities."""
 
     unconditional_update = False
 

@@ -1,4 +1,4 @@
-"""Classes of volumes (StorageClass), and of what can be changed of a volume (VolumeAttributesClass).
+"""StorageClasses and VolumeAttributesClasses.
 
 Specified by: pkg/apis/storage/validation (ValidateStorageClass, ValidateVolumeAttributesClass), pkg/api/storage,
 pkg/registry/storage/{storageclass,volumeattributesclass}.
@@ -26,7 +26,7 @@ PARAMETERS_SIZE = 256 * 1024
 
 
 class StorageClassStrategy(RevalidatingStrategy):
-    """Classes of volumes: what a provisioner makes. Little of a class may change."""
+    """The strategy of storageclasses, most fields of which are immutable."""
 
     delete_returns_object = True
 
@@ -84,7 +84,7 @@ def _topologies(terms: Sequence[Object]) -> list[FieldError]:
 
 
 class VolumeAttributesClassStrategy(Strategy):
-    """Classes of what can be changed of a volume. A class itself does not change."""
+    """The strategy of volumeattributesclasses, which are immutable."""
 
     delete_returns_object = True
 

@@ -1,4 +1,4 @@
-"""Volumes that are to be attached to nodes (VolumeAttachment).
+"""VolumeAttachments: requests to attach a volume to a node.
 
 Specified by: pkg/apis/storage/validation (ValidateVolumeAttachment), pkg/registry/storage/volumeattachment.
 """
@@ -28,7 +28,7 @@ MAX_INT32 = 2**31 - 1
 
 
 class VolumeAttachmentStrategy(Strategy):
-    """A volume is to be attached to a node. Only the status changes."""
+    """The strategy of volumeattachments, whose spec is immutable."""
 
     delete_returns_object = True
     unconditional_update = False
