@@ -18,7 +18,7 @@ from fakekube.golang.quoting import go_float, go_json, go_quote
 
 __all__ = [
     "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "immutable", "internal", "invalid", "not_found",
-    "not_supported", "required", "too_few", "too_long", "too_long_characters", "too_many", "type_invalid",
+    "not_supported", "required", "too_long", "too_many", "type_invalid",
 ]
 
 
@@ -79,9 +79,9 @@ class FieldError:
     value: Any = OMITTED
     detail: str = ""
     plain: bool = False
-    """A text that is not supported is a plain string to Go, not one of a type of its own."""
+    """Whether Go holds an unsupported value as a plain string, and not as a string type of its own."""
     pointed_at: bool = False
-    """Go holds the value by a pointer, and tells it as JSON, even if it is a text."""
+    """Whether Go holds the value by a pointer, so that the message prints it as JSON, even a string."""
 
     @property
     def body(self) -> str:
@@ -141,22 +141,11 @@ def too_long(path: str, maximum: int) -> FieldError:
     return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, detail)
 
 
-def too_long_characters(path: str, maximum: int) -> FieldError:
-    """Returns the error of a value of more than `maximum` characters."""
-    unit = "character" if maximum == 1 else "characters"
-    return FieldError(FieldErrorType.TOO_LONG, path, OMITTED, f"may not be more than {maximum} {unit}")
-
-
 def too_many(path: str, actual: int, maximum: int) -> FieldError:
     """Returns the error of a list of `actual` items (-1: unknown) where `maximum` are allowed."""
     unit = "item" if maximum == 1 else "items"
     detail = f"must have at most {maximum} {unit}" if maximum >= 0 else "has too many items"
     return FieldError(FieldErrorType.TOO_MANY, path, actual if actual >= 0 else OMITTED, detail)
-
-
-def too_few(path: str, actual: int, minimum: int) -> FieldError:
-    unit = "item" if minimum == 1 else "items"
-    return FieldError(FieldErrorType.INVALID, path, actual, f"must have at least {minimum} {unit}")
 
 
 def internal(path: str, detail: str) -> FieldError:

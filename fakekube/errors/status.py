@@ -167,10 +167,10 @@ def timeout(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, st
     return StatusError(504, "Timeout", f"Timeout: {message}", details)
 
 
-def too_large_resource_version(wanted: int, current: int, retry_after: int = 1) -> StatusError:
+def too_large_resource_version(requested: int, current: int, retry_after: int = 1) -> StatusError:
     """Returns the 504 for a revision that the server has not reached after the wait of the real server."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    return timeout(f"Too large resource version: {wanted}, current: {current}", retry_after, [cause])
+    return timeout(f"Too large resource version: {requested}, current: {current}", retry_after, [cause])
 
 
 def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:

@@ -168,8 +168,8 @@ def _all(tests: list[_Test]) -> _Test:
 
 def _in(key: str, values: tuple[str, ...]) -> _Test:
     if len(values) == 1:
-        wanted = values[0]
-        return lambda labels: labels.get(key) == wanted
+        expected = values[0]
+        return lambda labels: labels.get(key) == expected
     several = frozenset(values)
     return lambda labels: labels.get(key) in several
 

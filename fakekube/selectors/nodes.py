@@ -89,12 +89,12 @@ def selects_node(selector: Mapping[str, Any], node: Node) -> bool:
 
 def required_node_affinity(spec: Mapping[str, Any]) -> Callable[[Node], bool] | None:
     """The nodeSelector and the required node affinity of the spec of a pod; None if the pod has neither."""
-    wanted = spec.get("nodeSelector")
+    node_labels = spec.get("nodeSelector")
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if not wanted and required is None:
+    if not node_labels and required is None:
         return None
-    labels = from_label_selector({"matchLabels": wanted}) if wanted else None
+    labels = from_label_selector({"matchLabels": node_labels}) if node_labels else None
     terms: Sequence[NodeSelectorTerm] | None = None
     if required is not None:
         terms = [node_selector_term(term) for term in required.get("nodeSelectorTerms") or ()]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fakekube.errors import FieldError
-from fakekube.errors.field import duplicate, forbidden, immutable, invalid, not_supported, required, too_long
+from fakekube.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.validation import names
 from fakekube.validation.semantic_equality import same
 from fakekube.validation.to_internal import printed
@@ -23,9 +23,7 @@ __all__ = [
     "all_non_negative",
     "at_most_one_hundred_percent",
     "conditions",
-    "domain_prefixed_key",
     "domain_prefixed_path",
-    "forbidden_fields",
     "fully_qualified_domain",
     "fully_qualified_name",
     "immutable_annotation",
@@ -187,16 +185,6 @@ def domain_prefixed_path(value: str, path: str) -> list[FieldError]:
     return errors
 
 
-def domain_prefixed_key(value: str, path: str) -> list[FieldError]:
-    """Validates a label key that has a domain."""
-    if not value:
-        return [required(path)]
-    errors = label_name(value, path)
-    if not errors and "/" not in value:
-        errors.append(invalid(path, value, 'must be a domain-prefixed key (such as "acme.io/foo")'))
-    return errors
-
-
 def secret_reference(reference: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates the reference of a persistent volume to a secret, which has a namespace."""
     return [required(f"{path}.{field}") for field in ("name", "namespace") if not reference.get(field)]
@@ -251,10 +239,3 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     if not names.fits(item.get("message", ""), CONDITION_MESSAGE_LENGTH):
         errors.append(too_long(f"{path}.message", CONDITION_MESSAGE_LENGTH))
     return errors
-
-
-def forbidden_fields(
-    obj: Mapping[str, Any], fields: Iterable[str], path: str, detail: str
-) -> list[FieldError]:
-    """Validates that none of these fields is set."""
-    return [forbidden(f"{path}.{field}", detail) for field in fields if obj.get(field) is not None]

@@ -24,18 +24,18 @@ _NAMES: Mapping[str, str] = {
 
 
 def expression(
-    environment: Environment, source: str, path: str, *wanted: Type, shown: str | None = None
+    environment: Environment, source: str, path: str, *types: Type, shown: str | None = None
 ) -> list[FieldError]:
     """Validates that an expression compiles and returns one of these types. The error shows `shown`, if it is given."""
     try:
         found = environment.compiled(source)
     except ExpressionError as error:
         return [expression_error(path, source if shown is None else shown, error)]
-    if found in wanted:
+    if found in types:
         return []
-    told = " ".join(map(type_name, wanted))
-    told = told if len(wanted) == 1 else f"one of [{told}]"
-    return [invalid(path, source if shown is None else shown, f"must evaluate to {told} but got {type_name(found)}")]
+    expected = " ".join(map(type_name, types))
+    expected = expected if len(types) == 1 else f"one of [{expected}]"
+    return [invalid(path, source if shown is None else shown, f"must evaluate to {expected} but got {type_name(found)}")]
 
 
 def expression_error(path: str, shown: str, error: ExpressionError) -> FieldError:

@@ -39,7 +39,6 @@ __all__ = [
     "dns_label",
     "dns_subdomain",
     "dns_subdomain_with_underscores",
-    "environment_name",
     "fits",
     "http_header_name",
     "in_range",
@@ -102,14 +101,6 @@ _config_map_key = form(
     "key-name",
     maximum=SUBDOMAIN_LENGTH,
 )
-_environment_name = form(
-    "[-._a-zA-Z][-._a-zA-Z0-9]*",
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
-    "and must not start with a digit",
-    "my.env-name",
-    "MY_ENV.NAME",
-    "MyEnvName1",
-)
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
@@ -122,11 +113,6 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
 def config_map_key(value: str) -> list[str]:
     """Validates a key of the data of a ConfigMap or Secret: a file name."""
     return _config_map_key(value) + change_directory(value)
-
-
-def environment_name(value: str) -> list[str]:
-    """Validates the name of an environment variable by the strict rule (before RelaxedEnvironmentVariableValidation)."""
-    return _environment_name(value) + change_directory(value)
 
 
 _relaxed_matches = re.compile("[ -<>-~]*").fullmatch

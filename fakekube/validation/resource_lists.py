@@ -165,15 +165,15 @@ def quantity_value(name: str, amount: str, path: str) -> list[FieldError]:
 
 
 def requirements(
-    wanted: Mapping[str, Any],
+    resources: Mapping[str, Any],
     path: str,
     name_check: ResourceNameCheck,
     claim_names: Set[str],
     allow_indivisible_huge_pages: bool = False,
 ) -> list[FieldError]:
     """Validates the limits, requests and claims of a container or pod (validateResourceRequirements)."""
-    limits: ResourceList = wanted.get("limits") or {}
-    requests: ResourceList = wanted.get("requests") or {}
+    limits: ResourceList = resources.get("limits") or {}
+    requests: ResourceList = resources.get("requests") or {}
     errors: list[FieldError] = []
     for name, amount in limits.items():
         errors += _amount(name, amount, f"{path}.limits[{name}]", name_check, allow_indivisible_huge_pages)
@@ -184,10 +184,10 @@ def requirements(
         errors += _request_within_limit(name, amount, limits.get(name), path)
         if is_huge_page(name) and not allow_indivisible_huge_pages:
             errors += _divisible(name, amount, where)
-    asked = {*limits, *requests}
-    if not asked & COMPUTE and any(map(is_huge_page, asked)):
+    named = {*limits, *requests}
+    if not named & COMPUTE and any(map(is_huge_page, named)):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
-    claims = wanted.get("claims")
+    claims = resources.get("claims")
     return errors + _claims(claims, claim_names, f"{path}.claims") if claims else errors
 
 

@@ -225,15 +225,15 @@ def _variables(spec: Object, known: Environment) -> tuple[list[FieldError], Envi
 
 
 def _validation(validation: Object, path: str, known: Environment) -> list[FieldError]:
-    source, message, told = (validation.get(field, "") for field in ("expression", "message", "messageExpression"))
+    source, message, message_expression = (validation.get(field, "") for field in ("expression", "message", "messageExpression"))
     if blank(source):
         errors = [required(f"{path}.expression", "expression is not specified")]
     else:
         errors = expression(known, source, f"{path}.expression", BOOL)
-    if not blank(told):
-        errors += expression(known.without_authorizer(), told, f"{path}.messageExpression", STRING)
-    elif told:
-        errors.append(invalid(f"{path}.messageExpression", told, "must be non-empty if specified"))
+    if not blank(message_expression):
+        errors += expression(known.without_authorizer(), message_expression, f"{path}.messageExpression", STRING)
+    elif message_expression:
+        errors.append(invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified"))
     if message and blank(message):
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif re.search(r"[\n\r]", message.strip()):

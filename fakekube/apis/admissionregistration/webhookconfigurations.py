@@ -114,7 +114,7 @@ def _enumeration(hook: Object, field: str, path: str, values: Sequence[str]) -> 
 
 
 def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _ValidationOptions:
-    told = [hook.get("name", "") for hook in before]
+    old_names = [hook.get("name", "") for hook in before]
     return _ValidationOptions(
         side_effects=any(hook.get("sideEffects") not in NO_SIDE_EFFECTS for hook in before),
         versions=any(
@@ -122,7 +122,7 @@ def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _V
             for hook in before
             if hook.get("admissionReviewVersions")
         ),
-        names=len(set(told)) < len(told),
+        names=len(set(old_names)) < len(old_names),
         label_values=any(
             has_invalid_label_value(hook.get(field))
             for hook in before

@@ -144,8 +144,8 @@ def _validate_controller(spec: Object, options: ValidationOptions) -> list[Field
     path = "spec.template"
     if template is None:
         return [*errors, required(path)]
-    wanted = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
-    errors += pod_template_spec.validate_selector_matches(wanted, template, path)  # labels of a selector are not validated here
+    parsed = LabelSelector(tuple(LabelRequirement(key, Operator.EQUALS, (selector[key],)) for key in sorted(selector)))
+    errors += pod_template_spec.validate_selector_matches(parsed, template, path)  # labels of a selector are not validated here
     errors += pod_template_spec.validate_template(template, path, options)
     return errors + pod_template_spec.validate_always_restarts(template, path, "ReplicationController")
 

@@ -92,10 +92,10 @@ class StatefulSetStrategy(Strategy):
         found = pod_template_spec.changed_template_warnings(spec["template"], obj, old, "spec.template")
         suffix = "" if old is None else ".Spec"
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            wanted = (claim.get("spec") or {}).get("resources") or {}
+            resources = (claim.get("spec") or {}).get("resources") or {}
             where = f"spec.volumeClaimTemplates[{index}]{suffix}.resources"
             for side in ("requests", "limits"):
-                found += fractional_bytes(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
+                found += fractional_bytes(resources.get(side) or {}, f"{where}.{side}", ("storage",))
         if spec.get("revisionHistoryLimit", 0) < 0:
             text = "a negative value retains all historical revisions; a value >= 0 is recommended"
             found.append(f"spec.revisionHistoryLimit: {text}")

@@ -209,8 +209,8 @@ def review_token(context: WriteContext, name: str, review: Object) -> Object:
         raise status.bad_request("token is required for TokenReview in authentication")
     context.check(review)
     answer = context.services.authenticate(spec["token"], spec.get("audiences") or ())
-    said = {name: value for name, value in (review.get("status") or {}).items() if name != "authenticated"}
-    return {**review, "status": {"user": {}, **said, **{name: value for name, value in answer.items() if value}}}
+    kept = {name: value for name, value in (review.get("status") or {}).items() if name != "authenticated"}
+    return {**review, "status": {"user": {}, **kept, **{name: value for name, value in answer.items() if value}}}
 
 
 def review_self(context: WriteContext, name: str, review: Object) -> Object:

@@ -26,8 +26,8 @@ _RULES: Mapping[str, Object] = {
 
 def default_behavior(behavior: Object) -> Object:
     """Returns the behavior with the default rules of both directions."""
-    told = {
+    specified = {
         direction: {key: value for key, value in (behavior.get(direction) or {}).items() if value is not None}
         for direction in _RULES
     }
-    return {direction: {**rules, **told[direction]} for direction, rules in _RULES.items()}
+    return {direction: {**rules, **specified[direction]} for direction, rules in _RULES.items()}

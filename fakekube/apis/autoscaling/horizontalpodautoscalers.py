@@ -230,12 +230,12 @@ def _object_source(source: Object, path: str, options: ValidationOptions) -> lis
     return errors + _valued(source, path, "must set either a target value or averageValue")
 
 
-def _valued(source: Object, path: str, wanted: str) -> list[FieldError]:
+def _valued(source: Object, path: str, detail: str) -> list[FieldError]:
     """Validates a metric whose target is a value or an average value."""
     target = source.get("target") or {}
     errors = _identifier(source, path) + _target(target, f"{path}.target")
     if target.get("value") is None and target.get("averageValue") is None:
-        errors.append(required(f"{path}.target.averageValue", wanted))
+        errors.append(required(f"{path}.target.averageValue", detail))
     return errors
 
 

@@ -46,9 +46,9 @@ def _map_text(obj: Object) -> str:
 
 def _writer(group: str, plural: str) -> Callable[[Object, Object], Object]:
     def write(obj: Object, scale: Object) -> Object:
-        wanted, found = scale["metadata"].get("uid"), obj["metadata"].get("uid")
-        if wanted and wanted != found:
-            problem = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        expected, actual = scale["metadata"].get("uid"), obj["metadata"].get("uid")
+        if expected and expected != actual:
+            problem = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {actual}"
             raise status.conflict(group, f"{plural}/scale", obj["metadata"]["name"], problem)
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         return {**obj, "spec": {**obj["spec"], "replicas": replicas}}

@@ -24,7 +24,7 @@ METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
 BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
-_TRAVELLING = frozenset(
+_ANNOTATIONS = frozenset(
     {
         METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR,
         "autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
@@ -112,8 +112,8 @@ class _UnreadableError(Exception):
 def drop_annotations(obj: Object) -> None:
     """Drops the annotations of the conversion, which are never stored."""
     annotations = obj.get("metadata", {}).get("annotations")
-    if annotations and not _TRAVELLING.isdisjoint(annotations):
-        kept = {key: value for key, value in annotations.items() if key not in _TRAVELLING}
+    if annotations and not _ANNOTATIONS.isdisjoint(annotations):
+        kept = {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
         obj["metadata"] = {**obj["metadata"], "annotations": kept}
 
 
@@ -126,7 +126,7 @@ def from_storage(obj: Object) -> Object:
     metrics, current = spec.get("metrics") or (), status.get("currentMetrics") or ()
     cpu = next((item["resource"]["target"]["averageUtilization"] for item in metrics if _is_cpu_target(item)), None)
     others = [_to_v1(item, _SPECS) for item in metrics if not _is_cpu_target(item)]
-    travelling = {
+    converted = {
         METRICS: others,
         CURRENT_METRICS: [_to_v1(item, _STATUSES) for item in current],
         BEHAVIOR: _internal_behavior(spec["behavior"]) if spec.get("behavior") is not None else None,
@@ -137,15 +137,15 @@ def from_storage(obj: Object) -> Object:
         "spec": _v1_spec(spec, cpu),
         "status": _v1_status(status, current),
     }
-    told = {key: _go_json(value) for key, value in travelling.items() if value}
-    if told:
-        shown["metadata"] = _with_annotations(obj["metadata"], told)
+    values = {key: _go_json(value) for key, value in converted.items() if value}
+    if values:
+        shown["metadata"] = _with_annotations(obj["metadata"], values)
     return shown
 
 
-def _with_annotations(meta: Object, told: Mapping[str, str]) -> Object:
+def _with_annotations(meta: Object, values: Mapping[str, str]) -> Object:
     """Returns the metadata with more annotations, with the fields in order."""
-    annotations = dict(sorted({**(meta.get("annotations") or {}), **told}.items()))
+    annotations = dict(sorted({**(meta.get("annotations") or {}), **values}.items()))
     after = {name: value for name, value in meta.items() if name in _AFTER_ANNOTATIONS}
     before = {name: value for name, value in meta.items() if name not in after}
     return {**before, "annotations": annotations, **after}
@@ -231,7 +231,7 @@ def default_target(obj: Object) -> None:
     """Adds the default metric, CPU, if there is none."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     spec = obj.setdefault("spec", {})
-    others = _travelled(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
+    others = _from_annotation(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
     if spec.get("targetCPUUtilizationPercentage") is None and not others:
         spec["targetCPUUtilizationPercentage"] = DEFAULT_CPU_UTILIZATION
 
@@ -242,16 +242,16 @@ def to_storage(obj: Object) -> Object:
     annotations: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
     cpu, used = spec.pop("targetCPUUtilizationPercentage", None), status.pop("currentCPUUtilizationPercentage", None)
     metrics = [] if cpu is None else [_cpu({"target": {"type": "Utilization", "averageUtilization": cpu}})]
-    others = _travelled(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
+    others = _from_annotation(annotations, METRICS, lambda found: _from_v1(found, _SPECS, _target_type))
     metrics = [*(others or ()), *metrics]
     spec["metrics"] = metrics
-    behavior = _travelled(annotations, BEHAVIOR, _v2_behavior)
+    behavior = _from_annotation(annotations, BEHAVIOR, _v2_behavior)
     if behavior:
         spec["behavior"] = behavior
     current = [] if used is None else [_cpu({"current": {"averageUtilization": used}})]
-    told = _travelled(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
-    status["currentMetrics"] = (current or None) if told is None else told
-    conditions = _travelled(annotations, CONDITIONS, _conditions)
+    values = _from_annotation(annotations, CURRENT_METRICS, lambda found: _from_v1(found, _STATUSES, _observed))
+    status["currentMetrics"] = (current or None) if values is None else values
+    conditions = _from_annotation(annotations, CONDITIONS, _conditions)
     if conditions is not None:
         status["conditions"] = conditions
     stored = {**obj, "spec": spec, "status": status}
@@ -263,7 +263,7 @@ def _cpu(rest: Object) -> Object:
     return {"type": "Resource", "resource": {"name": "cpu", **rest}}
 
 
-def _travelled(annotations: Mapping[str, str], key: str, read: Callable[[Any], Any]) -> Any:
+def _from_annotation(annotations: Mapping[str, str], key: str, read: Callable[[Any], Any]) -> Any:
     """Returns the value of an annotation; None if it is absent or invalid."""
     if key not in annotations:
         return None
@@ -295,10 +295,10 @@ def _from_v1(found: Any, table: Mapping[str, Sequence[_Field]], finish: Callable
     return metrics
 
 
-def _source(told: Object, fields: Sequence[_Field]) -> Object:
+def _source(values: Object, fields: Sequence[_Field]) -> Object:
     source: Object = {}
     for field in fields:
-        value = told.get(field.name)
+        value = values.get(field.name)
         if value is None:
             continue
         place = source
@@ -333,9 +333,9 @@ def _observed(source: str, found: Object) -> None:
 
 def _v2_behavior(found: Any) -> Object | None:
     """Converts the behavior to v2; Go matches names in any letter case."""
-    told = _lowered(found)
+    values = _lowered(found)
     rules = {
-        name: _v2_rules(told[name.lower()]) for name in ("scaleUp", "scaleDown") if told.get(name.lower()) is not None
+        name: _v2_rules(values[name.lower()]) for name in ("scaleUp", "scaleDown") if values.get(name.lower()) is not None
     }
     return rules or None
 
@@ -348,9 +348,9 @@ def _v2_rules(found: Any) -> Object:
 
 
 def _known(found: Any, fields: Mapping[str, type]) -> Object:
-    told = _lowered(found)
-    present = [(name, kind) for name, kind in fields.items() if told.get(name.lower()) is not None]
-    return {name: _expect(told[name.lower()], kind) for name, kind in present}
+    values = _lowered(found)
+    present = [(name, kind) for name, kind in fields.items() if values.get(name.lower()) is not None]
+    return {name: _expect(values[name.lower()], kind) for name, kind in present}
 
 
 def _lowered(found: Any) -> Object:

@@ -182,12 +182,12 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
     return errors
 
 
-def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[FieldError]:
-    """Validates an update of the spec (ValidateJobSpecUpdate). `told` is the spec as sent, which messages show."""
+def _validate_spec_change(sent: Object, spec: Object, old: Object) -> list[FieldError]:
+    """Validates an update of the spec (ValidateJobSpecUpdate). `sent` is the spec as sent, which messages show."""
     before = old["spec"]
     errors = _completions_change(spec, before)
     errors += immutable_field(spec.get("selector"), before.get("selector"), "spec.selector")
-    errors += _template_change(told["template"], spec["template"], old)
+    errors += _template_change(sent["template"], spec["template"], old)
     errors += immutable_field(spec.get("completionMode"), before.get("completionMode"), "spec.completionMode")
     for field, struct in (
         ("podFailurePolicy", "PodFailurePolicy"),
@@ -196,7 +196,7 @@ def _validate_spec_change(told: Object, spec: Object, old: Object) -> list[Field
         ("successPolicy", "SuccessPolicy"),
     ):
         if spec.get(field) != before.get(field):
-            value = told.get(field)
+            value = sent.get(field)
             shown = to_internal(struct, value) if struct and value is not None else value
             errors.append(immutable(f"spec.{field}", shown))
     return errors
@@ -224,7 +224,7 @@ def _is_pausing(job: Object) -> bool:
     return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
 
 
-def _template_change(told: Object, template: Object, old: Object) -> list[FieldError]:
+def _template_change(sent: Object, template: Object, old: Object) -> list[FieldError]:
     """Validates an update of the template (validatePodTemplateUpdate)."""
     before = old["spec"]["template"]
     pausing = _is_pausing(old)
@@ -233,14 +233,14 @@ def _template_change(told: Object, template: Object, old: Object) -> list[FieldE
     if not pausing:
         if template == before:
             return []
-        return [immutable("spec.template", to_internal("PodTemplateSpec", told))]
+        return [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
     pod, old_pod = (
         template.get("spec") or {},
         _with_resources(before.get("spec") or {}, template.get("spec") or {}),
     )
     if pod == old_pod:
         return []
-    return [immutable("spec.template.spec", to_internal("PodSpec", told.get("spec") or {}))]
+    return [immutable("spec.template.spec", to_internal("PodSpec", sent.get("spec") or {}))]
 
 
 def _with_directives(before: Object, template: Object) -> Object:

@@ -266,7 +266,7 @@ class _Search:
             before = self._moment
             self._moment = _instant(self._zone, self._wall() + timedelta(days=1))
             hour = self._wall().hour
-            if hour:  # there is no midnight
+            if hour:  # the zone skips midnight on this day
                 self._moment += timedelta(hours=24 - hour if hour > 12 else -hour)
             if self._moment <= before:  # there is no such day: the real server loops forever here
                 self._moment = before + timedelta(days=1)

@@ -143,9 +143,9 @@ def _ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: s
         return errors
     least, most = amounts["min"], amounts["max"]
     if all(amount.value() < LARGEST_MILLI_VALUE for amount in (ratio, least, most)):
-        wanted, low, high = ratio.milli_value() / 1000, least.milli_value(), most.milli_value()
+        requested_ratio, low, high = ratio.milli_value() / 1000, least.milli_value(), most.milli_value()
     else:
-        wanted, low, high = float(ratio.value()), least.value(), most.value()
-    if low and wanted > high / low:
+        requested_ratio, low, high = float(ratio.value()), least.value(), most.value()
+    if low and requested_ratio > high / low:
         errors.append(invalid(path, text, f"ratio {text} is greater than max/min = {high / low:f}"))
     return errors

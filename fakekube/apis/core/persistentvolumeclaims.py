@@ -246,8 +246,8 @@ def validate_template_metadata(meta: Mapping[str, Any], path: str) -> list[Field
     """Validates that a template has only annotations and labels (ValidateTemplateObjectMeta)."""
     errors = validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
     errors += validate_labels(meta.get("labels") or {}, f"{path}.labels")
-    told = {field: value for field, value in meta.items() if value not in (None, "") and (field, value) != ("generation", 0)}
-    unwanted = [shown for field, shown in _NOT_IN_TEMPLATES.items() if field in told]
+    present = {field: value for field, value in meta.items() if value not in (None, "") and (field, value) != ("generation", 0)}
+    unwanted = [shown for field, shown in _NOT_IN_TEMPLATES.items() if field in present]
     return errors + [forbidden(f"{path}.{shown}", "cannot be set") for shown in unwanted]
 
 

@@ -71,18 +71,18 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
 
 
 def _check_name(name: str, meta: Mapping[str, Any]) -> None:
-    wanted = meta.get("name")
-    if wanted and wanted != name:
+    expected = meta.get("name")
+    if expected and expected != name:
         text = "must match the service account name if specified"
-        raise status.invalid(GROUP, KIND, name, [invalid("metadata.name", wanted, text)])
+        raise status.invalid(GROUP, KIND, name, [invalid("metadata.name", expected, text)])
 
 
 def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the metadata of the response: that of the request, with the name and namespace of the account."""
     uid = account.get("uid", "")
-    wanted = meta.get("uid")
-    if wanted and wanted != uid:
-        text = f"the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+    expected = meta.get("uid")
+    if expected and expected != uid:
+        text = f"the UID in the token request ({expected}) does not match the UID of the service account ({uid})"
         raise status.conflict(GROUP, KIND, name, text)
     return {**meta, "name": name, "namespace": context.namespace, "uid": uid}
 
@@ -104,17 +104,17 @@ def _bound_object(context: WriteContext, name: str, reference: Mapping[str, Any]
     if "/" in api_version or kind not in BOUND_KINDS:
         raise status.bad_request(f"cannot bind token to object of type {_go_syntax(api_version, kind)}")
     plural, namespaced = BOUND_KINDS[kind]
-    wanted = reference.get("name", "")
-    check_key_name(wanted)
-    obj = context.services.get("", plural, context.namespace if namespaced else "", wanted)
+    expected = reference.get("name", "")
+    check_key_name(expected)
+    obj = context.services.get("", plural, context.namespace if namespaced else "", expected)
     if obj is None:
-        raise status.not_found("", plural, wanted)
+        raise status.not_found("", plural, expected)
     if kind == "Pod" and name != obj["spec"].get("serviceAccountName", ""):
         text = f'cannot bind token for serviceaccount "{name}" to pod running with different serviceaccount name.'
         raise status.bad_request(text)
     uid = reference.get("uid")
     if uid and uid != obj["metadata"].get("uid"):
-        raise _another(kind, wanted, uid)
+        raise _uid_mismatch(kind, expected, uid)
     return _Bound(kind, obj)
 
 
@@ -123,7 +123,7 @@ def _go_syntax(api_version: str, kind: str) -> str:
     return f"{group}/{version}, Kind={kind}"
 
 
-def _another(kind: str, name: str, uid: str) -> StatusError:
+def _uid_mismatch(kind: str, name: str, uid: str) -> StatusError:
     text = (
         f"the UID in the bound object reference ({uid}) does not match the UID in record. "
         "The object might have been deleted and then recreated"

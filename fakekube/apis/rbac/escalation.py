@@ -43,7 +43,7 @@ _PARTS: Final = (
 )
 
 
-# ---------------------------------------------------------------- what is asked of a write
+# ---------------------------------------------------------------- checks of a write
 
 
 def check_rules(context: WriteContext, obj: Object, rules: Sequence[Rule], problem: str = "") -> None:

@@ -179,8 +179,8 @@ def _selector(item: Object, path: str) -> list[FieldError]:
         found = devices().compiled(source)
     except ExpressionError as error:
         return [expression_error(where, source, error)]
-    told = f"must evaluate to bool or the unknown type, not {type_name(found)}"
-    return [] if found in (BOOL, ANY) else [invalid(where, source, told)]
+    text = f"must evaluate to bool or the unknown type, not {type_name(found)}"
+    return [] if found in (BOOL, ANY) else [invalid(where, source, text)]
 
 
 def configuration(item: Object, path: str, *, stored: bool = False) -> list[FieldError]:
@@ -208,26 +208,26 @@ def effect(value: str, path: str) -> list[FieldError]:
 
 def binding_conditions(item: Object, path: str) -> list[FieldError]:
     """Validates binding conditions and binding failure conditions; either both lists are set, or none."""
-    wanted, fatal = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
-    wanted_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
-    errors = each(wanted, wanted_path, label_name, BINDING_CONDITIONS)
-    errors += each(fatal, fatal_path, label_name, BINDING_CONDITIONS)
-    errors += [duplicate(f"{wanted_path}[{i}]", kind) for i, kind in enumerate(wanted) if kind in wanted[:i]]
-    for index, kind in enumerate(fatal):
+    binding, failure = item.get("bindingConditions") or [], item.get("bindingFailureConditions") or []
+    binding_path, fatal_path = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
+    errors = each(binding, binding_path, label_name, BINDING_CONDITIONS)
+    errors += each(failure, fatal_path, label_name, BINDING_CONDITIONS)
+    errors += [duplicate(f"{binding_path}[{i}]", kind) for i, kind in enumerate(binding) if kind in binding[:i]]
+    for index, kind in enumerate(failure):
         where = f"{fatal_path}[{index}]"
-        if kind in fatal[:index]:
+        if kind in failure[:index]:
             errors.append(duplicate(where, kind))
-        if kind in wanted:
+        if kind in binding:
             errors.append(invalid(where, kind, "bindingFailureConditions must not overlap with bindingConditions"))
-    if not wanted and fatal:
+    if not binding and failure:
         errors.append(
             invalid(
-                wanted_path,
+                binding_path,
                 item.get("bindingConditions"),
                 "bindingConditions are required to use bindingFailureConditions",
             )
         )
-    if not fatal and wanted:
+    if not failure and binding:
         errors.append(
             invalid(
                 fatal_path,

@@ -193,27 +193,27 @@ def _request(request: Object, path: str) -> list[FieldError]:
     if exactly is not None and options:
         return [*errors, invalid(path, None, f"{KIND_OF_REQUEST}, but multiple fields are set")]
     if exactly is not None:
-        return errors + _wanted(exactly, f"{path}.exactly")
+        return errors + _exact_request(exactly, f"{path}.exactly")
     where = f"{path}.firstAvailable"
     return errors + each_of_set(options, where, _option, lambda item: item.get("name", ""), most=OPTIONS)
 
 
 def _option(option: Object, path: str) -> list[FieldError]:
-    return device_name(option.get("name", ""), f"{path}.name") + _wanted(option, path)
+    return device_name(option.get("name", ""), f"{path}.name") + _exact_request(option, path)
 
 
-def _wanted(wanted: Object, path: str) -> list[FieldError]:
-    name, where = wanted.get("deviceClassName", ""), f"{path}.deviceClassName"
+def _exact_request(request: Object, path: str) -> list[FieldError]:
+    name, where = request.get("deviceClassName", ""), f"{path}.deviceClassName"
     errors = invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)]
-    errors += selectors(wanted.get("selectors") or (), f"{path}.selectors")
-    mode, count = wanted.get("allocationMode", ""), wanted.get("count", 0)
+    errors += selectors(request.get("selectors") or (), f"{path}.selectors")
+    mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count:
         errors.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{mode}'"))
     elif mode == "ExactCount" and count <= 0:
         errors.append(invalid(f"{path}.count", count, "must be greater than zero"))
     elif mode not in MODES:
         errors.append(not_supported(f"{path}.allocationMode", mode, MODES))
-    for index, toleration in enumerate(wanted.get("tolerations") or ()):
+    for index, toleration in enumerate(request.get("tolerations") or ()):
         errors += _toleration(toleration, f"{path}.tolerations[{index}]")
     return errors
 
@@ -343,10 +343,10 @@ def _device(allocated: frozenset[str], device: Object, path: str) -> list[FieldE
         errors += uid(device["shareID"], f"{path}.shareID")
     if _identity(device) not in allocated:
         errors.append(invalid(path, _shown(device), "must be an allocated device in the claim"))
-    told = device.get("conditions") or ()
-    if len(told) > CONDITIONS:
-        errors.append(too_many(f"{path}.conditions", len(told), CONDITIONS))
-    errors += conditions(told, f"{path}.conditions")
+    device_conditions = device.get("conditions") or ()
+    if len(device_conditions) > CONDITIONS:
+        errors.append(too_many(f"{path}.conditions", len(device_conditions), CONDITIONS))
+    errors += conditions(device_conditions, f"{path}.conditions")
     if "data" in device:
         errors += raw(device["data"], f"{path}.data")
     return errors + _network(device.get("networkData") or {}, f"{path}.networkData")

@@ -162,18 +162,18 @@ def _pool(pool: Object, path: str) -> list[FieldError]:
 
 def _place(spec: Object) -> list[FieldError]:
     """Validates that exactly one field selects the nodes that can access the devices."""
-    said, errors = _node_choice(spec, "spec", "must be either unset or set to a non-empty string", one_term=True)
+    chosen, errors = _node_choice(spec, "spec", "must be either unset or set to a non-empty string", one_term=True)
     if spec.get("perDeviceNodeSelection"):
-        said.append("`perDeviceNodeSelection`")
+        chosen.append("`perDeviceNodeSelection`")
     elif "perDeviceNodeSelection" in spec:
         errors.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
-    return errors + _one_choice(said, "spec", ONE_PLACE, f"{ONE_PLACE}, but multiple fields are set")
+    return errors + _one_choice(chosen, "spec", ONE_PLACE, f"{ONE_PLACE}, but multiple fields are set")
 
 
 def _device_place(device: Object, path: str, per_device: bool) -> list[FieldError]:
     if per_device:
-        said, errors = _node_choice(device, path, "must not be empty")
-        return errors + _one_choice(said, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
+        chosen, errors = _node_choice(device, path, "must not be empty")
+        return errors + _one_choice(chosen, path, ONE_PLACE_OF_DEVICE, ONE_PLACE_OF_DEVICE)
     if any(field in device for field in ("nodeName", "nodeSelector", "allNodes")):
         text = (
             "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in "
@@ -184,16 +184,16 @@ def _device_place(device: Object, path: str, per_device: bool) -> list[FieldErro
 
 
 def _node_choice(part: Object, path: str, empty: str, *, one_term: bool = False) -> tuple[list[str], list[FieldError]]:
-    said: list[str] = []
+    chosen: list[str] = []
     errors: list[FieldError] = []
     node = part.get("nodeName")
     if node:
-        said.append("`nodeName`")
+        chosen.append("`nodeName`")
         errors += invalid_each(f"{path}.nodeName", node, names.dns_subdomain(node))
     elif node is not None:
         errors.append(invalid(f"{path}.nodeName", node, empty))
     if "nodeSelector" in part:
-        said.append("`nodeSelector`")
+        chosen.append("`nodeSelector`")
         errors += node_selector(part["nodeSelector"], f"{path}.nodeSelector")
         terms = part["nodeSelector"].get("nodeSelectorTerms")
         if one_term and len(terms or ()) != 1:
@@ -201,16 +201,16 @@ def _node_choice(part: Object, path: str, empty: str, *, one_term: bool = False)
             text = "must have exactly one node selector term"
             errors.append(invalid(f"{path}.nodeSelector.nodeSelectorTerms", shown, text))
     if part.get("allNodes"):
-        said.append("`allNodes`")
+        chosen.append("`allNodes`")
     elif "allNodes" in part:
         errors.append(invalid(f"{path}.allNodes", False, "must be either unset or set to true"))
-    return said, errors
+    return chosen, errors
 
 
-def _one_choice(said: Sequence[str], path: str, none: str, many: str) -> list[FieldError]:
-    if not said:
+def _one_choice(chosen: Sequence[str], path: str, none: str, many: str) -> list[FieldError]:
+    if not chosen:
         return [required(path, none)]
-    return [] if len(said) == 1 else [invalid(path, f"{{{', '.join(said)}}}", many)]
+    return [] if len(chosen) == 1 else [invalid(path, f"{{{', '.join(chosen)}}}", many)]
 
 
 # ---------------------------------------------------------------- devices
@@ -265,10 +265,10 @@ def _attribute(attribute: Object, path: str) -> list[FieldError]:
         check = checks.get(field.removesuffix("s"))
         if check is not None:
             errors += each(attribute[field], f"{path}.{field}", check, UNLIMITED)
-    said = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
-    if len(said) == 1:
+    chosen = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
+    if len(chosen) == 1:
         return errors
-    shown: Any = to_internal("DeviceAttribute", attribute) if said else ""
+    shown: Any = to_internal("DeviceAttribute", attribute) if chosen else ""
     return [*errors, invalid(path, shown, "exactly one value must be specified")]
 
 

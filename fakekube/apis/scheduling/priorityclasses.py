@@ -26,7 +26,7 @@ class PriorityClassStrategy(Strategy):
     """The strategy of priorityclasses."""
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        obj["metadata"]["generation"] = 1  # and ever after
+        obj["metadata"]["generation"] = 1  # constant, as updates do not change it
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         errors = _value(obj["metadata"].get("name", ""), obj.get("value", 0), bool(obj.get("globalDefault")))

@@ -54,12 +54,12 @@ class CSIDriverStrategy(Strategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
-        wanted = {
+        mandatory = {
             "attachRequired": "attachedRequired",
             "podInfoOnMount": "podInfoOnMount",
             "storageCapacity": "storageCapacity",
         }
-        errors = [required(f"spec.{shown}") for field, shown in wanted.items() if spec.get(field) is None]
+        errors = [required(f"spec.{shown}") for field, shown in mandatory.items() if spec.get(field) is None]
         policy, period, in_secrets = (
             spec.get("fsGroupPolicy"),
             spec.get("nodeAllocatableUpdatePeriodSeconds"),

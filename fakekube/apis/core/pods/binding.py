@@ -57,10 +57,10 @@ def _target_errors(target: Object) -> list[FieldError]:
     return errors if target.get("name") else [*errors, required("target.name")]
 
 
-def _check_preconditions(context: WriteContext, pod: Object, wanted: Object) -> None:
+def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -> None:
     meta = pod["metadata"]
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        value = wanted.get(field)
+        value = expected.get(field)
         found = meta.get(field)
         if value and value != found:
             problem = (

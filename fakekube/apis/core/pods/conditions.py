@@ -15,14 +15,14 @@ Condition = dict[str, Any]
 
 
 def set_condition(
-    conditions: Sequence[Condition], wanted: Mapping[str, Any], now: datetime
+    conditions: Sequence[Condition], new: Mapping[str, Any], now: datetime
 ) -> list[Condition]:
     """Returns the conditions with this one; lastTransitionTime stays if the status does."""
-    fresh = {**wanted, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
+    fresh = {**new, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
     result = list(conditions)
     for index, condition in enumerate(result):
-        if condition.get("type") == wanted["type"]:
-            if condition.get("status") == wanted.get("status"):
+        if condition.get("type") == new["type"]:
+            if condition.get("status") == new.get("status"):
                 fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
             result[index] = fresh
             return result

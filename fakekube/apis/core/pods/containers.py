@@ -157,10 +157,10 @@ def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     if "volumeDevices" in item:
         errors += volume_devices(item, pod.volumes, f"{path}.volumeDevices")
     errors += pull_policy(item.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
-    wanted = item.get("resources")
-    if wanted:
+    resources = item.get("resources")
+    if resources:
         errors += requirements(
-            wanted, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages
+            resources, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages
         )
     if "resizePolicy" in item:
         errors += _resize_policies(item["resizePolicy"], f"{path}.resizePolicy", pod.restart_policy)

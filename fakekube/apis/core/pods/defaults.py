@@ -47,11 +47,11 @@ def default_pod(spec: Spec) -> None:
         _default_host_ports(spec)
 
 
-def _default_requests(wanted: dict[str, Any] | None) -> None:
+def _default_requests(resources: dict[str, Any] | None) -> None:
     """Sets missing requests to the limits."""
-    limits = wanted.get("limits") if wanted else None
-    if wanted and limits is not None:
-        wanted["requests"] = {**limits, **(wanted.get("requests") or {})}
+    limits = resources.get("limits") if resources else None
+    if resources and limits is not None:
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
 
 def _default_host_ports(spec: Spec) -> None:
@@ -62,8 +62,8 @@ def _default_host_ports(spec: Spec) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
 
 
-def _default_huge_page_limits(spec: Spec, wanted: dict[str, Any]) -> None:
-    limits, requests = wanted.get("limits") or {}, wanted.get("requests") or {}
+def _default_huge_page_limits(spec: Spec, resources: dict[str, Any]) -> None:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     if not limits and not requests:
         return
     missing = {
@@ -72,14 +72,14 @@ def _default_huge_page_limits(spec: Spec, wanted: dict[str, Any]) -> None:
         if is_huge_page(name) and name not in requests and name not in limits
     }
     if missing:
-        wanted["limits"] = {**limits, **missing}
+        resources["limits"] = {**limits, **missing}
 
 
-def _default_pod_requests(spec: Spec, wanted: dict[str, Any]) -> None:
-    limits = wanted.get("limits") or {}
+def _default_pod_requests(spec: Spec, resources: dict[str, Any]) -> None:
+    limits = resources.get("limits") or {}
     if not limits:
         return
-    requests = dict(wanted.get("requests") or {})
+    requests = dict(resources.get("requests") or {})
     for name, amount in container_sums(spec, "requests").items():
         if is_pod_level(name) and is_overcommitable(name):
             requests.setdefault(name, str(amount))
@@ -87,4 +87,4 @@ def _default_pod_requests(spec: Spec, wanted: dict[str, Any]) -> None:
         if is_pod_level(name):
             requests.setdefault(name, limit)
     if requests:
-        wanted["requests"] = requests
+        resources["requests"] = requests

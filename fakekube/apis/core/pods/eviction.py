@@ -66,11 +66,11 @@ def _options(context: WriteContext, name: str, options: Object) -> Object:
         raise status.invalid(POLICY, "Eviction", name, [invalid(path, True, text)])
     if not context.dry_run:
         return options
-    wanted = options.get("dryRun") or ["All"]
-    if wanted != ["All"]:
-        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
+    expected = options.get("dryRun") or ["All"]
+    if expected != ["All"]:
+        text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(expected)}]"
         raise status.generic(500, "", text)
-    return {**options, "dryRun": wanted}
+    return {**options, "dryRun": expected}
 
 
 def _can_ignore_budgets(pod: Object) -> bool:
@@ -114,10 +114,10 @@ def _marked(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
     ):
-        wanted, found = conditions.get(field), meta.get(field)
-        if wanted and wanted != found:
+        expected, found = conditions.get(field), meta.get(field)
+        if expected and expected != found:
             text = (
-                f"the {shown} in the precondition ({wanted}) does not match the {shown} in record ({found})"
+                f"the {shown} in the precondition ({expected}) does not match the {shown} in record ({found})"
             )
             raise status.conflict("", "Pod", meta["name"], f"{text}. The object might have been {fate}")
     state = pod.get("status") or {}
@@ -203,14 +203,14 @@ def _why_not(name: str, state: dict[str, Any]) -> str:
         (item for item in conditions if item.get("type") == "DisruptionAllowed"), {}
     )
     message, reason = condition.get("message", ""), condition.get("reason", "")
-    told = condition.get("status") == "False" and message
+    known = condition.get("status") == "False" and message
     current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
     no = f"The disruption budget {name} does not allow evicting pods currently"
-    if told and reason == "SyncFailed":
+    if known and reason == "SyncFailed":
         return f"{no} because it failed sync: {message}"
     if current <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
-    return f"{no} ({reason}): {message}" if told else no
+    return f"{no} ({reason}): {message}" if known else no
 
 
 def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
@@ -225,16 +225,16 @@ def _decremented(budget: Object, pod_name: str, now: datetime) -> Object:
 
 def _not_allowed(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
     """Returns the conditions of a budget without allowed disruptions (UpdateDisruptionAllowedCondition)."""
-    wanted = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+    expected = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
     if state.get("observedGeneration"):
-        wanted["observedGeneration"] = state["observedGeneration"]
+        expected["observedGeneration"] = state["observedGeneration"]
     conditions = list(state.get("conditions") or ())
     for index, condition in enumerate(conditions):
         if condition.get("type") == "DisruptionAllowed":
             same = condition.get("status") == "False"
             conditions[index] = {
-                **wanted,
+                **expected,
                 "lastTransitionTime": condition["lastTransitionTime"] if same else stamp,
             }
             return conditions
-    return [*conditions, {**wanted, "lastTransitionTime": stamp}]
+    return [*conditions, {**expected, "lastTransitionTime": stamp}]

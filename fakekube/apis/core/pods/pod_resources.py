@@ -59,21 +59,21 @@ def _raise(sums: Sums, amounts: Sums) -> None:
 
 def pod_resources(spec: Mapping[str, Any], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the resources at pod level (validatePodResources); `path` is their path."""
-    wanted = spec["resources"]
+    resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
     errors: list[FieldError] = []
-    if "claims" in wanted:
+    if "claims" in resources:
         errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
-    errors += requirements(wanted, path, pod_resource_name, pod.claims, pod.options.huge_pages)
-    return errors + _consistent(spec, wanted, path)
+    errors += requirements(resources, path, pod_resource_name, pod.claims, pod.options.huge_pages)
+    return errors + _consistent(spec, resources, path)
 
 
-def _consistent(spec: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> list[FieldError]:
+def _consistent(spec: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> list[FieldError]:
     """Validates that pod-level resources are not less than the total of the containers
     (validatePodResourceConsistency).
     """
-    requests, limits = wanted.get("requests") or {}, wanted.get("limits") or {}
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     errors: list[FieldError] = []
     for name, amount in container_sums(spec, "requests").items():
         if name in requests and amount > quantity(requests[name]):

@@ -72,7 +72,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
     if not _is_supported(status):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     left = dict(spec)
-    if _asks(before.get("resources")) or _asks(spec.get("resources")):
+    if _has_resources(before.get("resources")) or _has_resources(spec.get("resources")):
         errors += _pod_level(spec, before, left)
     if status.get("nodeAllocatableResourceClaimStatuses"):
         errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
@@ -105,18 +105,18 @@ def _is_supported(status: Mapping[str, Any]) -> bool:
     return True
 
 
-def _asks(wanted: Part | None) -> bool:
-    return bool(wanted and (wanted.get("requests") or wanted.get("limits")))
+def _has_resources(new: Part | None) -> bool:
+    return bool(new and (new.get("requests") or new.get("limits")))
 
 
 def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
     """Validates the resize at pod level (validatePodLevelResourcesResize); restores CPU and memory in `left`."""
-    wanted, old = spec.get("resources"), before.get("resources")
-    if wanted is None:
+    new, old = spec.get("resources"), before.get("resources")
+    if new is None:
         return [forbidden("spec.resources", "pod-level resources cannot be removed")]
-    errors = _removed(wanted, old, "spec.resources", "pod-level resource ") if old is not None else []
-    claims = {"claims": wanted["claims"]} if wanted.get("claims") else {}
-    restored = {**claims, **_put_back(wanted, old)}
+    errors = _removed(new, old, "spec.resources", "pod-level resource ") if old is not None else []
+    claims = {"claims": new["claims"]} if new.get("claims") else {}
+    restored = {**claims, **_restored_resources(new, old)}
     if old is None and not any(restored.values()):
         left.pop("resources")
     else:
@@ -126,20 +126,20 @@ def _pod_level(spec: Part, before: Part, left: Part) -> list[FieldError]:
     return errors
 
 
-def _removed(wanted: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
+def _removed(new: Part | None, old: Part | None, path: str, what: str) -> list[FieldError]:
     """Validates that no quantity is removed."""
     return [
         forbidden(f"{path}.{side}", f"{what}{side} cannot be removed")
         for side in ("requests", "limits")
-        if ((old or {}).get(side) or {}).keys() - ((wanted or {}).get(side) or {}).keys()
+        if ((old or {}).get(side) or {}).keys() - ((new or {}).get(side) or {}).keys()
     ]
 
 
-def _put_back(wanted: Part | None, old: Part | None) -> Part:
+def _restored_resources(new: Part | None, old: Part | None) -> Part:
     """Returns the new resources with the old quantities of CPU and memory."""
     restored = {}
     for side in ("limits", "requests"):
-        amounts, before = (wanted or {}).get(side) or {}, (old or {}).get(side) or {}
+        amounts, before = (new or {}).get(side) or {}, (old or {}).get(side) or {}
         kept = {name: amount for name, amount in amounts.items() if name not in RESIZABLE}
         kept.update((name, before[name]) for name in RESIZABLE if name in before)
         if kept:
@@ -169,7 +169,7 @@ def _only_compute(spec: Part, before: Part, left: Part) -> list[FieldError]:
     for field in ("containers", "initContainers"):
         restored = []
         for index, (item, old) in enumerate(_pairs(spec, before, field)):
-            munged = {**item, "resources": _put_back(item.get("resources"), old.get("resources"))}
+            munged = {**item, "resources": _restored_resources(item.get("resources"), old.get("resources"))}
             restored.append(munged)
             if _comparable(munged) != _comparable(old):
                 errors.append(_immutable(field, index))

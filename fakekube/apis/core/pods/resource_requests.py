@@ -29,13 +29,13 @@ def amounts(resources: Mapping[str, str] | None) -> Amounts:
 
 def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
     """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
-    sums = _together(pod, "requests", overhead=overhead)
+    sums = _total(pod, "requests", overhead=overhead)
     return _add(sums, amounts(pod["spec"].get("overhead"))) if overhead else sums
 
 
 def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
     """Returns the limits of the whole pod; with `overhead`, that of the runtime class is added to existing limits."""
-    sums = _together(pod, "limits", overhead=overhead)
+    sums = _total(pod, "limits", overhead=overhead)
     if overhead:
         extra = amounts(pod["spec"].get("overhead"))
         sums = _add(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
@@ -47,13 +47,13 @@ def with_allocated_resources(pod: Object) -> Object:
     progress.
     """
     status = pod.get("status") or {}
-    told = {
+    statuses = {
         item["name"]: item
         for field in ("containerStatuses", "initContainerStatuses")
         for item in status.get(field) or ()
         if "resources" in item
     }
-    if not told:
+    if not statuses:
         return pod
     refused = any(
         condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
@@ -62,24 +62,24 @@ def with_allocated_resources(pod: Object) -> Object:
     spec = dict(pod["spec"])
     for field in ("containers", "initContainers"):
         spec[field] = [
-            _held(container, told[container["name"]], refused)
-            if container["name"] in told and (field == "containers" or is_sidecar(container))
+            _with_allocated(container, statuses[container["name"]], refused)
+            if container["name"] in statuses and (field == "containers" or is_sidecar(container))
             else container
             for container in spec.get(field) or ()
         ]
     return {**pod, "spec": spec}
 
 
-def _held(container: Object, told: Object, refused: bool) -> Object:
+def _with_allocated(container: Object, statuses: Object, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
     resources = {
-        side: _most({} if refused else _of(container, side), _of(told, side)) for side in ("requests", "limits")
+        side: _most({} if refused else _of(container, side), _of(statuses, side)) for side in ("requests", "limits")
     }
-    resources["requests"] = _most(resources["requests"], amounts(told.get("allocatedResources")))
+    resources["requests"] = _most(resources["requests"], amounts(statuses.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 
-def _together(pod: Object, side: str, *, overhead: bool) -> Amounts:
+def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
     whole = _of(pod["spec"], side)
     return {
         **container_sums(pod["spec"], side),

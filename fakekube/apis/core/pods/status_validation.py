@@ -263,11 +263,11 @@ def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list
 
 
 def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
-    wanted = container.get("resources") or {}
+    resources = container.get("resources") or {}
     if not name.startswith("claim:"):
         text = "must match one of the container's resource requests"
-        return [] if name in (wanted.get("requests") or {}) else [invalid(path, name, text)]
-    for claim in wanted.get("claims") or ():
+        return [] if name in (resources.get("requests") or {}) else [invalid(path, name, text)]
+    for claim in resources.get("claims") or ():
         request = claim.get("request")
         if name == f"claim:{claim.get('name', '')}" + (f"/{request}" if request else ""):
             return []

@@ -123,8 +123,8 @@ def is_deletion_cost(text: str | None) -> bool:
 def _has_indivisible_huge_pages(spec: Spec) -> bool:
     lists = [spec.get("overhead") or {}]
     for container in containers(spec):
-        wanted = container.get("resources") or {}
-        lists += [wanted.get("limits") or {}, wanted.get("requests") or {}]
+        resources = container.get("resources") or {}
+        lists += [resources.get("limits") or {}, resources.get("requests") or {}]
     return any(
         is_huge_page(name) and not is_divisible(name, amount)
         for resources in lists

@@ -61,96 +61,96 @@ def template_warnings(template: Part, path: str) -> list[str]:
 
 def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
     path, annotations = f"{prefix}spec", meta.get("annotations") or {}
-    found = _nodes(spec, path)
-    found += _spread(spec, path)
+    texts = _nodes(spec, path)
+    texts += _spread(spec, path)
     if annotations:
-        found += [
+        texts += [
             f"{prefix}metadata.annotations[{key}]: {text}"
             for key, text in ANNOTATIONS.items()
             if key in annotations
         ]
     if "volumes" in spec:
-        found += _volumes(spec["volumes"], path)
-        found += _overlapping_paths(spec["volumes"])
-    found += _repeated(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
+        texts += _volumes(spec["volumes"], path)
+        texts += _overlapping_paths(spec["volumes"])
+    texts += _repeated(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
     if secrets:
-        found += _repeated(secrets, "name", f"{path}.imagePullSecrets")
-        found += [
+        texts += _repeated(secrets, "name", f"{path}.imagePullSecrets")
+        texts += [
             f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
             for index, secret in enumerate(secrets)
             if not secret.get("name")
         ]
     if "overhead" in spec:
-        found += fractional_bytes(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
+        texts += fractional_bytes(spec["overhead"], f"{path}.overhead", ("memory", "ephemeral-storage"))
     if SECCOMP in annotations and "seccompProfile" not in (spec.get("securityContext") or {}):
-        found.append(f"{prefix}metadata.annotations[{SECCOMP}]: {_USE_SECCOMP}")
+        texts.append(f"{prefix}metadata.annotations[{SECCOMP}]: {_USE_SECCOMP}")
     visited = list(containers_with_paths(spec, path))
-    found += _containers(visited, spec, annotations, prefix)
-    found += _ports(visited) + _port_names(visited)
+    texts += _containers(visited, spec, annotations, prefix)
+    texts += _ports(visited) + _port_names(visited)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
-        found.append(f"{path}.terminationGracePeriodSeconds: {text}")
-    return found + _pod_affinity(spec, path) + _addresses(spec, path)
+        texts.append(f"{path}.terminationGracePeriodSeconds: {text}")
+    return texts + _pod_affinity(spec, path) + _addresses(spec, path)
 
 
 def _nodes(spec: Spec, path: str) -> list[str]:
     known = node_labels.DEPRECATED
-    found = [
+    texts = [
         f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known
     ]
     rules = (spec.get("affinity") or {}).get("nodeAffinity")
     if not rules:
-        return found
+        return texts
     where = f"{path}.affinity.nodeAffinity"
     for index, term in enumerate((rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
         terms = f"{where}.{REQUIRED}.nodeSelectorTerms[{index}]"
-        found += node_labels.node_selector_term_warnings(term, terms)
+        texts += node_labels.node_selector_term_warnings(term, terms)
     for index, term in enumerate(rules.get(PREFERRED) or ()):
-        found += node_labels.node_selector_term_warnings(
+        texts += node_labels.node_selector_term_warnings(
             term.get("preference") or {}, f"{where}.{PREFERRED}[{index}].preference", check_values=True
         )
-    return found
+    return texts
 
 
 def _spread(spec: Spec, path: str) -> list[str]:
-    found = []
+    texts = []
     for index, item in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = f"{path}.topologySpreadConstraints[{index}]", item.get("topologyKey", "")
         if key in node_labels.DEPRECATED:
-            found.append(f"{where}.topologyKey: {key} is {node_labels.DEPRECATED[key]}")
+            texts.append(f"{where}.topologyKey: {key} is {node_labels.DEPRECATED[key]}")
         if "labelSelector" not in item:
-            found.append(f"{where}.labelSelector: {NULL_SELECTOR}")
-    return found
+            texts.append(f"{where}.labelSelector: {NULL_SELECTOR}")
+    return texts
 
 
 def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
-    found = []
+    texts = []
     for index, volume in enumerate(volumes):
         for field, (shown, text) in VOLUMES.items():
             if field not in volume:
                 continue
             if field == "ephemeral":
-                wanted = ((volume[field].get("volumeClaimTemplate") or {}).get("spec") or {}).get(
+                resources = ((volume[field].get("volumeClaimTemplate") or {}).get("spec") or {}).get(
                     "resources"
                 ) or {}
                 where = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec.resources"
                 for side in ("requests", "limits"):
-                    found += fractional_bytes(wanted.get(side) or {}, f"{where}.{side}", ("storage",))
+                    texts += fractional_bytes(resources.get(side) or {}, f"{where}.{side}", ("storage",))
             else:
-                found.append(f"{path}.volumes[{index}].{shown}: {text}")
-    return found
+                texts.append(f"{path}.volumes[{index}].{shown}: {text}")
+    return texts
 
 
 def _repeated(items: Sequence[Part], field: str, path: str) -> list[str]:
     seen: set[str] = set()
-    found = []
+    texts = []
     for index, item in enumerate(items):
         value = item.get(field, "")
         if value in seen:
-            found.append(f"{path}[{index}].{field}: duplicate {field} {go_quote(value)}")
+            texts.append(f"{path}[{index}].{field}: duplicate {field} {go_quote(value)}")
         seen.add(value)
-    return found
+    return texts
 
 
 def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[str]) -> list[str]:
@@ -170,18 +170,18 @@ def _containers(
     visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str
 ) -> list[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
-    found = []
+    texts = []
     for container, path in visited:
         if annotations:
-            found += _profile_annotations(container, annotations, of_pod, prefix)
-        wanted = container.get("resources")
-        if wanted:
+            texts += _profile_annotations(container, annotations, of_pod, prefix)
+        resources = container.get("resources")
+        if resources:
             for name in ("memory", "ephemeral-storage"):
                 for side in ("limits", "requests"):
-                    found += fractional_bytes(wanted.get(side) or {}, f"{path}.resources.{side}", (name,))
+                    texts += fractional_bytes(resources.get(side) or {}, f"{path}.resources.{side}", (name,))
         if len(container.get("env") or ()) > 1:
-            found += _hidden_variables(container["env"], f"{path}.env")
-    return found
+            texts += _hidden_variables(container["env"], f"{path}.env")
+    return texts
 
 
 def _profile_annotations(
@@ -191,29 +191,29 @@ def _profile_annotations(
     copied to fields.
     """
     security, name = container.get("securityContext") or {}, container.get("name", "")
-    found = []
+    texts = []
     key = f"{SECCOMP_OF_CONTAINER}{name}"
     if key in annotations and "seccompProfile" not in security:
-        found.append(f"{prefix}metadata.annotations[{key}]: {_USE_SECCOMP}")
+        texts.append(f"{prefix}metadata.annotations[{key}]: {_USE_SECCOMP}")
     key = f"{APPARMOR}{name}"
-    told = prefix and key in annotations and "appArmorProfile" not in security
-    if told and (of_pod is None or of_pod != profile_of_annotation(annotations[key])):
-        found.append(f"{prefix}metadata.annotations[{key}]: {_USE_APPARMOR}")
-    return found
+    reported = prefix and key in annotations and "appArmorProfile" not in security
+    if reported and (of_pod is None or of_pod != profile_of_annotation(annotations[key])):
+        texts.append(f"{prefix}metadata.annotations[{key}]: {_USE_APPARMOR}")
+    return texts
 
 
 def _hidden_variables(variables: Sequence[Part], path: str) -> list[str]:
     seen: set[str] = set()
-    found = []
+    texts = []
     for index, item in enumerate(variables):
         name, value = item.get("name", ""), item.get("value", "")
         reference = f"$({name})"
         extends = "valueFrom" not in item and reference in value and value != reference
         if name in seen and not extends:
             text = f"hides previous definition of {go_quote(name)}, which may be dropped when using apply"
-            found.append(f"{path}[{index}]: {text}")
+            texts.append(f"{path}[{index}]: {text}")
         seen.add(name)
-    return found
+    return texts
 
 
 def _each_port(visited: Sequence[tuple[Part, str]]) -> Iterator[tuple[Part, str]]:
@@ -223,18 +223,18 @@ def _each_port(visited: Sequence[tuple[Part, str]]) -> Iterator[tuple[Part, str]
 
 
 def _ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
-    found = []
+    texts = []
     taken: dict[tuple[int, str], list[tuple[Part, str]]] = {}
     for port, where in _each_port(visited):
         if port.get("hostIP") and not port.get("hostPort"):
-            found.append(f"{where}: hostIP set without hostPort: {_go_port(port)}")
+            texts.append(f"{where}: hostIP set without hostPort: {_go_port(port)}")
         others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
         for other, other_where in others:
             clash = _clash(port, other)
             if clash:
-                found.append(f"{where}: {clash} port definition with {other_where}")
+                texts.append(f"{where}: {clash} port definition with {other_where}")
         others.append((port, where))
-    return found
+    return texts
 
 
 def _go_port(port: Part) -> str:
@@ -261,34 +261,34 @@ def _clash(port: Part, other: Part) -> str:
 
 def _port_names(visited: Sequence[tuple[Part, str]]) -> list[str]:
     seen: dict[str, str] = {}
-    found = []
+    texts = []
     for port, where in _each_port(visited):
         name = port.get("name", "")
         first = seen.get(name) if name else None
         if first is not None:
             text = f"services and probes that select ports by name will use {first}"
-            found.append(f"{where}: duplicate port name {go_quote(name)} with {first}, {text}")
+            texts.append(f"{where}: duplicate port name {go_quote(name)} with {first}, {text}")
         elif name:
             seen[name] = where
-    return found
+    return texts
 
 
 def _pod_affinity(spec: Spec, path: str) -> list[str]:
     affinity = spec.get("affinity") or {}
-    found = []
+    texts = []
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
-        found += [
+        texts += [
             f"{path}.affinity.{kind}.{REQUIRED}[{index}].labelSelector: {NULL_SELECTOR}"
             for index, term in enumerate(terms.get(REQUIRED) or ())
             if "labelSelector" not in term
         ]
-        found += [
+        texts += [
             f"{path}.affinity.{kind}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {NULL_SELECTOR}"
             for index, term in enumerate(terms.get(PREFERRED) or ())
             if "labelSelector" not in (term.get("podAffinityTerm") or {})
         ]
-    return found
+    return texts
 
 
 def _addresses(spec: Spec, path: str) -> list[str]:
@@ -309,7 +309,7 @@ class _File(NamedTuple):
 
 def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
     """Returns warnings about files of a volume whose paths overlap (warningsForOverlappingVirtualPaths)."""
-    found = []
+    texts = []
     for volume in volumes:
         name = go_quote(volume.get("name", ""))
         for field, described in _DESCRIBED.items():
@@ -317,12 +317,12 @@ def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
             if source is not None:
                 files = [_File(item.get("path", "")) for item in source.get("items") or ()]
                 overlaps = _overlaps(files)
-                found += [
+                texts += [
                     f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps
                 ]
         if "projected" in volume:
-            found += _projected(volume["projected"], name)
-    return found
+            texts += _projected(volume["projected"], name)
+    return texts
 
 
 _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
@@ -333,13 +333,13 @@ _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
 
 
 def _projected(volume: Part, name: str) -> list[str]:
-    found = []
+    texts = []
     files: list[_File] = []
     for source in volume.get("sources") or ():
         if not source:
-            found.append(f"volume {name} (Projected) has no sources provided")
+            texts.append(f"volume {name} (Projected) has no sources provided")
         files += _projected_files(source)
-    return found + [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files)]
+    return texts + [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files)]
 
 
 def _projected_files(source: Part) -> list[_File]:
@@ -357,12 +357,12 @@ def _projected_files(source: Part) -> list[_File]:
 
 def _overlaps(files: Iterable[_File]) -> list[str]:
     seen: list[_File] = []
-    found = []
+    texts = []
     for file in files:
         current = _File(file.path.rstrip("/"), file.source)
-        found += [f"{current} with {other}" for other in seen if _overlap(current, other)]
+        texts += [f"{current} with {other}" for other in seen if _overlap(current, other)]
         seen.append(current)
-    return found
+    return texts
 
 
 def _overlap(one: _File, other: _File) -> bool:

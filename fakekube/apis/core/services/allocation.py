@@ -72,8 +72,8 @@ class Allocation:
         self._obj = obj
         self._spec: Object = obj["spec"]
         self._old: Object = old["spec"] if old else {}
-        self._taken_ips: list[str] = []
-        self._taken_ports: list[int] = []
+        self._allocated_ips: list[str] = []
+        self._allocated_ports: list[int] = []
         self._released_ips: list[str] = []
         self._released_ports: list[int] = []
 
@@ -85,8 +85,8 @@ class Allocation:
                 self._change_ips()
                 self._change_ports()
             else:
-                self._take_ips(range(len(self._spec.get("ipFamilies", ()))))
-                self._take_new_ports()
+                self._allocate_ips(range(len(self._spec.get("ipFamilies", ()))))
+                self._allocate_new_ports()
         except StatusError:
             self.finish(False)
             raise
@@ -97,8 +97,8 @@ class Allocation:
             return
         _release(
             self._context,
-            self._released_ips if stored else self._taken_ips,
-            self._released_ports if stored else self._taken_ports,
+            self._released_ips if stored else self._allocated_ips,
+            self._released_ports if stored else self._allocated_ports,
         )
 
     def _invalid(self, errors: list[FieldError]) -> StatusError:
@@ -210,17 +210,17 @@ class Allocation:
             return
         families, old_families = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
         if old.get("type") == EXTERNAL_NAME and spec.get("type") != EXTERNAL_NAME:
-            self._take_ips(range(len(families)))
+            self._allocate_ips(range(len(families)))
         elif is_headless(old):
             return
         elif old.get("type") != EXTERNAL_NAME and spec.get("type") == EXTERNAL_NAME:
             self._released_ips = list(old.get("clusterIPs") or ())
         elif len(old_families) == 1 and len(families) == 2:
-            self._take_ips(range(1, 2))
+            self._allocate_ips(range(1, 2))
         elif len(old_families) == 2 and len(families) == 1:
             self._released_ips = list(old.get("clusterIPs") or ())[1:2]
 
-    def _take_ips(self, positions: range) -> None:
+    def _allocate_ips(self, positions: range) -> None:
         """Allocates an address for each of these families: the requested one, or any."""
         spec = self._spec
         if spec.get("type") == EXTERNAL_NAME or (spec.get("clusterIPs") or [""])[0] == NONE:
@@ -228,25 +228,25 @@ class Allocation:
         ips: list[str] = list(spec.get("clusterIPs") or ())
         ips += [""] * (positions.stop - len(ips))
         for position in positions:
-            ips[position] = self._take_ip(ips, position, spec["ipFamilies"][position])
+            ips[position] = self._allocate_one_ip(ips, position, spec["ipFamilies"][position])
         spec["clusterIP"], spec["clusterIPs"] = ips[0], ips
 
-    def _take_ip(self, ips: list[str], position: int, family: str) -> str:
-        wanted = ips[position]
+    def _allocate_one_ip(self, ips: list[str], position: int, family: str) -> str:
+        requested = ips[position]
         try:
-            taken = self._take_this_ip(wanted) if wanted else self._take_any_ip(family)
+            taken = self._allocate_ip(requested) if requested else self._allocate_next_ip(family)
         except FullError as problem:
             name = self._obj["metadata"].get("name", "")
             raise status.internal(f'failed to allocate a serviceIP for Service "{name}": {problem}') from None
         except NotAllocatedError as problem:
-            detail = f"failed to allocate IP{wanted and ' '}{wanted}: {problem}"
+            detail = f"failed to allocate IP{requested and ' '}{requested}: {problem}"
             raise self._invalid([invalid("spec.clusterIPs", ips, detail)]) from None
         if not self._context.dry_run:
-            self._taken_ips.append(taken)
+            self._allocated_ips.append(taken)
         return taken
 
-    def _take_this_ip(self, wanted: str) -> str:
-        address = addresses.parse_ip(wanted)
+    def _allocate_ip(self, requested: str) -> str:
+        address = addresses.parse_ip(requested)
         networks = list(_networks(self._context, None))
         if self._context.dry_run:
             if networks and not any(_usable(network, address) for network in networks):
@@ -256,13 +256,13 @@ class Allocation:
             raise NotAllocatedError(OTHER_NETWORK)
         elif not self._hold_ip(str(address)):
             raise NotAllocatedError(TAKEN_IP)
-        return wanted
+        return requested
 
-    def _take_any_ip(self, family: str) -> str:
+    def _allocate_next_ip(self, family: str) -> str:
         for network in _networks(self._context, family):
             if self._context.dry_run:
                 return str(network.network_address)
-            for candidate in _draw_address(network):
+            for candidate in _candidate_addresses(network):
                 if self._hold_ip(candidate):
                     return candidate
         raise FullError(FULL)
@@ -285,30 +285,30 @@ class Allocation:
 
     # ---- ports
 
-    def _take_new_ports(self) -> None:
+    def _allocate_new_ports(self) -> None:
         spec = self._spec
         if uses_node_ports(spec):
             by_port: dict[int, int] = {}
             for index, item in enumerate(spec.get("ports", ())):
                 if item.get("nodePort") or _allocates_node_ports(spec):
-                    self._take_node_port(index, item, by_port)
+                    self._allocate_node_port(index, item, by_port)
         if needs_health_check(spec):
-            self._take_health_check_port()
+            self._allocate_health_check_port()
 
-    def _take_node_port(self, index: int, item: Object, by_port: dict[int, int]) -> None:
+    def _allocate_node_port(self, index: int, item: Object, by_port: dict[int, int]) -> None:
         """Allocates a node port; the same port of two protocols gets the same node port, unless the client requests
         two.
         """
         number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
         held = by_port.get(number)
         if held is None:
-            wanted = _requested_node_port(self._spec, number)
-            held = self._take_port(wanted, path) if wanted else self._take_any_port()
+            requested = _requested_node_port(self._spec, number)
+            held = self._allocate_port(requested, path) if requested else self._allocate_next_port()
             by_port[number] = item["nodePort"] = held
         elif not item.get("nodePort"):
             item["nodePort"] = held
         elif item["nodePort"] != held:
-            self._take_port(item["nodePort"], path)
+            self._allocate_port(item["nodePort"], path)
 
     def _change_ports(self) -> None:
         spec, old = self._spec, self._old
@@ -317,7 +317,7 @@ class Allocation:
         elif uses_node_ports(old):
             self._released_ports += node_ports(old)
         if needs_health_check(spec) and not needs_health_check(old):
-            self._take_health_check_port()
+            self._allocate_health_check_port()
         elif needs_health_check(old) and not needs_health_check(spec) and old.get("healthCheckNodePort"):
             self._released_ports.append(old["healthCheckNodePort"])
 
@@ -327,13 +327,13 @@ class Allocation:
         fresh: set[int] = set()
         seen: set[tuple[str, int]] = set()
         for index, item in enumerate(spec.get("ports", ())):
-            wanted, protocol = item.get("nodePort", 0), item.get("protocol", "")
-            if not wanted and not _allocates_node_ports(spec):
+            requested, protocol = item.get("nodePort", 0), item.get("protocol", "")
+            if not requested and not _allocates_node_ports(spec):
                 continue
-            if not wanted:
-                item["nodePort"] = self._take_any_port()
-            elif wanted not in held and wanted not in fresh:
-                fresh.add(self._take_port(wanted, f"spec.ports[{index}].nodePort"))
+            if not requested:
+                item["nodePort"] = self._allocate_next_port()
+            elif requested not in held and requested not in fresh:
+                fresh.add(self._allocate_port(requested, f"spec.ports[{index}].nodePort"))
             key = (protocol, item["nodePort"])
             if key in seen:
                 raise status.generic(500, "", f"duplicate nodePort: {{{key[0]} {key[1]}}}")
@@ -341,44 +341,44 @@ class Allocation:
         kept = node_ports(spec)
         self._released_ports += [number for number in held if number not in kept]
 
-    def _take_health_check_port(self) -> None:
+    def _allocate_health_check_port(self) -> None:
         spec = self._spec
-        wanted = spec.get("healthCheckNodePort", 0)
-        if not wanted:
-            spec["healthCheckNodePort"] = self._take_any_port("failed to allocate a HealthCheck NodePort 0: ")
+        requested = spec.get("healthCheckNodePort", 0)
+        if not requested:
+            spec["healthCheckNodePort"] = self._allocate_next_port("failed to allocate a HealthCheck NodePort 0: ")
             return
         try:
-            self._hold_port(wanted)
+            self._hold_port(requested)
         except NotAllocatedError as problem:
-            text = f"failed to allocate requested HealthCheck NodePort {wanted}: {problem}"
+            text = f"failed to allocate requested HealthCheck NodePort {requested}: {problem}"
             raise status.internal(text) from None
 
-    def _take_port(self, wanted: int, path: str) -> int:
+    def _allocate_port(self, requested: int, path: str) -> int:
         try:
-            self._hold_port(wanted)
+            self._hold_port(requested)
         except NotAllocatedError as problem:
-            raise self._invalid([invalid(path, wanted, str(problem))]) from None
-        return wanted
+            raise self._invalid([invalid(path, requested, str(problem))]) from None
+        return requested
 
     def _hold_port(self, number: int) -> None:
         services, value = self._context.services, str(number)
         if self._context.dry_run:
-            if services.reserved(PORT_POOL, value) or number in self._taken_ports:
+            if services.reserved(PORT_POOL, value) or number in self._allocated_ports:
                 raise NotAllocatedError(TAKEN_PORT)
         elif number not in PORTS:
             raise NotAllocatedError(OTHER_PORTS)
         elif not services.reserve(PORT_POOL, value):
             raise NotAllocatedError(TAKEN_PORT)
-        self._taken_ports.append(number)
+        self._allocated_ports.append(number)
 
-    def _take_any_port(self, failure: str = "failed to allocate a nodePort: ") -> int:
+    def _allocate_next_port(self, failure: str = "failed to allocate a nodePort: ") -> int:
         if self._context.dry_run:
-            number = max(self._taken_ports) + 1 if self._taken_ports else DRY_RUN_PORT
-            self._taken_ports.append(number)
+            number = max(self._allocated_ports) + 1 if self._allocated_ports else DRY_RUN_PORT
+            self._allocated_ports.append(number)
             return number
-        for number in _draw(PORTS, STATIC_PORTS):
+        for number in _candidates(PORTS, STATIC_PORTS):
             if self._context.services.reserve(PORT_POOL, str(number)):
-                self._taken_ports.append(number)
+                self._allocated_ports.append(number)
                 return number
         raise status.internal(f"{failure}{FULL}")
 
@@ -412,8 +412,8 @@ def _requested_node_port(spec: Object, number: int) -> int:
     """Returns the node port that the client requests for a port, of any protocol."""
     for item in spec.get("ports", ()):
         if item.get("port", 0) == number and item.get("nodePort"):
-            wanted: int = item["nodePort"]
-            return wanted
+            requested: int = item["nodePort"]
+            return requested
     return 0
 
 
@@ -447,16 +447,16 @@ def _usable(network: _Network, address: addresses.Address | None) -> bool:
     )
 
 
-def _draw_address(network: _Network) -> Iterator[str]:
+def _candidate_addresses(network: _Network) -> Iterator[str]:
     """Yields all addresses of a network, in the order of allocation."""
     size = network.num_addresses
     static = 0 if size <= 16 else min(max(size // 16, 16), 256)
     usable = range(1, size - (1 if network.version == 4 else 0))
-    for offset in _draw(usable, static):
+    for offset in _candidates(usable, static):
         yield str(network[offset])
 
 
-def _draw(values: range, static: int) -> Iterator[int]:
+def _candidates(values: range, static: int) -> Iterator[int]:
     """Yields all values, the `static` lowest ones last; each part starts at a random value."""
     for part in (values[static:], values[:static]):
         if part:

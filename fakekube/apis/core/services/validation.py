@@ -230,12 +230,12 @@ def _source_ranges(
 
 
 def _load_balancer_class(spec: Object) -> list[FieldError]:
-    wanted = spec.get("loadBalancerClass")
-    if wanted is None:
+    class_name = spec.get("loadBalancerClass")
+    if class_name is None:
         return []
     if spec.get("type") != LOAD_BALANCER:
         return [forbidden("spec.loadBalancerClass", ONLY_LOAD_BALANCER)]
-    return label_name(wanted, "spec.loadBalancerClass")
+    return label_name(class_name, "spec.loadBalancerClass")
 
 
 def _external_traffic(spec: Object) -> list[FieldError]:
