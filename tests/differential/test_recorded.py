@@ -38,11 +38,17 @@ def played(request: pytest.FixtureRequest) -> Iterator[Played]:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recorded(name: str, played: Played) -> None:
-    result, expected = played(name), scores.read()[name]
+    expected = scores.read()[name]
     in_order = expected.pop("in_order")
+    result = played(name)
+    if not _is_as_good(result, expected, in_order):
+        result = play(name)  # alone: on a busy machine some answers come too late
+    assert _is_as_good(result, expected, in_order), f"\n{result.report(5)}"
+
+
+def _is_as_good(result: Score, expected: scores.Expected, in_order: int) -> bool:
     figures = scores.figures(result)
-    assert figures.pop("in_order") >= in_order  # what is told of several webhooks has no order
-    assert figures == expected, f"\n{result.report(5)}"
+    return figures.pop("in_order") >= in_order and figures == expected  # what is told of several webhooks has no order
 
 
 def test_every_recording_is_played() -> None:
