@@ -11,7 +11,6 @@ import pytest
 from tests.differential import scores
 from tests.differential.life import recordings
 
-
 #: How often a life is played before a worse score counts: on a busy machine threads come in another order.
 ATTEMPTS = 3
 
