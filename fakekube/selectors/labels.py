@@ -124,10 +124,10 @@ class LabelSelector:
     """A conjunction of requirements; without any it matches everything, or nothing if it is made so."""
 
     requirements: tuple[LabelRequirement, ...] = ()
-    """In the order of their keys."""
+    """The requirements, in the order of their keys."""
     nothing: bool = False
     matches: Callable[[Labels | None], bool] = field(init=False, repr=False, compare=False)
-    """Do these labels (None: there are none) meet all requirements?"""
+    """Reports whether these labels (None for no labels) meet all requirements."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirements", tuple(sorted(self.requirements, key=lambda one: one.key)))

@@ -36,9 +36,9 @@ class NodeSelectorTerm:
     """A conjunction of requirements on the labels and the name of a node."""
 
     labels: LabelSelector | None
-    """None: no requirement on labels."""
+    """The requirements on labels; None if there are none."""
     names: tuple[tuple[bool, str], ...]
-    """(equal or not, name)."""
+    """The requirements on the name: (whether it must be equal, name)."""
     valid: bool = True
 
     def matches(self, node: Node) -> bool:

@@ -25,10 +25,10 @@ Part = dict[str, Any]
 
 class _Field(NamedTuple):
     shown: str
-    """Its name in messages."""
+    """The name of the field in messages."""
     go_type: str
     holds: Any = str
-    """str, bool, int, `parse_time`, or the fields of a struct."""
+    """The type: str, bool, int, `parse_time`, or the fields of a struct."""
     many: bool = False
 
 

@@ -19,7 +19,7 @@ class StatusNumbers:
 
     not_negative: Sequence[str]
     within_replicas: Sequence[str]
-    """At most `replicas`."""
+    """The fields that cannot be greater than `replicas`."""
     ready_shown: str = "readyReplicas"
     """The name that messages use for the upper bound of availableReplicas."""
     counts_collisions: bool = True

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 NameCheck = Callable[[str, bool], list[str]]
-"""(name, is it a prefix?) → what is wrong with it."""
+"""A check: (name, whether it is a prefix) → the details of errors."""
 
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"

@@ -31,7 +31,7 @@ _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "h
 class _Field(NamedTuple):
     name: str
     json_name: str
-    """In lower case."""
+    """The name of the struct, in lower case."""
     kind: str
     struct: str
 

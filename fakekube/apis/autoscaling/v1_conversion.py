@@ -43,7 +43,7 @@ class _Field(NamedTuple):
     path: tuple[str, ...]
     kind: type
     always: Any = None
-    """What is printed where v2 has nothing; None: nothing."""
+    """The value in v1 if v2 has none; None for no field."""
 
 
 _TARGET = _Field("target", ("describedObject",), dict, {})

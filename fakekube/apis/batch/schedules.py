@@ -60,7 +60,7 @@ class Schedule:
     fields: tuple[frozenset[int], ...] = ()
     """Minutes, hours, days of the month, months, days of the week (Sunday is 0); empty for an interval."""
     any_day: bool = False
-    """A star stands for the days of the month or of the week: then both must fit, else one is enough."""
+    """Whether the days of the month or of the week are a star: then both must match, else one is enough."""
     zone: tzinfo = UTC
     interval: timedelta = timedelta()
 

@@ -151,8 +151,8 @@ def _set_condition_times(context: WriteContext, status: Object, old_status: Obje
     now = context.now()
     stamped = []
     for item in status.get("conditions") or ():
-        alike = (old for old in _of_type(old_status, item.get("type", "")) if old.get("status") == item.get("status"))
-        since = next((old["lastTransitionTime"] for old in alike if old.get("lastTransitionTime")), now)
+        same_status = (old for old in _of_type(old_status, item.get("type", "")) if old.get("status") == item.get("status"))
+        since = next((old["lastTransitionTime"] for old in same_status if old.get("lastTransitionTime")), now)
         times = {"lastUpdateTime": now, "lastTransitionTime": since}
         stamped.append({**item, **{key: time for key, time in times.items() if not item.get(key)}})
     if stamped:

@@ -111,9 +111,9 @@ def _csi_secret(reference: Part, path: str) -> list[FieldError]:
 class _Source(NamedTuple):
     check: Callable[..., list[FieldError]]
     shown: str = ""
-    """The name in paths, if it is another one."""
+    """The name in paths, if it differs."""
     surplus: str = ""
-    """The name in the path when it is one source too many, if it is another one."""
+    """The name in the path of the error about a second source, if it differs."""
 
 
 #: In the order in which the real server validates them.

@@ -86,7 +86,7 @@ def validate_volume_spec(
 
 def _inline_rules(spec: Object, path: str) -> list[FieldError]:
     unwanted = {"claimRef": "claimRef" in spec, "capacity": bool(spec.get("capacity"))}
-    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, told in unwanted.items() if told]
+    errors = [forbidden(f"{path}.{field}", NOT_INLINE) for field, new in unwanted.items() if new]
     if spec.get("csi") is None:
         errors.append(required(f"{path}.csi", f"has to be specified {INLINE}"))
     return errors
@@ -287,11 +287,11 @@ class _VolumeStatus(StatusStrategy):
         super().prepare_for_update(context, obj, old)
         status, old_status = obj.setdefault("status", {}), old.get("status") or {}
         field = "lastPhaseTransitionTime"
-        told, held = status.get(field), old_status.get(field)
+        new, current = status.get(field), old_status.get(field)
         if status.get("phase", "") == old_status.get("phase", ""):
-            if field not in status and held is not None:
-                status[field] = held
-        elif field not in status or told == held:
+            if field not in status and current is not None:
+                status[field] = current
+        elif field not in status or new == current:
             status[field] = context.now()
 
 

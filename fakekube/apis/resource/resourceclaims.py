@@ -55,7 +55,7 @@ KIND_OF_REQUEST = "exactly one of `exactly` or `firstAvailable` is required"
 KIND_OF_CONSTRAINT = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
 
 _Requests = Mapping[str, frozenset[str]]
-"""Name of a request → the names of its options, if it has any."""
+"""The name of a request → the names of its subrequests."""
 
 
 class ResourceClaimStrategy(RevalidatingStrategy):

@@ -39,11 +39,11 @@ class PodContext:
     """The parts of a pod on which the validation of its containers depends."""
 
     volumes: Mapping[str, Mapping[str, Any]]
-    """That can be mounted, by name."""
+    """The volumes that can be mounted, by name."""
     claims: Set[str]
-    """Names of the resource claims of the pod."""
+    """The names of the resource claims of the pod."""
     grace: int | None
-    """terminationGracePeriodSeconds."""
+    """The terminationGracePeriodSeconds of the pod."""
     restart_policy: str
     host_users: bool
     options: ValidationOptions

@@ -253,9 +253,9 @@ class VolumeContext:
     """The context of a volume that the check of its source needs."""
 
     name: str
-    """Of the volume."""
+    """The name of the volume."""
     pod_name: str
-    """Empty in templates."""
+    """The name of the pod; empty in templates."""
     options: ValidationOptions
 
 
@@ -286,12 +286,12 @@ def _projected(source: Part, path: str, volume_context: VolumeContext) -> list[F
 
 class _Source(NamedTuple):
     check: Check | Callable[[Part, str, VolumeContext], list[FieldError]]
-    settled: bool = False
-    """The check cares for the volume_context."""
+    takes_context: bool = False
+    """Whether the check takes the VolumeContext."""
     shown: str = ""
-    """The name in paths, if it is another one."""
+    """The name in paths, if it differs."""
     surplus: str = ""
-    """The name in the path when it is one source too many, if it is another one."""
+    """The name in the path of the error about a second source, if it differs."""
 
 
 SOURCES: Mapping[str, _Source] = {
@@ -319,11 +319,11 @@ SOURCES: Mapping[str, _Source] = {
     "portworxVolume": _Source(needs("volumeID")),
     "azureDisk": _Source(azure_disk),
     "storageos": _Source(storage_os),
-    "projected": _Source(_projected, settled=True),
+    "projected": _Source(_projected, takes_context=True),
     "scaleIO": _Source(needs("gateway", "system", "volumeName")),
     "csi": _Source(_csi),
-    "ephemeral": _Source(_ephemeral, settled=True),
-    "image": _Source(_image, settled=True),
+    "ephemeral": _Source(_ephemeral, takes_context=True),
+    "image": _Source(_image, takes_context=True),
 }
 
 
@@ -383,7 +383,7 @@ def _source(volume: Part, volume_context: VolumeContext, path: str) -> list[Fiel
             errors.append(forbidden(where, "may not specify more than 1 volume type"))
         else:
             found = True
-            rest = (volume_context,) if row.settled else ()
+            rest = (volume_context,) if row.takes_context else ()
             errors += row.check(volume[field], f"{path}.{row.shown or field}", *rest)
         if field == "iscsi":
             errors += iscsi_initiator_length(volume_context.name, volume[field], path)

@@ -36,15 +36,15 @@ from fakekube.validation import ip as addresses
 __all__ = ["Allocation", "release"]
 
 FAMILIES = ("IPv4",)
-"""Those that the cluster is configured for; the first is the default."""
+"""The IP families of the cluster; the first is the default."""
 
 PORTS = range(30000, 32768)
 PORT_POOL = "nodeports"
 STATIC_PORTS = 86
-"""How many of the lowest ports are drawn last: a 32nd of the range, at least 16, at most 128."""
+"""The number of the lowest ports that are allocated last: a 32nd of the range, at least 16, at most 128."""
 
 DRY_RUN_PORT = 32769
-"""Where the made-up ports of a dry run begin."""
+"""The first of the ports that a dry run returns."""
 
 NETWORKING = "networking.k8s.io"
 FULL = "range is full"
