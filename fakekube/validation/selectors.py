@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 NOT_AN_OPERATOR = "not a valid selector operator"
+SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 VALUES_REQUIRED = "must be specified when `operator` is 'In' or 'NotIn'"
 VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
@@ -69,16 +70,19 @@ def label_selector_requirement(
     """Validates an item of matchExpressions (ValidateLabelSelectorRequirement)."""
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", VALUES_REQUIRED))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            errors.append(forbidden(f"{path}.values", VALUES_FORBIDDEN))
+    if operator in SET_OPERATORS:
+        errors += _set_operator_errors(operator, values, f"{path}.values")
     elif not allow_unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     return errors if allow_invalid_values else errors + _label_values(values, f"{path}.values")
+
+
+def _set_operator_errors(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
+    """Validates that In and NotIn have values, and that Exists and DoesNotExist have none."""
+    if operator in ("In", "NotIn"):
+        return [] if values else [required(path, VALUES_REQUIRED)]
+    return [forbidden(path, VALUES_FORBIDDEN)] if values else []
 
 
 def _label_values(values: Sequence[str], path: str) -> list[FieldError]:
@@ -120,12 +124,8 @@ def _node_requirement(
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", VALUES_REQUIRED))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            errors.append(forbidden(f"{path}.values", VALUES_FORBIDDEN))
+    if operator in SET_OPERATORS:
+        errors += _set_operator_errors(operator, values, f"{path}.values")
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"

@@ -40,7 +40,7 @@ class DeploymentStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
-        _drop_invalid_rollback(obj["metadata"].get("annotations") or {})
+        _normalize_rollback(obj["metadata"].get("annotations") or {})
         pod_template_spec.default_template(spec["template"])
         strategy = spec["strategy"]
         if strategy.get("type") == "RollingUpdate":
@@ -74,8 +74,11 @@ class DeploymentStrategy(Strategy):
         return [("status",)]
 
 
-def _drop_invalid_rollback(annotations: dict[str, str]) -> None:
-    """The annotation is a number or nothing. Raises StatusError 400."""
+def _normalize_rollback(annotations: dict[str, str]) -> None:
+    """Normalizes the rollback annotation to a decimal number, and drops an empty one.
+
+    Raises StatusError 400 if it is not a number.
+    """
     if ROLLBACK not in annotations:
         return
     text = annotations.pop(ROLLBACK)

@@ -38,7 +38,7 @@ def _glusterfs(source: Part, path: str) -> list[FieldError]:
 
 
 def _without_hint(error: FieldError) -> FieldError:
-    """Returns the errors without the hints about generated names, as the real server does for persistent volumes."""
+    """Returns the error without the hint about the prefixes of iSCSI names, which persistent volumes lack."""
     return replace(error, detail=error.detail.removesuffix(" starting with iqn, eui, or naa"))
 
 

@@ -78,7 +78,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     checks_metadata_again = True
 
     def is_unsettled(self, obj: Object) -> bool:
-        return True  # the phase
+        return True  # the phase is set after every write
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
@@ -275,7 +275,7 @@ def _change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]
         if _sets_storage_class(spec, old_spec, old_annotations):
             compared.pop("storageClassName", None)
     if (obj.get("status") or {}).get("phase") == "Bound":
-        _copy_mutable_fields(compared, old_compared)
+        _restore_mutable_fields(compared, old_compared)
     if part_as_stored(context, {**obj, "spec": compared}, {"spec": old_compared}) != old_compared:
         lines = diff("PersistentVolumeClaimSpec", old_compared, compared)
         errors.append(forbidden("spec", f"{IMMUTABLE_SPEC}\n{lines}"))
@@ -303,8 +303,9 @@ def _sets_storage_class(spec: Object, old_spec: Object, old_annotations: Object)
     return bool(old_annotations.get(CLASS_ANNOTATION, named) == named)
 
 
-def _copy_mutable_fields(compared: Object, old_compared: Object) -> None:
-    """Copies the mutable fields of a bound claim from the new to the old spec: the size and the attributes class."""
+def _restore_mutable_fields(compared: Object, old_compared: Object) -> None:
+    """Restores the mutable fields of a bound claim in `compared` to the old values: the size and the attributes class.
+    """
     resources = compared.get("resources") or {}
     if resources.get("requests") is not None:
         size = _requests(old_compared).get("storage", "0")

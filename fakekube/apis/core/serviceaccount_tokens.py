@@ -78,7 +78,10 @@ def _check_name(name: str, meta: Mapping[str, Any]) -> None:
 
 
 def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the metadata of the response: that of the request, with the name and namespace of the account."""
+    """Returns the metadata of the response: that of the request, with name, namespace and uid of the account.
+
+    Raises StatusError 409 for another uid.
+    """
     uid = account.get("uid", "")
     expected = meta.get("uid")
     if expected and expected != uid:

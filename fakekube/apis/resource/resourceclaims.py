@@ -274,9 +274,9 @@ class _StatusStrategy(StatusStrategy):
             status.pop("devices", None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        granted, asked = (_admin_results(o.get("status") or {}) for o in (old, obj))
-        path = f"status.allocation.devices.results[{asked[0]}].adminAccess" if asked else ""
-        errors = _admin_namespace(context, path) if asked and not granted else []
+        granted, requested = (_admin_results(o.get("status") or {}) for o in (old, obj))
+        path = f"status.allocation.devices.results[{requested[0]}].adminAccess" if requested else ""
+        errors = _admin_namespace(context, path) if requested and not granted else []
         return errors + super().validate_update(context, obj, old)
 
 

@@ -52,7 +52,7 @@ def _move(target: Part, source: Part, field: str) -> None:
 
 
 def refusal(old: Part) -> FieldError | None:
-    """Returns the reason why this pod cannot be resized at all; "" if it can."""
+    """Returns the error of a pod that cannot be resized at all; None if the pod can be resized."""
     if MIRROR in (old["metadata"].get("annotations") or {}):
         return forbidden(NIL_PATH, "static pods cannot be resized")
     if (old["spec"].get("os") or {}).get("name") == "windows":

@@ -70,12 +70,12 @@ def with_allocated_resources(pod: Object) -> Object:
     return {**pod, "spec": spec}
 
 
-def _with_allocated(container: Object, statuses: Object, refused: bool) -> Object:
+def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
     resources = {
-        side: _most({} if refused else _of(container, side), _of(statuses, side)) for side in ("requests", "limits")
+        side: _most({} if refused else _of(container, side), _of(status, side)) for side in ("requests", "limits")
     }
-    resources["requests"] = _most(resources["requests"], amounts(statuses.get("allocatedResources")))
+    resources["requests"] = _most(resources["requests"], amounts(status.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 

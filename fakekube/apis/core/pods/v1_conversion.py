@@ -23,7 +23,7 @@ def sync_service_account(spec: dict[str, Any]) -> None:
 
 
 def raise_grace_period(spec: dict[str, Any]) -> None:
-    """Sets a grace period below one second to one second, in pods but not in templates."""
+    """Sets a negative grace period to one second, in pods but not in templates."""
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
 

@@ -117,7 +117,7 @@ def _set_once(field: str, index: int, value: Any) -> FieldError:
 
 
 def _released(what: str, spec: Object) -> list[FieldError]:
-    """Validates that a removed secondary address was removed on purpose."""
+    """Returns an error about a removed secondary address unless ipFamilyPolicy is SingleStack."""
     policy = spec.get("ipFamilyPolicy")
     if policy == "SingleStack":
         return []

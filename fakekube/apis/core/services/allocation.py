@@ -146,7 +146,9 @@ class Allocation:
         )
 
     def _narrow(self) -> list[FieldError]:
-        """Removes the second family: on purpose if the policy is SingleStack, else an error."""
+        """Drops the second address and family for the policy SingleStack; returns an error if another policy lost
+        them.
+        """
         spec, old = self._spec, self._old
         errors: list[FieldError] = []
         for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
@@ -171,7 +173,7 @@ class Allocation:
         return errors
 
     def _infer_families(self) -> list[FieldError]:
-        """Returns the families of the addresses that the client requests."""
+        """Adds the families of the requested addresses to ipFamilies; returns the errors."""
         spec = self._spec
         errors: list[FieldError] = []
         ips: Sequence[str] = spec.get("clusterIPs") or ()
