@@ -36,7 +36,7 @@ class Operator(StrEnum):
     LESS_THAN = "<"
 
 
-_ADMITTING = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
+_EQUALITY = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
 _SETS = frozenset({Operator.IN, Operator.NOT_IN})
 _UNARY = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
 _ORDERS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
@@ -51,9 +51,9 @@ class LabelRequirement:
     values: tuple[str, ...] = ()
 
     @property
-    def admitted(self) -> frozenset[str]:
+    def allowed_values(self) -> frozenset[str]:
         """The values of which the label must have one; empty for operators other than `=`, `==` and `in`."""
-        return frozenset(self.values) if self.operator in _ADMITTING else frozenset()
+        return frozenset(self.values) if self.operator in _EQUALITY else frozenset()
 
     def __str__(self) -> str:
         values = ",".join(sorted(self.values))

@@ -34,7 +34,7 @@ __all__ = ["MutatingWebhookStrategy", "ValidatingWebhookStrategy"]
 REVIEW_VERSIONS = ("v1", "v1beta1")
 SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
 NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
-LONGEST_TIMEOUT = 30
+MAX_TIMEOUT = 30
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,8 +90,8 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
             errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
         errors += _enumeration(hook, "sideEffects", path, allowed)
         timeout = hook.get("timeoutSeconds")
-        if timeout is not None and not 1 <= timeout <= LONGEST_TIMEOUT:
-            text = f"the timeout value must be between 1 and {LONGEST_TIMEOUT} seconds"
+        if timeout is not None and not 1 <= timeout <= MAX_TIMEOUT:
+            text = f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"
             errors.append(invalid(f"{path}.timeoutSeconds", timeout, text))
         for field in ("namespaceSelector", "objectSelector"):
             errors += label_selector(hook.get(field), f"{path}.{field}", allow_invalid_values=options.label_values)

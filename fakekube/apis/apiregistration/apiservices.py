@@ -20,7 +20,7 @@ from fakekube.validation.objectmeta import validate_object_meta, validate_object
 
 __all__ = ["STATUS", "APIServiceStrategy"]
 
-HIGHEST_GROUP_PRIORITY, HIGHEST_VERSION_PRIORITY = 20000, 1000
+MAX_GROUP_PRIORITY, MAX_VERSION_PRIORITY = 20000, 1000
 CONDITION_STATUSES = ("True", "False", "Unknown")
 KEPT_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -70,8 +70,8 @@ def _spec(spec: Object) -> list[FieldError]:
     if group:
         errors += invalid_each("spec.group", group, names.dns_subdomain(group))
     errors += invalid_each("spec.version", version, names.dns_1035_label(version))
-    errors += _priority(spec.get("groupPriorityMinimum", 0), "spec.groupPriorityMinimum", HIGHEST_GROUP_PRIORITY)
-    errors += _priority(spec.get("versionPriority", 0), "spec.versionPriority", HIGHEST_VERSION_PRIORITY)
+    errors += _priority(spec.get("groupPriorityMinimum", 0), "spec.groupPriorityMinimum", MAX_GROUP_PRIORITY)
+    errors += _priority(spec.get("versionPriority", 0), "spec.versionPriority", MAX_VERSION_PRIORITY)
     service = spec.get("service")
     return errors + (_local(spec) if service is None else _remote(spec, service))
 

@@ -27,7 +27,7 @@ GROUP = "authorization.k8s.io"
 OPERATORS_OF_FIELDS = ("In", "NotIn")
 
 
-def _refuse(errors: Sequence[FieldError]) -> None:
+def _raise_invalid(errors: Sequence[FieldError]) -> None:
     """Raises a 422 without the kind, which the real server does not know at this point."""
     if errors:
         raise status.invalid(GROUP, "", "", errors)
@@ -39,7 +39,7 @@ def _refuse(errors: Sequence[FieldError]) -> None:
 def review_access(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SubjectAccessReview. Raises StatusError 422."""
     spec = review.get("spec") or {}
-    _refuse(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
+    _raise_invalid(_subject_spec(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
     return {**review, "status": _decide(context, spec)}
 
@@ -54,7 +54,7 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
         errors.append(invalid(where, resource.get("namespace", ""), "must match metadata.namespace"))
     if path is not None:
         errors.append(invalid("spec.nonResourceAttributes", _shown_path(path), "disallowed on this kind of request"))
-    _refuse(errors)
+    _raise_invalid(errors)
     context.check(review)
     return {**review, "status": _decide(context, spec)}
 
@@ -62,9 +62,9 @@ def review_access_in_namespace(context: WriteContext, name: str, review: Object)
 def review_own_access(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SelfSubjectAccessReview. Raises StatusError 422."""
     spec = review.get("spec") or {}
-    _refuse(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
+    _raise_invalid(_question(spec) + _selector_errors(spec) + _empty_metadata(review, "must be empty", ()))
     context.check(review)
-    return {**review, "status": _decide(context, {**spec, **_asker(context)})}
+    return {**review, "status": _decide(context, {**spec, **_current_user(context)})}
 
 
 def review_own_rules(context: WriteContext, name: str, review: Object) -> Object:
@@ -77,7 +77,7 @@ def review_own_rules(context: WriteContext, name: str, review: Object) -> Object
     return {"metadata": {}, "spec": {}, "status": found}
 
 
-def _asker(context: WriteContext) -> Object:
+def _current_user(context: WriteContext) -> Object:
     return {
         "user": context.user,
         "uid": context.uid,
@@ -216,7 +216,7 @@ def review_token(context: WriteContext, name: str, review: Object) -> Object:
 def review_self(context: WriteContext, name: str, review: Object) -> Object:
     """Handles a SelfSubjectReview."""
     context.check(review)
-    asker = _asker(context)
+    asker = _current_user(context)
     info = {"username": asker.pop("user"), **asker}
     user = {key: value for key, value in info.items() if value}
     return {"metadata": {"creationTimestamp": context.now()}, "status": {"userInfo": user}}

@@ -35,7 +35,7 @@ POSITIVE = "must be greater than zero"
 class ValidationOptions:
     """Rules that feature gates or the stored object relax."""
 
-    fewest: int = 1
+    min_replicas: int = 1
     any_target_version: bool = False
     any_object_version: bool = False
 
@@ -54,7 +54,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
             obj["spec"]["behavior"] = default_behavior(behavior)
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _spec(obj["spec"], ValidationOptions(fewest=0 if context.services.enabled(SCALE_TO_ZERO_GATE) else 1))
+        return _spec(obj["spec"], ValidationOptions(min_replicas=0 if context.services.enabled(SCALE_TO_ZERO_GATE) else 1))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
@@ -90,8 +90,8 @@ def _is_object_metric(item: Object) -> bool:
 def _spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: list[FieldError] = []
-    if least is not None and least < options.fewest:
-        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.fewest}"))
+    if least is not None and least < options.min_replicas:
+        errors.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {options.min_replicas}"))
     if most == 0:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
     elif most < 0:

@@ -46,11 +46,11 @@ class _Change:
     def holds(self, kind: str) -> bool:
         return condition_is(self.status, kind)
 
-    def turned(self, *kinds: str) -> bool:
+    def condition_changed(self, *kinds: str) -> bool:
         """Reports whether one of these conditions was added or removed."""
         return any(condition_is(self.old, kind) != self.holds(kind) for kind in kinds)
 
-    def differs(self, *fields: str) -> bool:
+    def field_changed(self, *fields: str) -> bool:
         """Reports whether one of these fields changed."""
         return any(self.status.get(field) != self.old.get(field) for field in fields)
 
@@ -90,32 +90,32 @@ def _conditions_and_times(change: _Change) -> list[FieldError]:
     status = change.status
     start, end = status.get("startTime"), status.get("completionTime")
     errors: list[FieldError] = []
-    if change.turned("Complete", "Failed") and change.complete and change.failed:
+    if change.condition_changed("Complete", "Failed") and change.complete and change.failed:
         errors += _of_conditions("cannot set Complete=True and Failed=true conditions")
-    if change.turned("Complete", "FailureTarget") and change.complete and change.holds("FailureTarget"):
+    if change.condition_changed("Complete", "FailureTarget") and change.complete and change.holds("FailureTarget"):
         errors += _of_conditions("cannot set Complete=True and FailureTarget=true conditions")
     path = "status.completionTime"
-    if change.turned("Complete") or change.differs("completionTime"):
+    if change.condition_changed("Complete") or change.field_changed("completionTime"):
         if end is not None and not change.complete:
             text = "cannot set completionTime when there is no Complete=True condition"
             errors.append(invalid(path, end, text))
         if end is None and change.complete:
             errors.append(required(path, "completionTime is required for Complete jobs"))
     if (
-        change.differs("startTime", "completionTime")
+        change.field_changed("startTime", "completionTime")
         and start is not None
         and end is not None
         and end < start
     ):
         errors.append(invalid(path, end, "must be equal to or after `startTime`"))
     if (
-        (change.turned("Failed") or change.differs("failedIndexes"))
+        (change.condition_changed("Failed") or change.field_changed("failedIndexes"))
         and change.failed
         and not change.holds("FailureTarget")
     ):
         errors += _of_conditions("cannot set Failed=True condition without the FailureTarget=true condition")
     if (
-        change.turned("Complete", "SuccessCriteriaMet")
+        change.condition_changed("Complete", "SuccessCriteriaMet")
         and change.complete
         and not change.holds("SuccessCriteriaMet")
     ):
@@ -131,16 +131,16 @@ def _finished(change: _Change) -> list[FieldError]:
         return []
     errors: list[FieldError] = []
     active, uncounted = status.get("active", 0), status.get("uncountedTerminatedPods")
-    if (change.finish_changed or change.differs("active")) and active > 0:
+    if (change.finish_changed or change.field_changed("active")) and active > 0:
         errors.append(invalid("status.active", active, "active>0 is invalid for finished job"))
     empty = spec.get("suspend") and spec.get("completions") == 0
     if (
-        (change.finish_changed or change.differs("startTime"))
+        (change.finish_changed or change.field_changed("startTime"))
         and not empty
         and status.get("startTime") is None
     ):
         errors.append(required("status.startTime", "startTime is required for finished job"))
-    if (change.finish_changed or change.differs("uncountedTerminatedPods")) and any(
+    if (change.finish_changed or change.field_changed("uncountedTerminatedPods")) and any(
         (uncounted or {}).values()
     ):
         shown = to_internal("UncountedTerminatedPods", uncounted or {})
@@ -155,7 +155,7 @@ def _indexes(change: _Change) -> list[FieldError]:
         status.get("completedIndexes", ""),
         status.get("failedIndexes"),
     )
-    done_changed, lost_changed = change.differs("completedIndexes"), change.differs("failedIndexes")
+    done_changed, lost_changed = change.field_changed("completedIndexes"), change.field_changed("failedIndexes")
     done_path, lost_path = "status.completedIndexes", "status.failedIndexes"
     errors: list[FieldError] = []
     if done_changed and completions is not None:
@@ -188,10 +188,10 @@ def _counts(change: _Change) -> list[FieldError]:
     status = change.status
     terminating, ready, active = status.get("terminating", 0), status.get("ready", 0), status.get("active", 0)
     errors: list[FieldError] = []
-    if (change.finish_changed or change.differs("terminating")) and change.finished and terminating > 0:
+    if (change.finish_changed or change.field_changed("terminating")) and change.finished and terminating > 0:
         text = "terminating>0 is invalid for finished job"
         errors.append(invalid("status.terminating", terminating, text))
-    if change.differs("ready", "active") and "ready" in status and ready > active:
+    if change.field_changed("ready", "active") and "ready" in status and ready > active:
         errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
     return errors
 
@@ -229,7 +229,7 @@ def _kept(change: _Change) -> list[FieldError]:
         errors.append(invalid("status.completionTime", end, "field is immutable"))
     resuming = condition_is(old, "Suspended") and condition_is(status, "Suspended", "False")
     if (
-        change.differs("startTime")
+        change.field_changed("startTime")
         and not resuming
         and old.get("startTime") is not None
         and not spec.get("suspend")

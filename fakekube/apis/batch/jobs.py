@@ -21,7 +21,7 @@ from fakekube.validation.checks import immutable_field
 from fakekube.validation.objectmeta import validate_object_meta, validate_object_meta_update
 from fakekube.validation.to_internal import printed, to_internal
 
-LARGEST_INT32 = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 
 _DOMAIN = "batch.kubernetes.io/"
 #: Labels of the pods of a job, with and without a domain.
@@ -53,7 +53,7 @@ class JobStrategy(Strategy):
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)
         if "backoffLimit" not in spec:
-            spec["backoffLimit"] = LARGEST_INT32 if "backoffLimitPerIndex" in spec else 6
+            spec["backoffLimit"] = MAX_INT32 if "backoffLimitPerIndex" in spec else 6
         _default_labels(obj)
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", policy)
@@ -213,7 +213,7 @@ def _completions_change(spec: Object, before: Object) -> list[FieldError]:
     return [invalid("spec.completions", completions, text)]
 
 
-def _is_pausing(job: Object) -> bool:
+def _is_suspended(job: Object) -> bool:
     """Reports whether the job is suspended and has no started pods."""
     status = job.get("status") or {}
     suspended = any(
@@ -227,7 +227,7 @@ def _is_pausing(job: Object) -> bool:
 def _template_change(sent: Object, template: Object, old: Object) -> list[FieldError]:
     """Validates an update of the template (validatePodTemplateUpdate)."""
     before = old["spec"]["template"]
-    pausing = _is_pausing(old)
+    pausing = _is_suspended(old)
     if pausing:
         before = _with_directives(before, template)
     if not pausing:

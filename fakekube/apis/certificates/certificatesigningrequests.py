@@ -30,7 +30,7 @@ __all__ = ["CSRApprovalStrategy", "CSRStatusStrategy", "CertificateSigningReques
 DECISIONS = ("Approved", "Denied")
 FINAL = (*DECISIONS, "Failed")
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-SHORTEST = 600
+MIN_SECONDS = 600
 USAGES = frozenset(
     {
         "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
@@ -177,8 +177,8 @@ def _request_errors(obj: Object, old: Object | None) -> list[FieldError]:
     else:
         errors += signer_name(signer, "spec.signerName")
     seconds = spec.get("expirationSeconds")
-    if seconds is not None and seconds < SHORTEST:
-        text = f"may not specify a duration less than {SHORTEST} seconds (10 minutes)"
+    if seconds is not None and seconds < MIN_SECONDS:
+        text = f"may not specify a duration less than {MIN_SECONDS} seconds (10 minutes)"
         errors.append(invalid("spec.expirationSeconds", seconds, text))
     errors += _conditions(status.get("conditions") or (), old_status.get("conditions") or ())
     certificate, held = status.get("certificate", ""), old_status.get("certificate", "")

@@ -16,10 +16,10 @@ from fakekube.validation import names
 from fakekube.validation.checks import invalid_each
 from fakekube.validation.objectmeta import validate_object_meta
 
-__all__ = ["LARGEST_DATA", "ConfigMapStrategy", "data_keys", "size_of_base64", "validate_immutable"]
+__all__ = ["MAX_SECRET_SIZE", "ConfigMapStrategy", "data_keys", "size_of_base64", "validate_immutable"]
 
 #: The maximum total size of the values of a config map or a secret, in bytes.
-LARGEST_DATA = 1024 * 1024
+MAX_SECRET_SIZE = 1024 * 1024
 
 
 class ConfigMapStrategy(Strategy):
@@ -36,7 +36,7 @@ class ConfigMapStrategy(Strategy):
         if binary:
             errors += data_keys(binary, "binaryData")
         size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
-        return [*errors, too_long("[]", LARGEST_DATA)] if size > LARGEST_DATA else errors
+        return [*errors, too_long("[]", MAX_SECRET_SIZE)] if size > MAX_SECRET_SIZE else errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors: list[FieldError] = []

@@ -23,7 +23,7 @@ __all__ = ["LimitRangeStrategy"]
 TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 #: Quantities above this are compared as whole numbers.
-LARGEST_MILLI_VALUE = (2**63 - 1) // 1000
+MAX_MILLI_VALUE = (2**63 - 1) // 1000
 
 Amounts = Mapping[str, str]
 
@@ -142,7 +142,7 @@ def _ratio(name: str, text: str | None, amounts: Mapping[str, Quantity], path: s
     if "min" not in amounts or "max" not in amounts:
         return errors
     least, most = amounts["min"], amounts["max"]
-    if all(amount.value() < LARGEST_MILLI_VALUE for amount in (ratio, least, most)):
+    if all(amount.value() < MAX_MILLI_VALUE for amount in (ratio, least, most)):
         requested_ratio, low, high = ratio.milli_value() / 1000, least.milli_value(), most.milli_value()
     else:
         requested_ratio, low, high = float(ratio.value()), least.value(), most.value()

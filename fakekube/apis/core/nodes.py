@@ -237,7 +237,7 @@ def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     return errors
 
 
-class _NodeStatus(StatusStrategy):
+class _NodeStatusStrategy(StatusStrategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
         obj.get("status", {}).pop("config", None)
@@ -246,4 +246,4 @@ class _NodeStatus(StatusStrategy):
         _allocate_all(obj)
 
 
-STATUS = _NodeStatus(_change)
+STATUS = _NodeStatusStrategy(_change)

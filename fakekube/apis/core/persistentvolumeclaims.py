@@ -78,7 +78,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     checks_metadata_again = True
 
     def is_unsettled(self, obj: Object) -> bool:
-        return True  # the phase is set after every write
+        return True  # the stored status lacks the default phase
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}

@@ -280,7 +280,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
     ]
 
 
-class _VolumeStatus(StatusStrategy):
+class _VolumeStatusStrategy(StatusStrategy):
     """The strategy of /status; the server sets lastPhaseTransitionTime unless the client changes it."""
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
@@ -295,4 +295,4 @@ class _VolumeStatus(StatusStrategy):
             status[field] = context.now()
 
 
-STATUS = _VolumeStatus()
+STATUS = _VolumeStatusStrategy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
-from fakekube.apis.core.configmaps import LARGEST_DATA, data_keys, size_of_base64, validate_immutable
+from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, data_keys, size_of_base64, validate_immutable
 from fakekube.errors import FieldError
 from fakekube.errors.field import invalid, required, too_long
 from fakekube.golang.json_objects import object_problem
@@ -52,8 +52,8 @@ class SecretStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         data: Mapping[str, str | None] = obj.get("data") or {}
         errors = data_keys(data, "data")
-        if sum(map(size_of_base64, data.values())) > LARGEST_DATA:
-            errors.append(too_long("data", LARGEST_DATA))
+        if sum(map(size_of_base64, data.values())) > MAX_SECRET_SIZE:
+            errors.append(too_long("data", MAX_SECRET_SIZE))
         return errors + _of_type(obj.get("type", ""), obj["metadata"].get("annotations") or {}, data)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:

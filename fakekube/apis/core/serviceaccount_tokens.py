@@ -21,8 +21,8 @@ __all__ = ["request_token"]
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 
-SHORTEST = 10 * 60
-LONGEST = 2**32
+MIN_SECONDS = 10 * 60
+MAX_SECONDS = 2**32
 
 #: A request for exactly this duration gets a token for a year, and warnings after an hour (extended tokens).
 EXTENDED = 60 * 60 + 7
@@ -92,9 +92,9 @@ def _metadata(context: WriteContext, name: str, meta: Mapping[str, Any], account
 
 def _check_duration(seconds: int) -> None:
     path, errors = "spec.expirationSeconds", []
-    if seconds < SHORTEST:
+    if seconds < MIN_SECONDS:
         errors.append(invalid(path, seconds, "may not specify a duration less than 10 minutes"))
-    if seconds > LONGEST:
+    if seconds > MAX_SECONDS:
         errors.append(invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
     if errors:
         raise status.invalid(GROUP, KIND, "", errors)

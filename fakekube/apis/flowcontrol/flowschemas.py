@@ -27,9 +27,9 @@ MANDATORY = ("exempt", "catch-all")
 EXEMPT = "exempt"
 ANNOTATION = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 
-DEFAULT_PRECEDENCE, HIGHEST_PRECEDENCE = 1000, 10000
+DEFAULT_PRECEDENCE, MAX_PRECEDENCE = 1000, 10000
 DEFAULT_QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
-MOST_QUEUES = 10_000_000
+MAX_QUEUES = 10_000_000
 HASH_BITS = 60
 
 DISTINGUISHERS = ("ByNamespace", "ByUser")
@@ -114,8 +114,8 @@ def _precedence(value: int, name: str) -> list[FieldError]:
     path = "spec.matchingPrecedence"
     if value <= 0:
         return [invalid(path, value, "must be a positive value")]
-    if value > HIGHEST_PRECEDENCE:
-        return [invalid(path, value, f"must not be greater than {HIGHEST_PRECEDENCE}")]
+    if value > MAX_PRECEDENCE:
+        return [invalid(path, value, f"must not be greater than {MAX_PRECEDENCE}")]
     if value == 1 and name != EXEMPT:
         return [invalid(path, value, f"only the schema named '{EXEMPT}' may have matchingPrecedence 1")]
     return []
@@ -281,8 +281,8 @@ def _queuing(queuing: Object, path: str) -> list[FieldError]:
     errors = [] if length > 0 else [invalid(f"{path}.queueLengthLimit", length, "must be positive")]
     if queues <= 0:
         errors.append(invalid(f"{path}.queues", queues, "must be positive"))
-    elif queues > MOST_QUEUES:
-        errors.append(invalid(f"{path}.queues", queues, f"must not be greater than {MOST_QUEUES}"))
+    elif queues > MAX_QUEUES:
+        errors.append(invalid(f"{path}.queues", queues, f"must not be greater than {MAX_QUEUES}"))
     where = f"{path}.handSize"
     if hand <= 0:
         errors.append(invalid(where, hand, "must be positive"))

@@ -205,7 +205,7 @@ def _ingress_points(obj: Object) -> Sequence[Object]:
     return ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
 
 
-class _IngressStatus(StatusStrategy):
+class _IngressStatusStrategy(StatusStrategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return [
             text
@@ -215,7 +215,7 @@ class _IngressStatus(StatusStrategy):
         ]
 
 
-STATUS = _IngressStatus(_validate_status)
+STATUS = _IngressStatusStrategy(_validate_status)
 
 
 class IngressClassStrategy(Strategy):

@@ -41,7 +41,7 @@ COUNTER_SETS_OF_DEVICE = 2
 ATTRIBUTES_AND_CAPACITIES = 32
 ATTRIBUTE_VALUES = 48
 ATTRIBUTE_LENGTH = 64
-LONGEST_KEY = 63 + 1 + 32
+MAX_KEY_LENGTH = 63 + 1 + 32
 TAINTS = 16
 OPTIONS = 10
 LISTS = ("bools", "ints", "strings", "versions")
@@ -228,7 +228,7 @@ def _device(before: Mapping[str, Object], per_device: bool, device: Object, path
     if values > ATTRIBUTE_VALUES:
         text = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES}"
         errors.append(invalid(path, values, text))
-    everything = partial(each_of_map, key=qualified_name, most=UNLIMITED, longest=LONGEST_KEY)
+    everything = partial(each_of_map, key=qualified_name, most=UNLIMITED, longest=MAX_KEY_LENGTH)
     errors += everything(attributes, f"{path}.attributes", check=_attribute)
     shared = partial(_capacity, bool(device.get("allowMultipleAllocations")))
     errors += everything(capacity, f"{path}.capacity", check=shared)

@@ -10,10 +10,10 @@ from fakekube.errors.field import forbidden
 from fakekube.registry.strategy import Object, Strategy, WriteContext
 from fakekube.validation.checks import immutable_field, required_one_of
 
-__all__ = ["HIGHEST_OF_USERS", "SYSTEM_CLASSES", "PriorityClassStrategy"]
+__all__ = ["MAX_USER_PRIORITY", "SYSTEM_CLASSES", "PriorityClassStrategy"]
 
-HIGHEST_OF_USERS = 1_000_000_000
-_CRITICAL = 2 * HIGHEST_OF_USERS
+MAX_USER_PRIORITY = 1_000_000_000
+_CRITICAL = 2 * MAX_USER_PRIORITY
 
 #: The system classes, and their values.
 SYSTEM_CLASSES = {"system-node-critical": _CRITICAL + 1000, "system-cluster-critical": _CRITICAL}
@@ -51,9 +51,9 @@ class PriorityClassStrategy(Strategy):
 def _value(name: str, value: int, is_default: bool) -> list[FieldError]:
     """Validates that users set no values or names that are reserved for the system."""
     if not name.startswith(SYSTEM_PREFIX):
-        if value <= HIGHEST_OF_USERS:
+        if value <= MAX_USER_PRIORITY:
             return []
-        text = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
+        text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         return [forbidden("value", text)]
     problem = _system_problem(name, value, is_default)
     if not problem:

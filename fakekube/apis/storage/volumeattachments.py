@@ -102,7 +102,7 @@ def _changed_attachment(obj: Object, old: Object) -> list[FieldError]:
     return [immutable("spec", shown)]
 
 
-class _AttachmentStatus(StatusStrategy):
+class _AttachmentStatusStrategy(StatusStrategy):
     unconditional_update = False
     checks_metadata_update = False
     checks_metadata_again = True
@@ -112,6 +112,6 @@ def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:
     return _attachment(obj) + _changed_attachment(obj, old)
 
 
-STATUS = _AttachmentStatus(
+STATUS = _AttachmentStatusStrategy(
     _validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",))
 )

@@ -79,7 +79,7 @@ def _conditions(resource: Resource, options: ListOptions) -> list[Condition[Docu
     """
     if resource.converts_by_call:
         return []
-    labels = [Condition(_Label(one.key), one.admitted) for one in options.labels.requirements if one.admitted]
+    labels = [Condition(_Label(one.key), one.allowed_values) for one in options.labels.requirements if one.allowed_values]
     if resource.custom:
         return labels
     readers = resource.field_readers

@@ -21,7 +21,7 @@ POLICY = "policy"
 BUDGETS = "poddisruptionbudgets"
 
 #: The maximum number of evictions that the disruption controller has not processed yet (MaxDisruptedPodSize).
-DISRUPTED_PODS = 2000
+MAX_DISRUPTED_PODS = 2000
 
 OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -98,7 +98,7 @@ def _delete(context: WriteContext, name: str, options: Object) -> Object:
     conditions = dict(options.get("preconditions") or {})
     if not options.get("dryRun"):
         marked = context.services.update(
-            "", "pods", context.namespace, name, lambda pod: _marked(pod, conditions, context.clock.now())
+            "", "pods", context.namespace, name, lambda pod: _with_disruption_target(pod, conditions, context.clock.now())
         )
         if "resourceVersion" in conditions:
             conditions["resourceVersion"] = marked["metadata"]["resourceVersion"]
@@ -108,7 +108,7 @@ def _delete(context: WriteContext, name: str, options: Object) -> Object:
     return SUCCESS
 
 
-def _marked(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
+def _with_disruption_target(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
     meta = pod["metadata"]
     for field, shown, fate in (
         ("uid", "UID", "deleted and then recreated"),
@@ -180,11 +180,11 @@ def _check_budget(budget: Object) -> None:
         raise _still_processed(name)
     if allowed < 0:
         raise status.forbidden(POLICY, "poddisruptionbudget", name, "pdb disruptions allowed is negative")
-    if len(state.get("disruptedPods") or ()) > DISRUPTED_PODS:
+    if len(state.get("disruptedPods") or ()) > MAX_DISRUPTED_PODS:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise status.forbidden(POLICY, "poddisruptionbudget", name, text)
     if not allowed:
-        raise _over_budget(_why_not(name, state))
+        raise _over_budget(_insufficient_budget_message(name, state))
 
 
 def _still_processed(budget_name: str) -> StatusError:
@@ -197,7 +197,7 @@ def _over_budget(text: str, retry_after: int = 0) -> StatusError:
     )
 
 
-def _why_not(name: str, state: dict[str, Any]) -> str:
+def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
     conditions = state.get("conditions") or ()
     condition: dict[str, str] = next(
         (item for item in conditions if item.get("type") == "DisruptionAllowed"), {}

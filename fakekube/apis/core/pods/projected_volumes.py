@@ -16,8 +16,8 @@ from fakekube.validation.paths import non_reserved
 
 Part = Mapping[str, Any]
 
-SHORTEST_TOKEN = 10 * 60
-LONGEST_TOKEN = 1 << 32
+MIN_TOKEN_SECONDS = 10 * 60
+MAX_TOKEN_SECONDS = 1 << 32
 
 
 def file_mode(part: Part, field: str, path: str) -> list[FieldError]:
@@ -103,10 +103,10 @@ def _downward(source: Part, taken: set[str], volume_path: str, path: str) -> lis
 def _token(token: Part, volume_path: str, path: str, tolerate_path: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     seconds, target = token.get("expirationSeconds", 0), token.get("path", "")
-    if seconds < SHORTEST_TOKEN:
+    if seconds < MIN_TOKEN_SECONDS:
         text = "may not specify a duration less than 10 minutes"
         errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
-    if seconds > LONGEST_TOKEN:
+    if seconds > MAX_TOKEN_SECONDS:
         text = "may not specify a duration larger than 2^32 seconds"
         errors.append(invalid(f"{path}.expirationSeconds", seconds, text))
     if not target:

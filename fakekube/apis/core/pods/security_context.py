@@ -20,7 +20,7 @@ from fakekube.validation.to_internal import to_internal
 
 Part = Mapping[str, Any]
 
-LARGEST_ID = 2**31 - 1
+MAX_ID = 2**31 - 1
 
 #: Types of seccomp and AppArmor profiles.
 PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -30,9 +30,9 @@ APPARMOR_PATH_LENGTH = 4095
 def _identifier(context: Part, field: str, path: str) -> list[FieldError]:
     """Validates the number of a user or group."""
     value = context.get(field)
-    if value is None or 0 <= value <= LARGEST_ID:
+    if value is None or 0 <= value <= MAX_ID:
         return []
-    return invalid_each(f"{path}.{field}", value, names.in_range(value, 0, LARGEST_ID))
+    return invalid_each(f"{path}.{field}", value, names.in_range(value, 0, MAX_ID))
 
 
 def pod_security(context: Part, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
@@ -43,7 +43,7 @@ def pod_security(context: Part, spec: dict[str, Any], path: str, options: Valida
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += _identifier(context, field, path)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        details = names.in_range(group, 0, LARGEST_ID)
+        details = names.in_range(group, 0, MAX_ID)
         errors += invalid_each(f"{path}.supplementalGroups[{index}]", group, details)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"

@@ -32,7 +32,7 @@ NAMESERVERS = 3
 SEARCH_PATHS = 32
 SEARCH_LENGTH = 2048
 HOSTNAME_LENGTH = 64
-LARGEST_INT32 = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 
 
 def validate_pod_spec(
@@ -135,7 +135,7 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
     errors = _named(spec, _NAMES, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
-        details = names.in_range(deadline, 1, LARGEST_INT32)
+        details = names.in_range(deadline, 1, MAX_INT32)
         errors += invalid_each(f"{path}.activeDeadlineSeconds", deadline, details)
     errors += _named(spec, _HOST_NAMES, path)
     if "tolerations" in spec:

@@ -62,7 +62,7 @@ class PodStrategy(Strategy):
         spec, meta, status = obj["spec"], obj["metadata"], obj["status"]
         drop_disabled_fields(spec, None)
         if spec.get("schedulingGates"):
-            status["conditions"] = [_gated(context)]
+            status["conditions"] = [_scheduling_gated(context)]
         _merge_label_keys(spec, meta.get("labels") or {})
         _profiles_from_annotations(context, meta.get("annotations") or {}, spec)
 
@@ -150,7 +150,7 @@ def _annotation_changes(obj: Object, old: Object, options: ValidationOptions) ->
     return errors + pod_annotations(new, obj["spec"], "metadata.annotations", options)
 
 
-def _gated(context: WriteContext) -> dict[str, Any]:
+def _scheduling_gated(context: WriteContext) -> dict[str, Any]:
     """Returns the PodScheduled condition of a pod that has scheduling gates."""
     return {
         "type": "PodScheduled",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fakekube.apis.core.pods.containers import image_without_padding
-from fakekube.apis.core.pods.spec import LARGEST_INT32
+from fakekube.apis.core.pods.spec import MAX_INT32
 from fakekube.apis.core.pods.validation_options import REQUIRED, ValidationOptions
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid, required
@@ -92,8 +92,8 @@ def _deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]
     if new is None:
         text = "must not update from a positive integer to nil value"
         return [] if old is None else [invalid(path, None, text)], False
-    if not 0 <= new <= LARGEST_INT32:
-        return invalid_each(path, new, names.in_range(new, 0, LARGEST_INT32)), True
+    if not 0 <= new <= MAX_INT32:
+        return invalid_each(path, new, names.in_range(new, 0, MAX_INT32)), True
     if old is not None and old < new:
         return [invalid(path, new, "must be less than or equal to previous value")], True
     return [], False

@@ -212,7 +212,7 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     )
 
 
-class _ServiceStatus(StatusStrategy):
+class _ServiceStatusStrategy(StatusStrategy):
     """The strategy of /status; a PUT for a Service that does not exist creates it without allocation."""
 
     create_on_update = True
@@ -227,4 +227,4 @@ class _ServiceStatus(StatusStrategy):
         ]
 
 
-STATUS = _ServiceStatus(_validate_status)
+STATUS = _ServiceStatusStrategy(_validate_status)
