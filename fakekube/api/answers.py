@@ -1,4 +1,4 @@
-"""Answers that no verb makes: errors as Status, objects without storage, and plain text.
+"""Writes responses that no resource handler makes: errors as Status, objects without storage, and plain text.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), net/http
 (Error).
@@ -44,44 +44,45 @@ Headers = Mapping[str, str]
 
 
 def not_found() -> StatusError:
-    """404 of the router: no such path below an API that is served."""
+    """Returns the router's 404: the path does not exist below an API that is served."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def method_not_allowed() -> StatusError:
-    """405 of the router: the path is served, but not for this method."""
+    """Returns the router's 405: the path is served, but not for this method."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, {})
 
 
 def page_not_found() -> Response:
-    """404 in text: nobody serves this path."""
+    """Returns a plain text 404: the server does not serve this path."""
     return http_error(404, "404 page not found")
 
 
 def http_error(code: int, text: str) -> Response:
-    """An error in text, as net/http writes it."""
+    """Returns an error as plain text, in the form of net/http."""
     return plain_text(f"{text}\n", code, NO_SNIFFING)
 
 
 def plain_text(text: str, code: int = 200, *headers: tuple[str, str]) -> Response:
-    """An answer in text."""
+    """Returns a plain text response."""
     return Response(code, [("Content-Type", _TEXT), *headers], bytes_of(text))
 
 
 def indented_json(value: Any, code: int = 200) -> Response:
-    """JSON that is indented whatever the client likes (WriteRawJSON)."""
+    """Returns a response with indented JSON, regardless of the Accept header (WriteRawJSON)."""
     return Response(code, [("Content-Type", negotiation.JSON)], json.dumps_pretty(value))
 
 
 def wants_pretty(headers: Headers, query: Query) -> bool:
-    """Does the client want indented JSON?"""
+    """Reports whether the client prefers indented JSON."""
     return negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
 
 
 def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False) -> Response:
-    """An error in the form that the client accepts. The router (whose errors have empty details) knows no
-    CBOR.
+    """Returns an error in a media type that the client accepts.
+
+The errors of the router have empty details and are never encoded as CBOR.
     """
     accept = headers.get("accept", "")
     chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=wants_pretty(headers, query))
@@ -94,7 +95,8 @@ def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: 
 
 
 def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: bool = False) -> Response:
-    """An object that carries its kind, in the form that the client accepts; 406 in one that the endpoint knows."""
+    """Returns an object that has a kind, in a media type that the client accepts; otherwise a 406 in one that the
+    endpoint supports."""
     offer = negotiation.Offer(cbor=cbor, transforms=False)
     accept = request.headers.get("accept", "")
     try:
@@ -105,7 +107,7 @@ def negotiated(obj: dict[str, Any], go_type: str, request: Request, *, cbor: boo
 
 
 def encoded(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes:
-    """The bytes of an object that carries its kind."""
+    """Encodes an object that has a kind."""
     form = formats.format_of(chosen)
     kind = _kind(obj.get("apiVersion", ""), obj["kind"], go_type if chosen.format == "protobuf" else "")
     return form.object(form.part(Document(obj), kind), kind)

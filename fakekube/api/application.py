@@ -1,11 +1,13 @@
-"""The WSGI application: one request's way in, through the filters in the real server's order, and its
-answer's way out.
+"""The WSGI application: passes a request through the filters, in the order of the real server, and writes its
+response.
 
-    audit id → panics → what is it about → cache control → timeout → warnings → who asks → as whom → may he
-    → routes
+    audit id → panic recovery → request info → cache control → timeout → warnings → authentication
+    → impersonation → authorization → routes
 
-Each filter may end the way with an answer; which headers that answer has depends on how far the request
-came. Nothing that a client sends makes this raise: what no room foresaw is logged and answered with a 500.
+Each filter may respond itself; the headers of that response depend on the filters that the request has passed.
+
+Invariant: the application never raises because of a request. Unexpected exceptions are logged and answered with a
+500.
 
 Specified by: k8s.io/apiserver/pkg/server/config.go (DefaultBuildHandlerChain) and handler.go.
 """
@@ -54,53 +56,55 @@ StartResponse = Callable[..., Any]
 
 
 class Observation(Protocol):
-    """Is told of one request on its way."""
+    """Observes the stages of one request."""
 
     def identified(self, info: RequestInfo, user: str) -> None:
-        """It is known what the request is about, and (then again) who asks."""
+        """Called when the RequestInfo is known, and again when the user is known."""
 
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
-        """Have the request performed, or answer in its place. Raises StatusError and BrokenStreamError."""
+        """Performs the request, or responds in its place. Raises StatusError and BrokenStreamError."""
 
     def answered(self, response: Response) -> None:
-        """The answer is made; its body may be changed. Raises BrokenStreamError if the client is not to get it."""
+        """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection
+        instead."""
 
     def dropped(self) -> None:
-        """The connection drops before an answer."""
+        """Called when the connection is dropped before a response."""
 
 
 class Observer(Protocol):
-    """Stands beside the application: the recorder and the faults of a cluster (`powers.observation`)."""
+    """Observes the requests of an application: the recorder and the faults of a cluster (`powers.observation`)."""
 
     def observe(self, environ: Environment, path: str) -> Observation:
-        """A request comes in."""
+        """Called for every incoming request."""
 
 
 _log = logging.getLogger(__name__)
 
 _NOT_CACHED: Final = ("Cache-Control", "no-cache, private")
-#: Up to so many bytes net/http tells the length of a body that a handler has not told (bufferBeforeChunkingSize).
+#: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
+#: (bufferBeforeChunkingSize).
 _MEASURED: Final = 2048
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _NO_QUERY: Final = Query()
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-#: In the names of all headers together, joined: is any of them about impersonation?
+#: Finds impersonation headers in the joined names of all headers.
 _IMPERSONATION: Final = "HTTP_IMPERSONATE_"
-#: Below this are the OpenAPI v3 documents.
+#: The prefix of the OpenAPI v3 documents.
 _DOCUMENTS: Final = "/openapi/v3/"
 _CBOR_GATE: Final = "CBORServingAndStorage"
 
 
 class Application:
-    """A cluster's API as a WSGI application, for any WSGI server.
+    """The API of a cluster as a WSGI application, for any WSGI server.
 
-    The body of a watch is a `streams.Stream`: a server that knows it takes frames from it, others iterate.
+    The body of a watch is a `streams.Stream`: a server that supports streams takes frames from it, others iterate.
 
     Args:
-        backend: of the cluster.
-        access: who may do what there.
-        aggregator: what other servers serve.
-        auditor: writes requests down; None: nobody does.
+        backend: The backend of the cluster.
+        access: Authenticates and authorizes requests.
+        aggregator: Proxies the APIs of aggregated API servers.
+        auditor: Writes audit events; None disables auditing.
     """
 
     def __init__(self, backend: Backend, access: Access, aggregator: Aggregator, auditor: Auditor | None = None) -> None:
@@ -134,7 +138,7 @@ class Application:
         )
 
     def __call__(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Responds to one request."""
         started = time.perf_counter()
         exchange = _Exchange(environ)
         if self.observer is not None:
@@ -165,7 +169,7 @@ class Application:
         return body if exchange.method != "HEAD" else ()
 
     def _respond(self, exchange: _Exchange) -> Response:
-        """The answer of a request; `exchange` learns on the way what goes with it."""
+        """Returns the response of a request; `exchange` collects its headers and warnings."""
         environ, raw_query = exchange.environ, exchange.environ.get("QUERY_STRING")
         if raw_query:
             exchange.query = Query(raw_query)
@@ -216,12 +220,13 @@ class Application:
         return response
 
     def _performed(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
-        """The answer of this server, or of another one that serves the path. Raises StatusError."""
+        """Returns the response of this server, or of the aggregated API server that serves the path. Raises
+        StatusError."""
         elsewhere = self._aggregated(request, environ, exchange) if self._aggregator.remotes else None
         return elsewhere or self._route(request)
 
     def _admitted(self, exchange: _Exchange, info: RequestInfo, user: User) -> User:
-        """As whom the request counts, who may make it. Raises StatusError 400 or 403."""
+        """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
         if _IMPERSONATION in " ".join(exchange.environ):
             found = self._access.impersonated(exchange.request_headers, info, user)
             if found is not None:
@@ -234,7 +239,7 @@ class Application:
         return user
 
     def _audit_refusal(self, exchange: _Exchange, info: RequestInfo, error: StatusError) -> None:
-        """Write down a request that was refused before anybody knew who asks."""
+        """Writes an audit event for a request that failed authentication."""
         assert self._auditor is not None
         facts = auditing.facts_of(exchange.environ, exchange.headers[0][1])
         audit = self._auditor.begin(info, None, facts)
@@ -242,7 +247,7 @@ class Application:
             audit.refused(error.status())
 
     def _aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
-        """The answer of another server, if one serves the path."""
+        """Returns the response of an aggregated API server, if one serves the path."""
         name, document = self._aggregator.service_of(request.path), request.path.removeprefix(_DOCUMENTS)
         if name is None and document != request.path and not self._openapi.has(document):
             name = self._aggregator.publisher_of(document)
@@ -266,12 +271,12 @@ class Application:
 
 
 def _refused(exchange: _Exchange, error: StatusError) -> Response:
-    """The answer of a filter. Filters know no CBOR, and the router neither."""
+    """Returns the response of a filter. Neither the filters nor the router support CBOR."""
     return answers.error_response(error, exchange.request_headers, exchange.query)
 
 
 class _Exchange:
-    """What is known of a request so far, and the headers that its answer will have whatever it is."""
+    """The state of a request between filters, and the headers that every response to it has."""
 
     __slots__ = (
         "annotations", "audit", "environ", "headers", "info", "method", "observation", "path", "query", "request_headers",
@@ -295,7 +300,7 @@ class _Exchange:
 
 
 def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
-    """The body as WSGI wants it: compressed where that is due; the length of a short one is told."""
+    """Returns the WSGI body, compressed if applicable; sets Content-Length for short bodies."""
     body = response.body
     if not isinstance(body, bytes | Pieces):
         return body
@@ -307,7 +312,7 @@ def _finished(response: Response, environ: Environment) -> Iterable[bytes]:
 
 
 def _merged(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """All headers; an answer's own Cache-Control takes the place of the common one."""
+    """Returns all headers; the Cache-Control of a response overrides the common one."""
     if "Cache-Control" in dict(own):
         common.remove(_NOT_CACHED)
     return common + own
@@ -319,7 +324,7 @@ def _unknown_target(environ: Environment) -> Response:
 
 
 def _internal_error(environ: Environment, problem: str) -> Response:
-    """What a filter says that fails."""
+    """Returns the response for a filter that fails."""
     uri = request_uri(environ)
     return answers.http_error(500, sanitised(f"Internal Server Error: {answers.go_quote(uri)}: {problem}"))
 
@@ -331,13 +336,13 @@ def _panic(exchange: _Exchange, *, cbor: bool) -> Response:
 
 
 def _definition(backend: Backend, resource: Resource) -> dict[str, Any] | None:
-    """The CustomResourceDefinition behind a custom resource."""
+    """Returns the CustomResourceDefinition of a custom resource."""
     name = f"{resource.plural}.{resource.group}"
     return backend.services.get("apiextensions.k8s.io", "customresourcedefinitions", "", name)
 
 
 def _stored_objects(backend: Backend) -> Iterator[tuple[str, str, int]]:
-    """Group, resource and number of what is stored; resources that share storage count once."""
+    """Yields group, resource and number of the stored objects; resources that share storage are counted once."""
     seen: set[str] = set()
     for resource in backend.registry:
         if "list" in resource.verbs and resource.bucket not in seen:

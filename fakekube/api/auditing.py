@@ -1,7 +1,7 @@
-"""Between a request and its audit: what a WSGI environment says, and what an answer holds.
+"""Collects the data of audit events from the WSGI environment of a request and from its response.
 
-The object of an answer is read back from its bytes: answers are joined from parts that are encoded once, and only an audit
-of level RequestResponse wants to see them as a whole.
+The object of a response is decoded from its bytes: responses are joined from parts that are encoded once, and only
+the audit level RequestResponse needs the whole object.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/{audit,authn_audit,request_deadline}.go, apimachinery/pkg/util/net/http.go
 (SourceIPs).
@@ -30,7 +30,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def facts_of(environ: Environment, audit_id: str) -> dict[str, Any]:
-    """What an event tells of the request itself."""
+    """Returns the fields of an event that describe the request."""
     return {
         "auditID": audit_id, "requestURI": request_uri(environ), "sourceIPs": _source_addresses(environ),
         "userAgent": environ.get("HTTP_USER_AGENT", ""),
@@ -38,7 +38,7 @@ def facts_of(environ: Environment, audit_id: str) -> dict[str, Any]:
 
 
 def _source_addresses(environ: Environment) -> list[str]:
-    """Where a request comes from: through which proxies, by their own words, and from whom at last."""
+    """Returns the source IPs of a request: those of X-Forwarded-For and X-Real-Ip, then the remote address."""
     named = [part.strip() for part in environ.get("HTTP_X_FORWARDED_FOR", "").split(",")]
     real, peer = environ.get("HTTP_X_REAL_IP", "").strip(), environ.get("REMOTE_ADDR") or _LOOPBACK
     found = [address for address in named if _is_address(address)]
@@ -58,7 +58,7 @@ def _is_address(text: str) -> bool:
 
 
 def authentication_failure(environ: Environment, query: Query) -> str:
-    """How somebody has tried to authenticate who could not."""
+    """Returns the authentication methods that a request has tried without success."""
     tried = []
     if environ.get("HTTP_AUTHORIZATION", "").lower().startswith("basic "):
         tried.append("basic")
@@ -72,11 +72,11 @@ def authentication_failure(environ: Environment, query: Query) -> str:
     return f"Authentication failed, attempted: {', '.join(tried)}" if tried else "Authentication failed, no credentials provided"
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- responses
 
 
 def answered(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, tuple[str, str]], response: Response) -> None:
-    """Write down the answer of a request; that of a stream when it ends."""
+    """Writes the audit event of a response; for a stream, when it ends."""
     for key, (level, value) in annotations.items():
         audit.annotate(key, value, level)
     body = response.body
@@ -93,7 +93,8 @@ def answered(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, t
 
 
 def _object_of(response: Response, body: bytes, *, wanted: bool) -> Any:
-    """The object in the bytes of an answer; None where it holds none, or nobody wants to see it. A Status is always looked at."""
+    """Decodes the object of a response; None if it has none, or the audit level does not need it. A Status is always
+    decoded."""
     if not body or response.status == _NOT_ACCEPTABLE or not (wanted or response.status >= 400 or len(body) < _SMALL):
         return None
     media_type = next((value for name, value in response.headers if name.lower() == "content-type"), "").partition(";")[0]
@@ -109,9 +110,9 @@ def _object_of(response: Response, body: bytes, *, wanted: bool) -> Any:
     return value if wanted or value["kind"] == "Status" else None
 
 
-#: What says so is no object to the real server.
+#: The real server does not treat bodies of this media type as objects.
 _NOT_ACCEPTABLE: Final = 406
-#: A Status is no longer than this (bytes), unless it tells of an error.
+#: The maximal size of a successful Status, in bytes.
 _SMALL: Final = 2048
 
 _READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
@@ -121,7 +122,7 @@ _READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 
 
 class _AuditedStream:
-    """A stream whose end is written down; in all else the stream itself."""
+    """A stream that writes an audit event when it ends."""
 
     def __init__(self, stream: Stream, audit: AuditContext) -> None:
         self._stream = stream

@@ -1,5 +1,6 @@
-"""Requests that may take long, and `?timeout=…` of the others: how long a client would wait. Nothing takes that long here but
-what others are asked for, as admission webhooks.
+"""Computes the deadline of a request from `?timeout=…`; long-running requests have none.
+
+The deadline matters for calls of other servers only, such as admission webhooks.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, pkg/endpoints/handlers/rest.go,
 pkg/server/filters/longrunning.go.
@@ -19,16 +20,16 @@ __all__ = ["is_long_running", "timeout_of"]
 _LONG_VERBS: Final = frozenset({"watch", "proxy"})
 _LONG_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
-#: Seconds: --request-timeout, and what the handlers of writes allow themselves (requestTimeoutUpperBound).
+#: Seconds: --request-timeout, and the upper limit for writes (requestTimeoutUpperBound).
 _LONGEST: Final = 60.0
 _LONGEST_WRITE: Final = 34.0
 _PROFILES: Final = "/debug/pprof/"
 
 
 def timeout_of(info: RequestInfo, query: Query) -> float:
-    """How many seconds a request may take, as far as others are waited for; long-running ones have no end.
+    """Returns the timeout of a request in seconds; infinity for long-running requests.
 
-    Raises StatusError 400 for a `timeout` that is no duration.
+    Raises StatusError 400 if `timeout` is not a duration.
     """
     if is_long_running(info):
         return inf
@@ -44,7 +45,7 @@ def timeout_of(info: RequestInfo, query: Query) -> float:
 
 
 def is_long_running(info: RequestInfo) -> bool:
-    """Is a request one whose answer may take any time?"""
+    """Reports whether a request is long-running (a watch, a proxy, exec, logs, …)."""
     if not info.is_resource_request and info.path.startswith(_PROFILES):
         return True
     return info.verb in _LONG_VERBS or info.subresource in _LONG_SUBRESOURCES

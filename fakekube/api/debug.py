@@ -1,7 +1,6 @@
-"""/statusz, /flagz and /debug: what operators look at, as far as a fake has it.
+"""Serves /statusz, /flagz and /debug.
 
-There are no profiles of a Go process here, no flags and no queues, so these say so in the forms of the real
-server.
+A fake has no Go profiles, flags or queues: the pages have the format of the real server without such data.
 
 Specified by: k8s.io/component-base/zpages, k8s.io/apiserver/pkg/server/routes (profiling.go, flags.go),
 k8s.io/apiserver/pkg/util/flowcontrol (apf_controller_debug.go).
@@ -28,7 +27,7 @@ _GROUP: Final = "config.k8s.io"
 _VERSIONS: Final = ("v1alpha1", "v1beta1")
 _HTML: Final = "text/html; charset=utf-8"
 _PATHS: Final = ("/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
-#: The heads of what priority and fairness tell of their levels, queues and requests.
+#: The table headers of the debug pages of priority and fairness.
 _DUMPS: Final = {
     "dump_priority_levels": (
         "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, "
@@ -54,12 +53,12 @@ Handler = Callable[[Request], Response]
 
 
 def endpoints(clock: Clock, version: str, *, cbor: bool = False) -> dict[str, Handler]:
-    """The paths that are matched whole.
+    """Returns the endpoints by exact path.
 
     Args:
-        clock: of the cluster.
-        version: the emulated minor.
-        cbor: the feature gate CBORServingAndStorage is on.
+        clock: The clock of the cluster.
+        version: The emulated minor version.
+        cbor: Whether the feature gate CBORServingAndStorage is on.
     """
     started = clock.now()
     return {
@@ -93,12 +92,12 @@ def _flags(_request: Request) -> Response:
     return Response(200, [("Content-Type", _HTML)], page.encode())
 
 
-#: What is served below a path.
+#: Endpoints by path prefix.
 PREFIXES: Final[dict[str, Handler]] = {"/debug/pprof/": _profiles, "/debug/flags/": _flags}
 
 
 def _redirect_to_profiles(request: Request) -> Response:
-    """Only those who read are told in words."""
+    """Redirects /debug/pprof; the body is written for GET only."""
     location = "/debug/pprof/"
     if request.method not in ("GET", "HEAD"):
         return Response(302, [("Location", location)], b"")
@@ -107,7 +106,7 @@ def _redirect_to_profiles(request: Request) -> Response:
 
 
 def _verbosity(request: Request) -> Response:
-    """The level of logs can be set; nothing depends on it."""
+    """Sets the log verbosity, which has no effect."""
     code, text = 200, ""
     if request.method != "PUT":
         code, text = 406, "unsupported http method"
@@ -127,7 +126,7 @@ def _verbosity(request: Request) -> Response:
 
 @dataclass(slots=True, frozen=True)
 class _PageOffer(Offer):
-    """Text, and the structured form of a page for those who name it."""
+    """The media types of a z-page: plain text, and the structured types."""
 
     kind: str = ""
 
@@ -143,7 +142,7 @@ class _PageOffer(Offer):
 
 
 def _chosen(offer: _PageOffer, request: Request) -> MediaType:
-    """What the client prefers of text and the structured forms. Raises StatusError 406."""
+    """Negotiates text or a structured media type. Raises StatusError 406."""
     accept = request.headers.get("accept") or "*/*"
     return offer.output(accept, pretty=answers.wants_pretty(request.headers, request.query))
 

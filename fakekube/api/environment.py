@@ -1,7 +1,7 @@
-"""A WSGI environment, read as the Go server would read the request behind it.
+"""Reads the request from a WSGI environment, in the way of Go's net/http.
 
-Any WSGI server will do. `REQUEST_URI` (or `RAW_URI`), where a server has it, is the request target as it was
-sent. Headers that were repeated are joined by commas: a comma in a value cannot be told from that.
+Works with any WSGI server. `REQUEST_URI` (or `RAW_URI`), if a server sets it, is the request target as sent. Repeated
+headers are joined by commas and cannot be distinguished from a value with a comma.
 
 Specified by: PEP 3333; net/http for how headers are looked up.
 """
@@ -20,16 +20,16 @@ Environment = dict[str, Any]
 
 _WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _PREFIX: Final = "HTTP_"
-#: Characters that Go leaves alone when it writes a path.
+#: Characters that Go does not escape in a path.
 _PATH_SAFE: Final = "/:@&=+$,;~-_.!*'()"
 
 
 class Headers(Mapping[str, str]):
-    """The request's headers by lower-case name, looked up where WSGI keeps them: nothing is copied."""
+    """The request's headers by lower-case name, looked up in the WSGI environment without copying."""
 
     __slots__ = ("_environment",)
 
-    #: How a name is written in the environment, for the names that were asked for.
+    #: Header name → key in the WSGI environment.
     _keys: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
 
     def __init__(self, environment: Environment) -> None:
@@ -59,7 +59,7 @@ class Headers(Mapping[str, str]):
         return sum(1 for _ in self)
 
     def all(self, name: str) -> list[str]:
-        """Every header of this name, in order."""
+        """Returns all values of a header, in order."""
         joined = self.get(name)
         return [] if joined is None else [value.strip() for value in joined.split(",")]
 
@@ -79,12 +79,12 @@ def path_of(environment: Environment) -> str:
 
 
 def _text(native: str) -> str:
-    """The text of what WSGI gives as a character for each byte."""
+    """Decodes a WSGI native string (one character per byte) as UTF-8."""
     return native if native.isascii() else text_of(native.encode("latin-1"))
 
 
 def request_uri(environment: Environment) -> str:
-    """The request target as it was sent, or as it may have been."""
+    """Returns the request target as sent; rebuilt if the server does not provide it."""
     uri: str | None = environment.get("REQUEST_URI") or environment.get("RAW_URI")
     if uri:
         return uri
@@ -94,8 +94,7 @@ def request_uri(environment: Environment) -> str:
 
 
 def body_reader(environment: Environment) -> Callable[[int], bytes]:
-    """What reads at most so many bytes of the body, when it is first asked for (no earlier: Expect:
-    100-continue).
+    """Returns a function that reads up to a number of bytes of the body; the first call triggers 100-continue.
     """
 
     def read(limit: int) -> bytes:

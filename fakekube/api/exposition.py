@@ -1,8 +1,7 @@
-"""How families of metrics are written: the text form of Prometheus, its Protobuf messages one after the other, and
-these messages as text (for people).
+"""Encodes metric families in the Prometheus text format, as delimited Protobuf messages, and as Protobuf text.
 
 Specified by: github.com/prometheus/common/expfmt (Negotiate, MetricFamilyToText, NewEncoder) and client_model's
-metrics.proto. Labels and names are plain ASCII here, so that all ways of escaping them are the same.
+metrics.proto. Invariant: labels and names are plain ASCII, so that all escaping schemes give the same result.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _PROTOBUF: Final = "application/vnd.google.protobuf"
 _MESSAGE: Final = "io.prometheus.client.MetricFamily"
 _ESCAPINGS: Final = ("allow-utf-8", "underscores", "dots", "values")
 
-#: Kinds in MetricType, and the field of Metric that has the value.
+#: Metric type → its number in MetricType, and the field of Metric that holds the value.
 _TYPES: Final = {COUNTER: (0, 3), GAUGE: (1, 2), HISTOGRAM: (4, 7)}
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often what was measured was within each bound."""
+    """The counts of a histogram by bucket."""
 
     bounds: Sequence[float]
     """Without the infinite one."""
@@ -39,7 +38,7 @@ class Histogram:
     total: float
 
     def cumulative(self) -> list[int]:
-        """How many were measured at or below each bound; the last is all of them."""
+        """Returns the cumulative counts of the buckets; the last is the total."""
         found, count = [], 0.0
         for one in self.counts:
             count += one
@@ -48,7 +47,7 @@ class Histogram:
 
 
 class Sample(NamedTuple):
-    """A value of a metric, by labels."""
+    """One value of a metric, with its labels."""
 
     labels: Mapping[str, str]
     value: float | Histogram
@@ -56,7 +55,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric with all its values."""
+    """A metric family: a metric with all its samples."""
 
     name: str
     kind: str
@@ -65,8 +64,7 @@ class Family:
 
 
 def encode(families: Iterable[Family], accept: str) -> tuple[str, bytes]:
-    """Content type and body, as somebody who sends this Accept header wants them. Families without samples are left
-    out."""
+    """Returns content type and body for an Accept header. Families without samples are omitted."""
     encoding, escaping = _negotiated(accept)
     told = [family for family in families if family.samples]
     if encoding is None:
@@ -77,7 +75,7 @@ def encode(families: Iterable[Family], accept: str) -> tuple[str, bytes]:
 
 
 def _negotiated(accept: str) -> tuple[str | None, str]:
-    """The form of the messages (None: the plain text form) and the escaping that are wished for."""
+    """Negotiates the encoding of messages (None: the text format) and the escaping scheme."""
     escaping = "underscores"
     for clause in negotiation.clauses(accept):
         parameters = dict(clause.parameters)

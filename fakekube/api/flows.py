@@ -1,8 +1,7 @@
-"""Which flow a request belongs to: the FlowSchema that matches it first, and its priority level, told in
-two headers.
+"""Classifies requests by FlowSchema and priority level, and returns both as response headers.
 
-Nothing is queued here; the classification is only what a client can see of API priority and fairness. It is
-made once per kind of request and kept until a FlowSchema or a level changes.
+Requests are not queued; the classification is the only part of API priority and fairness that clients see. It is
+cached until a FlowSchema or a PriorityLevelConfiguration changes.
 
 Specified by: k8s.io/apiserver/pkg/util/flowcontrol (rule.go, apf_controller.go), k8s.io/api/flowcontrol/v1.
 """
@@ -32,7 +31,7 @@ Object = Mapping[str, Any]
 
 
 class _Schemas:
-    """The FlowSchemas as they were at one version, and where requests were found to belong."""
+    """The FlowSchemas at one version, with the cached classifications."""
 
     def __init__(self, objects: Observed, version: int) -> None:
         self.version = version
@@ -45,19 +44,19 @@ class _Schemas:
         ]
 
     def find(self, info: RequestInfo, user: User) -> Headers:
-        """The headers of the first that matches."""
+        """Returns the headers for the first FlowSchema that matches."""
         return next((headers for spec, headers in self._in_order if _matches(spec, info, user)), ())
 
 
 class Flows:
-    """The flows of one cluster."""
+    """Classifies the requests of one cluster."""
 
     def __init__(self, lister: Lister, bucket: Callable[[str], Source]) -> None:
         self._objects = Observed(lister, [bucket(f"{plural}.{_GROUP}") for plural in (_SCHEMAS, _LEVELS)])
         self._schemas: _Schemas | None = None
 
     def headers(self, info: RequestInfo, user: User) -> Headers:
-        """The headers that tell a request's flow; none if no flow matches."""
+        """Returns the headers for a request's flow; none if no FlowSchema matches."""
         version = self._objects.version()
         schemas = self._schemas
         if schemas is None or schemas.version != version:
@@ -80,14 +79,14 @@ class Flows:
         return found
 
     def nominal_seats(self) -> dict[str, int]:
-        """How many requests each priority level might serve at once, by its shares."""
+        """Returns the nominal number of seats of each priority level, by its shares."""
         shares = {level["metadata"]["name"]: _shares(level["spec"]) for level in self._objects.list(_GROUP, _LEVELS)}
         total = sum(shares.values())
         return {name: -(-_SEATS * share // total) if total else 0 for name, share in sorted(shares.items())}
 
 
 def _shares(spec: Object) -> int:
-    """Of a level that is limited, or of one that is exempt."""
+    """Returns the nominal concurrency shares of a limited or exempt level."""
     shares: int = (spec.get("limited") or spec.get("exempt") or {}).get("nominalConcurrencyShares", 0)
     return shares
 

@@ -1,7 +1,6 @@
-"""/healthz, /livez, /readyz: a server in one process is as healthy as it ever gets, but it can say so in
-every form.
+"""Serves /healthz, /livez and /readyz, in all formats of the real server.
 
-The checks are those of the real server, in its order; all pass. Each has a path of its own below the three.
+The checks are those of the real server, in its order; all of them pass. Each check also has its own path.
 
 Specified by: k8s.io/apiserver/pkg/server/healthz/healthz.go.
 """
@@ -65,7 +64,7 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def endpoints() -> dict[str, Callable[[Request], Response]]:
-    """Every path of every check."""
+    """Returns the endpoints of all checks, by path."""
     found: dict[str, Callable[[Request], Response]] = {}
     for name, checks in CHECKS.items():
         found[f"/{name}"] = partial(_all_checks, name)

@@ -1,7 +1,8 @@
-"""/metrics: what scrapers of an API server look for and a fake can truly tell.
+"""Serves /metrics: the metrics of an API server that a fake can measure.
 
-Counting a request is two additions under a lock; text is only made when somebody asks (`exposition` writes it). Names,
-labels and buckets are those of the real server; what would be invented (etcd, Go's runtime, queues) is left out.
+Counting a request costs two additions under a lock; `exposition` encodes the metrics when they are requested. Names,
+labels and buckets are those of the real server. Metrics of parts that a fake does not have (etcd, the Go runtime,
+queues) are omitted.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/metrics/metrics.go, k8s.io/component-base/metrics/prometheus (feature,
 version), kube-aggregator/pkg/controllers/status/metrics.
@@ -63,10 +64,10 @@ _METHOD_OF: Final = {
     "proxy": "CONNECT",
 }
 _PROCESS_START: Final = time.time()
-#: More kinds of requests than these are not told apart: paths are the clients' to invent.
+#: The maximal number of label sets: clients can invent paths without limit.
 _MAXIMUM_LABELS: Final = 2000
 
-#: Of /version, what kubernetes_build_info has as labels.
+#: The fields of /version that are labels of kubernetes_build_info.
 _BUILD: Final = {
     "build_date": "buildDate",
     "compiler": "compiler",
@@ -81,7 +82,7 @@ _BUILD: Final = {
 
 
 class Labels(NamedTuple):
-    """How requests are told apart."""
+    """The labels by which requests are counted."""
 
     component: str
     dry_run: str
@@ -97,7 +98,7 @@ _OTHERS: Final = Labels("", "", "", "", "", "", "other", "")
 
 
 def labels_of(info: RequestInfo, *, dry_run: bool) -> Labels:
-    """The labels under which a request is counted."""
+    """Returns the labels of a request."""
     if not info.is_resource_request:
         return Labels("", "", "", "", "", info.path, info.verb.upper(), "")
     scope = (
@@ -119,11 +120,11 @@ class Metrics:
     """The counters of one cluster.
 
     Args:
-        objects: how many objects are stored, by group and resource.
-        seats: how many requests each priority level might serve at once.
-        unavailable: the names of all APIServices, and whether they are not available.
-        version: the emulated minor.
-        gates: the feature gates that are not as by default there.
+        objects: Returns the number of stored objects, by group and resource.
+        seats: Returns the nominal number of seats of each priority level.
+        unavailable: Returns the names of all APIServices, and whether each is unavailable.
+        version: The emulated minor version.
+        gates: The feature gates that differ from the defaults.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Metrics:
         self._durations: dict[Labels, list[float]] = {}
 
     def answered(self, labels: Labels, code: int, seconds: float) -> None:
-        """A request was answered with this code after so long."""
+        """Counts a response with its code and duration."""
         with self._lock:
             histogram = self._durations.get(labels)
             if histogram is None:
@@ -154,19 +155,19 @@ class Metrics:
             histogram[-1] += seconds
 
     def reset(self) -> None:
-        """Count from nothing."""
+        """Resets all counters."""
         with self._lock:
             self._requests.clear()
             self._durations.clear()
 
-    # ------------------------------------------------------------ telling
+    # ------------------------------------------------------------ exposition
 
     def response(self, accept: str = "") -> Response:
-        """Everything, in the form that is wished for."""
+        """Returns all metrics, in the negotiated format."""
         return _response(self._families(), accept)
 
     def health_response(self, accept: str = "") -> Response:
-        """/metrics/slis: what became of the health checks."""
+        """Returns /metrics/slis: the results of the health checks."""
         return _response([_health()], accept)
 
     def _families(self) -> Iterator[Family]:

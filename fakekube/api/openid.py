@@ -1,4 +1,4 @@
-"""The issuer of service account tokens, as OpenID Connect discovers it: the document, and the keys.
+"""Serves OpenID Connect discovery for service account tokens: the provider configuration and the keys.
 
 Specified by: k8s.io/kubernetes/pkg/routes/openidmetadata.go and pkg/serviceaccount/openidmetadata.go.
 """
@@ -22,7 +22,7 @@ _CACHING: Final = ("Cache-Control", "public, max-age=3600")
 
 
 def configuration(signer: Signer, request: Request) -> Response:
-    """The issuer, and where its keys are: at the address that was asked."""
+    """Returns the provider configuration; the URL of the keys is on the host of the request."""
     document = {
         "issuer": signer.issuer,
         "jwks_uri": f"https://{request.headers.get('host', '')}{KEYS_PATH}",
@@ -34,5 +34,5 @@ def configuration(signer: Signer, request: Request) -> Response:
 
 
 def keys(signer: Signer) -> Response:
-    """The public keys."""
+    """Returns the public keys as a JSON Web Key Set."""
     return Response(200, [("Content-Type", KEYS_TYPE), _CACHING], orjson.dumps(signer.key_set()))

@@ -1,7 +1,7 @@
-"""What a path and a method mean: the RequestInfo that authentication, authorization and verbs agree on.
+"""Parses path and method into the RequestInfo, which authentication, authorization and the handlers share.
 
-Nothing here knows which resources exist: `/api/v1/nope` is a list of "nope", and only routing finds that
-nobody serves it. The order matters, because a caller without rights is told "forbidden" before "not found".
+The parser does not know which resources exist: `/api/v1/nope` is a list of "nope", and routing responds with 404. The
+order matters, because a user without permission gets "forbidden" before "not found".
 
 Specified by: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
 """
@@ -17,26 +17,26 @@ from fakekube.registry.request import Query, RequestInfo
 __all__ = ["UnknownTargetError", "request_info", "split_path"]
 
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-#: First segments after the version that name the verb (deprecated, but parsed).
+#: Segments after the version that set the verb (deprecated, but parsed).
 _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
-#: Third segments after /namespaces/NAME that are subresources of the namespace and no resources in it.
+#: Segments after /namespaces/NAME that are subresources of the namespace instead of resources in it.
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
 _NOTHING: Final = ("false", "0")
 
 
 class UnknownTargetError(Exception):
-    """A path that names a verb and nothing else; the real server gives up on it with a 500 in text."""
+    """A path with a verb and nothing else; the real server responds with a plain text 500."""
 
 
 def split_path(path: str) -> list[str]:
-    """The segments of a path; slashes at both ends do not count, doubled ones within give empty segments."""
+    """Splits a path; slashes at both ends are ignored, repeated slashes within give empty segments."""
     path = path.strip("/")
     return path.split("/") if path else []
 
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
-    """What a request is about.
+    """Returns the RequestInfo of a request.
 
     Raises UnknownTargetError for /api/VERSION/watch and the like.
     """
@@ -80,7 +80,7 @@ def _name_target(info: RequestInfo, parts: list[str]) -> None:
 
 
 def _refine_collection_read(info: RequestInfo, query: Query) -> None:
-    """A get without a name is a list or a watch, perhaps of the one name that a field selector asks for."""
+    """Turns a get without a name into a list or watch, with the name of a metadata.name field selector."""
     watch = query.get("watch")
     info.verb = "list" if watch is None or watch.lower() in _NOTHING else "watch"
     selector = query.get("fieldSelector")
@@ -94,7 +94,7 @@ def _refine_collection_read(info: RequestInfo, query: Query) -> None:
 
 
 def _options_decode(query: Query) -> bool:
-    """Would all list options convert? If not, the real server forgets the selector here."""
+    """Reports whether all list options can be decoded; if not, the real server ignores the selector here."""
     for parameter in ("limit", "timeoutSeconds"):
         value = query.get(parameter)
         if value is not None and not _is_int64(value):

@@ -1,8 +1,8 @@
-"""Which resource and which methods a path leads to: the routes of the API, matched without listing them.
+"""Routes resource requests: finds the resource and the methods of a path.
 
-Built-in resources are served behind a router that knows every path: it answers 404, 405, 415 and 406 before
-a verb is asked. Custom resources are served by a handler of their own that judges by RequestInfo alone, is
-more lenient in what follows a name, and answers what it does not serve as if nobody did.
+Built-in resources are served behind a router that has a route for every path: it responds with 404, 405, 415 and 406
+before the handler runs. Custom resources have one handler that uses the RequestInfo only: it is more lenient about
+what follows a name, and its 404 is the plain text one.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/installer.go, go-restful's CurlyRouter and jsr311 router;
 k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
@@ -24,14 +24,14 @@ from fakekube.registry.resource import Registry, Resource
 
 __all__ = ["ResourceRouter"]
 
-#: Verbs by the method that asks for them, of single objects and of collections.
+#: Verbs by HTTP method, for single objects and for collections.
 _ITEM: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _COLLECTION: Final = {"list": "GET", "create": "POST", "deletecollection": "DELETE"}
 _SUBRESOURCE: Final = {**_ITEM, "create": "POST"}
-#: The subresource whose path goes on, and which takes every method there is.
+#: The subresource with a path of its own, which accepts every method.
 _PROXY: Final = "proxy"
 _PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-#: Subresources that hand the request on to a kubelet: the router does not judge what they speak.
+#: Subresources that connect to a kubelet: the router does not check their media types.
 _CONNECTED: Final = frozenset({"attach", "exec", "portforward", _PROXY})
 _LOG: Final = "log"
 
@@ -41,7 +41,7 @@ _ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
 
 
 class _Form(NamedTuple):
-    """How the segments of a path stand to each other."""
+    """The structure of a resource path."""
 
     depth: int
     """1: a collection, 2: an object, 3: something below an object."""
@@ -53,7 +53,7 @@ class _Form(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class _Route:
-    """What one method of a path speaks. Empty: anything."""
+    """The media types that a route consumes and produces. Empty: any."""
 
     produces: tuple[str, ...]
     consumes: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ _Routes = Mapping[str, _Route]
 
 
 class ResourceRouter:
-    """Judges requests that are about resources."""
+    """Routes resource requests."""
 
     def __init__(self, registry: Registry, *, cbor: bool = False) -> None:
         self._registry = registry
@@ -71,11 +71,11 @@ class ResourceRouter:
         self._builtin_groups = frozenset(resource.group for resource in registry if not resource.custom)
 
     def is_builtin(self, group: str) -> bool:
-        """Is this a group whose paths the router knows?"""
+        """Reports whether the router has routes for the group."""
         return group in self._builtin_groups
 
     def admit(self, request: Request) -> bool:
-        """May the request go to its verb? False: nobody serves the path, and the answer is a 404 in text.
+        """Reports whether the path is served; otherwise the response is a plain text 404.
 
         Raises StatusError 404, 405, 406 or 415.
         """
@@ -109,7 +109,8 @@ class ResourceRouter:
 
 
 def _well_formed(info: RequestInfo) -> bool:
-    """One slash in front, and a group where there must be one. RequestInfo does not mind, the router does."""
+    """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more
+    lenient."""
     return (
         info.path.startswith("/api/")
         if info.api_prefix == "api"
@@ -119,7 +120,7 @@ def _well_formed(info: RequestInfo) -> bool:
 
 @lru_cache(maxsize=4096)
 def _routes(resource: Resource, form: _Form, cbor: bool) -> _Routes | None:
-    """The methods of a path; None if there is no such path."""
+    """Returns the routes of a path by method; None if the path does not exist."""
     offer = negotiation.Offer(cbor=cbor)
     collection = form.depth == 1
     misplaced = form.in_namespace != resource.namespaced

@@ -1,7 +1,7 @@
-"""Everything that is served beside resources: which path is whose, and the index of them all.
+"""Serves the non-resource paths, and the index of all paths.
 
-A path is looked up whole, then among the services that are known to the router (GET only, a Status for what
-is below them and not served), then in discovery, then by prefix; what is left is a 404 in text.
+A path is matched exactly, then with the web services of the router (GET only; a Status for unknown paths below them),
+then with discovery, then by prefix; otherwise the response is a plain text 404.
 
 Specified by: k8s.io/apiserver/pkg/server (handler.go, mux/pathrecorder.go, routes/index.go).
 """
@@ -34,7 +34,7 @@ _ROOTS: Final = ("/api", "/apis", "/apis/")
 
 @dataclass(slots=True, frozen=True)
 class _Service:
-    """What the router serves at one path."""
+    """A web service of the router."""
 
     handler: Handler
     produces: tuple[str, ...] = (negotiation.JSON,)
@@ -78,7 +78,7 @@ class Site:
 
     @deepening
     def respond(self, request: Request) -> Response:
-        """The answer for a path. Raises StatusError."""
+        """Returns the response for a path. Raises StatusError."""
         path = request.info.path
         handler = self._exact.get(path)
         if handler is not None:
@@ -92,7 +92,7 @@ class Site:
         return answers.page_not_found()
 
     def _service(self, path: str, request: Request) -> Response | None:
-        """The answer of the service that claims a path, if one does. Raises StatusError 404, 405 or 406."""
+        """Returns the response of the web service that has the path, if any. Raises StatusError 404, 405 or 406."""
         for root, service in self._services.items():
             if not path.startswith(root) or path[len(root) : len(root) + 1] not in ("", "/"):
                 continue
@@ -105,7 +105,7 @@ class Site:
         return None
 
     def _index(self, _request: Request) -> Response:
-        """The paths that are listed, sorted."""
+        """Returns the sorted list of paths."""
         current = self._documents.current()
         paths = {*_ROOTS, *self._listed, *self._services, "/flagz", "/statusz", "/openapi/v3/"}
         for group, version in current.paths():
@@ -115,7 +115,7 @@ class Site:
 
 
 def _metrics(metrics: Callable[[str], Response], reset: Callable[[], None], request: Request) -> Response:
-    """Metrics are compressed, however short they are, for those who take it."""
+    """Returns the metrics, compressed if the client accepts gzip, regardless of their size."""
     if request.method == "DELETE":
         reset()
         return answers.plain_text("metrics reset\n")

@@ -1,4 +1,4 @@
-"""/version: which Kubernetes this claims to be.
+"""Serves /version: the emulated version of Kubernetes.
 
 Specified by: k8s.io/apiserver/pkg/server/routes/version.go, k8s.io/apimachinery/pkg/version.
 """
@@ -9,23 +9,23 @@ from typing import Final
 
 __all__ = ["git_version", "user_agent", "version_info"]
 
-#: The patch release that each emulated minor was compared with.
+#: Emulated minor version → the patch release that it was compared with.
 _PATCHES: Final = {"1.36": 3}
 
 
 def git_version(minor: str) -> str:
-    """The release, say v1.36.3."""
+    """Returns the release, for example v1.36.3."""
     return f"v{minor}.{_PATCHES.get(minor, 0)}"
 
 
 def user_agent(program: str, minor: str) -> str:
-    """As client-go's DefaultKubernetesUserAgent makes it for a program of a release."""
+    """Returns the User-Agent of client-go (DefaultKubernetesUserAgent) for a program of a release."""
     info = version_info(minor)
     return f"{program}/{info['gitVersion']} ({info['platform']}) kubernetes/{info['gitCommit'][:7]}"
 
 
 def version_info(minor: str) -> dict[str, str]:
-    """What /version says of an emulated minor ("1.36"). Who built it, and when, is nobody's."""
+    """Returns the content of /version for a minor version ("1.36"). Build fields are placeholders."""
     major, _, number = minor.partition(".")
     return {
         "major": major,

@@ -1,7 +1,8 @@
-"""Warning headers: each text once, and no more of them than a client can be asked to read.
+"""Encodes Warning headers: deduplicates and truncates the texts.
 
-Texts that hold control characters are left out, as no header can carry them. Beyond 4,096 characters in
-all, every text is cut to 256, and nothing more is added once the cut ones reach 4,096.
+Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256,
+and
+no more are added once the truncated ones reach 4,096.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net
 (NewWarningHeader).
@@ -22,7 +23,7 @@ _MAXIMUM_OF_ONE_WHEN_CUT: Final = 256
 
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """The headers for these texts, in order."""
+    """Returns the headers for these texts, in order."""
     unique = [text for text in dict.fromkeys(texts) if text]
     sendable = [text for text in unique if _sendable(text)]
     if sum(map(len, sendable)) > _MAXIMUM_OF_ALL:
@@ -31,7 +32,7 @@ def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _sendable(text: str) -> bool:
-    """Without control characters, and without bytes that are not UTF-8 (surrogates: see `golang.strings`)."""
+    """Reports whether a text has no control characters and is valid UTF-8 (no surrogates: see `golang.strings`)."""
     return text.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
