@@ -2,6 +2,8 @@
 
 Every package may raise a `StatusError`; only `api/` turns it into an HTTP response. `status.py` has all constructors
 and their messages; `field.py` describes what is wrong with one field.
+
+Specified by: k8s.io/apimachinery/pkg/api/errors, k8s.io/apimachinery/pkg/util/validation/field.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ class Evaluator:
 class _Pods(Evaluator):
     updates = frozenset({"", "resize"})
 
-    #: If a quota limits one of these, every container must specify it. Kubernetes calls that rule a mistake that is kept
-    #: for compatibility.
+    #: If a quota limits one of these, every container must specify it. Kubernetes calls the rule a mistake, and does not
+    #: extend it to other resources.
     REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
     NAMES = REQUIRED | {
         "pods", "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage",

@@ -2,6 +2,8 @@
 
 A text that is not a selector raises `SelectorError` with the message that the real server puts into its 400. Selectors
 are immutable values; `str` returns their canonical text, which parses to an equal selector.
+
+Specified by: k8s.io/apimachinery/pkg/labels, k8s.io/apimachinery/pkg/fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Conditions of the status of an object: at most one of each type, in the order in which they were added."""
+"""Conditions of the status of an object: at most one of each type, in the order in which they were added.
+
+Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go (SetCRDCondition).
+"""
 
 from __future__ import annotations
 

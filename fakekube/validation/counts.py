@@ -1,4 +1,7 @@
-"""Checks of the numbers of a status, and of values that are a number or a percentage."""
+"""Checks of the numbers of a status, and of values that are a number or a percentage.
+
+Specified by: pkg/apis/apps/validation/validation.go.
+"""
 
 from __future__ import annotations
 

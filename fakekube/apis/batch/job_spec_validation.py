@@ -1,6 +1,8 @@
 """Validation of the spec of a Job, and of the job template of a CronJob (validateJobSpec).
 
 Paths start with `path`, as the same rules apply to spec and spec.jobTemplate.spec.
+
+Specified by: pkg/apis/batch/validation/validation.go, pkg/api/job/warnings.go.
 """
 
 from __future__ import annotations

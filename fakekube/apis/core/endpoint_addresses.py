@@ -20,7 +20,7 @@ _MULTICAST_V4 = ipaddress.ip_network("224.0.0.0/24")
 
 
 def endpoint_ip(text: str, path: str) -> list[FieldError]:
-    """Validates that an address is not unspecified, loopback or link-local (ValidateNonSpecialIP)."""
+    """Validates that an address is not unspecified, loopback or link-local (ValidateEndpointIP)."""
     address = ip.parse_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]

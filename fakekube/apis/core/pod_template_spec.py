@@ -1,4 +1,7 @@
-"""Pod templates: defaults, validation, warnings, and the selector that must match the labels."""
+"""Pod templates: defaults, validation, warnings, and the selector that must match the labels.
+
+Specified by: pkg/apis/core/validation/validation.go, pkg/api/pod/util.go, pkg/api/pod/warnings.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validation of containers, init containers and ephemeral containers."""
+"""Validation of containers, init containers and ephemeral containers.
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validation of the environment of containers, and of the references to objects, fields and files in it."""
+"""Validation of the environment of containers, and of the references to objects, fields and files in it.
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

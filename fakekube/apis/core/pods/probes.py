@@ -1,4 +1,7 @@
-"""Validation of probes and lifecycle hooks."""
+"""Validation of probes and lifecycle hooks.
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

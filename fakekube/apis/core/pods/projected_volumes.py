@@ -2,6 +2,8 @@
 
 Sources of disabled features of 1.36 (trust bundles, pod certificates) are dropped on write, so they are not validated
 here.
+
+Specified by: pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations

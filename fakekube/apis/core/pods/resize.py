@@ -1,4 +1,7 @@
-"""In-place resize of pods: CPU and memory of containers and of the pod (ValidatePodResize)."""
+"""In-place resize of pods: CPU and memory of containers and of the pod (ValidatePodResize).
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

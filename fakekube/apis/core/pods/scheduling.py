@@ -1,4 +1,7 @@
-"""Validation of the scheduling of pods: affinity, topology spread constraints, scheduling gates."""
+"""Validation of the scheduling of pods: affinity, topology spread constraints, scheduling gates.
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

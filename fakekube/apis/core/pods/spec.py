@@ -1,4 +1,7 @@
-"""Validation of a PodSpec, in the order of the real server (ValidatePodSpec)."""
+"""Validation of a PodSpec, in the order of the real server (ValidatePodSpec).
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validation of updates of the status of a pod (ValidatePodStatusUpdate)."""
+"""Validation of updates of the status of a pod (ValidatePodStatusUpdate).
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 
 The mutable fields are restored to the old values, then both specs are compared; a remaining difference is reported as
 a diff of the internal forms.
+
+Specified by: pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations

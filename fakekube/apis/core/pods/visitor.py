@@ -1,4 +1,7 @@
-"""Iteration over the containers of a pod, of all types, in the order of the real server."""
+"""Iteration over the containers of a pod, of all types, in the order of the real server.
+
+Specified by: pkg/apis/core/pods/helpers.go (VisitContainersWithPath), pkg/api/pod/util.go (VisitContainers).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validation of volume mounts and volume devices of containers."""
+"""Validation of volume mounts and volume devices of containers.
+
+Specified by: pkg/apis/core/validation/validation.go.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 `SOURCES` has a row for every source but emptyDir, in the order of the real server. The checks of sources that
 persistent volumes share are public.
+
+Specified by: pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations
