@@ -1,7 +1,7 @@
-"""What can be done with a resource: get, list, watch, create, update, patch, delete, deletecollection, connect.
+"""Serves the verbs of resources: get, list, watch, create, update, patch, delete, deletecollection, connect.
 
-`handle` is the way in, for requests that `api/` has found a route for. It makes the `Scope`, and the verb's module answers.
-Below the verbs stand `reading`, `writing` and `removing`, which speak to the store.
+`handle` is the entry point for requests that `api/` has routed. It makes the `Scope` and calls the handler of the verb
+(`endpoints.handlers`). The handlers read and write the store through `registry.generic`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _HANDLERS: dict[str, Callable[[Scope], Response]] = {
 
 
 def handle(request: Request, backend: Backend) -> Response:
-    """Serve a request about a resource that `backend` has.
+    """Serves a request for a resource of `backend`.
 
-    What nests too deep for the stack is done again where there is room: what a verb does once an object is stored
-    (upkeep, the answer) looks for room itself.
+    A request that exceeds the recursion limit is handled again in a thread with a deep stack. The steps after an object
+    is stored (control loops, encoding the response) do so by themselves, so that nothing is written twice.
 
-    Raises StatusError for everything that is wrong with it.
+    Raises StatusError for every error of the request.
     """
     try:
         return _handled(request, backend)
@@ -47,7 +47,7 @@ def handle(request: Request, backend: Backend) -> Response:
 def _handled(request: Request, backend: Backend) -> Response:
     info = request.info
     resource = backend.registry.get(info.group, info.version, info.resource)
-    if resource is None:  # it went while the request was on its way
+    if resource is None:  # it was removed while the request was on its way
         raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
     if resource.unservable:
         raise status.internal(resource.unservable)
@@ -64,5 +64,5 @@ def _handled(request: Request, backend: Backend) -> Response:
         return connect.handle(scope)
     try:
         return _HANDLERS[info.verb](scope)
-    except EncodeError as error:  # it is done, but cannot be told
+    except EncodeError as error:  # the write is done, but the response cannot be encoded
         raise status.generic(500, "", str(error)) from None

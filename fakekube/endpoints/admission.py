@@ -1,4 +1,4 @@
-"""How the verbs call admission: the attributes of a write, and the checks that run inside the write path."""
+"""Calls admission for the handlers: builds the attributes of a write and the checks that run inside the write path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _attributes(
 
 
 def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
-    """Admission that may change the new object, in place; managedFields that it leaves invalid are restored.
+    """Runs mutating admission, which changes the new object in place; managedFields that it leaves invalid are restored.
 
     Raises StatusError.
     """
@@ -51,14 +51,14 @@ def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
 
 
 def connect(scope: Scope, options: Object) -> None:
-    """Both kinds of admission of a connection with these options. Raises StatusError."""
+    """Runs mutating and validating admission of a connection with these options. Raises StatusError."""
     attributes = _attributes(scope, Operation.CONNECT, options, None, scope.name)
     scope.backend.admission.admit(attributes)
     scope.backend.admission.validate(attributes)
 
 
 def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | None], None]:
-    """Admission that may only refuse."""
+    """Returns the validating admission of a write."""
 
     def check(obj: Object, old: Object | None) -> None:
         name = scope.name or obj["metadata"].get("name", "")
@@ -68,7 +68,7 @@ def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | No
 
 
 def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
-    """The same for a PUT or an apply that creates: the user must be allowed to create, too."""
+    """Returns the validating admission of a PUT or an apply that creates: the user needs permission to create, too."""
     check = checker(scope, Operation.CREATE)
 
     def check_created(obj: Object, old: Object | None) -> None:
@@ -79,11 +79,11 @@ def creation_checker(scope: Scope) -> Callable[[Object, Object | None], None]:
 
 
 def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:
-    """Both kinds of admission of a deletion."""
+    """Returns the mutating and validating admission of a deletion."""
 
     def check(old: Object) -> None:
         context = scope.context
-        if scope.resource.strategy.terminates:  # their registries delete only the object that they have seen
+        if scope.resource.strategy.terminates:  # the registries of these kinds delete only the object that admission has seen
             preconditions = {"uid": old["metadata"]["uid"], **(scope.options.get("preconditions") or {})}
             context = replace(context, options={**scope.options, "preconditions": preconditions})
         attributes = _attributes(scope, Operation.DELETE, None, old, name, context=context)

@@ -1,8 +1,8 @@
-"""From the bytes of a body to an object of the kind that the endpoint takes.
+"""Decodes request bodies into objects of the kind that the endpoint accepts.
 
-In the order of the real server: the format by Content-Type, the document, its kind and apiVersion (what is missing is
-taken from the endpoint), the decoding by the schema of that kind, and only then the question whether this kind is one
-the endpoint takes. What strict decoding finds is a warning, an error or nothing, as fieldValidation says.
+The steps follow the order of the real server: determine the format from Content-Type, parse the document, read its kind
+and apiVersion (the endpoint supplies missing ones), decode by the schema of that kind, and only then check that the
+endpoint accepts the kind. fieldValidation decides whether strict decoding errors are warnings, errors or ignored.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (transformDecodeError), create.go, delete.go;
 k8s.io/apimachinery/pkg/runtime/serializer/json.
@@ -38,7 +38,7 @@ __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
 _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _SUMMARY_LENGTH = 30
 
-#: Bodies in an old version that endpoints of a newer one take.
+#: Kinds of old versions that endpoints of a newer version accept.
 _SAME_AS = {GVK("policy", "v1beta1", "Eviction"): GVK("policy", "v1", "Eviction")}
 
 _SCHEME = "pkg/runtime/scheme.go:111"
@@ -46,35 +46,35 @@ _SCHEME = "pkg/runtime/scheme.go:111"
 
 @dataclass(slots=True)
 class Parsed:
-    """A document as its format gives it."""
+    """A parsed document, before it is decoded by a schema."""
 
     value: Any
     duplicates: Sequence[str] = ()
-    """Paths of members given twice (JSON)."""
+    """Paths of duplicate members (JSON)."""
     first: Any = None
-    """The document with the first values of these: what is wrong with them is told, too."""
+    """The document with the first values of the duplicates: their errors are reported, too."""
     problems: Sequence[str] = ()
-    """What the format's strict reader complains of, a line each (YAML)."""
+    """The errors of the strict YAML parser, one line each."""
     source: bytes | None = None
-    """The JSON that it was read from, if it was."""
+    """The JSON text, if the document was JSON."""
     cbor: bytes | None = None
-    """The CBOR that it was read from, if it was: it is explained in words of its own."""
+    """The CBOR data, if the document was CBOR: its decoding errors have different messages."""
     is_usual: bool = False
-    """All in the CBOR is written as usual: its plain data tell what it is."""
+    """The CBOR uses the common encoding of every value, so that the decoded values are unambiguous."""
 
 
 @dataclass(slots=True)
 class Problem(Exception):
-    """What is wrong with a body, and the kind it claims to be if that is known."""
+    """A decoding error of a body, and the kind that the body declares if that is known."""
 
     message: str
     kind: GVK | None = None
 
 
 def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
-    """The object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
+    """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
 
-    Raises StatusError 400 or 415. Strict findings go to the request's warnings if `field_validation` is Warn.
+    Raises StatusError 400 or 415. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
     form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
@@ -88,7 +88,7 @@ def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
 
 
 def _as_sent(scope: Scope, obj: Object) -> Object:
-    """What was decoded, as the audit shows it: a tree of its own, in the version of the endpoint."""
+    """Returns a copy of the decoded object for the audit event, in the version of the endpoint."""
     if scope.is_custom:
         return dict(copied(obj))
     shown = printing.normalise(scope.type, copied(obj))
@@ -116,12 +116,12 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
 
 
 def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
-    """What a patch of its JSON has made of an object, and what strict decoding finds in it. Raises Problem."""
+    """Decodes the JSON result of a patch. Returns the object and the strict decoding errors. Raises Problem."""
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
         return obj, strict if wants_strict else []
     kind = _kind_of(value, scope.kind, b"")
-    if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # nothing is known of its fields
+    if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
     return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
@@ -132,7 +132,7 @@ def _has_version(value: Object) -> bool:
 
 
 def _with_version(value: Any) -> Any:
-    """A patched custom resource, which must say its version. Raises Problem or StatusError 500, as the real server does."""
+    """Checks that a patched custom resource has a version. Raises Problem or StatusError 500, as the real server does."""
     if not isinstance(value, dict):
         return value
     version = value.get("apiVersion", "")
@@ -148,7 +148,7 @@ def _with_version(value: Any) -> Any:
 
 
 def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
-    """Tell what strict decoding found. Raises StatusError 400 if that is asked for."""
+    """Reports strict decoding errors as warnings. Raises StatusError 400 if fieldValidation is Strict."""
     if not strict or field_validation == "Ignore":
         return
     if field_validation == "Strict":
@@ -160,7 +160,7 @@ def _report(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: st
 
 
 def decode_delete_options(scope: Scope, body: bytes) -> Object:
-    """The DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
+    """Returns the DeleteOptions in a body. Raises StatusError 400 or 415; here errors are not wrapped."""
     form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, _DELETE_OPTIONS, custom=False)
@@ -169,20 +169,20 @@ def decode_delete_options(scope: Scope, body: bytes) -> Object:
             raise Problem(_unregistered(kind))
         found = _typed(_DELETE_OPTIONS, _DELETE_OPTIONS, parsed, wants_strict=False)[0]
     except Problem as problem:
-        is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then nobody knows its fields
+        is_other = problem.kind is not None and problem.kind.kind != _DELETE_OPTIONS.kind  # then it has no schema
         raise status.bad_request(_unregistered(problem.kind) if problem.kind and is_other else problem.message) from None
     if scope.request.audit is not None:
         scope.request.audit.request_object({"kind": kind.kind, "apiVersion": _INTERNAL_META, **found})
     return found
 
 
-#: The version in which the audit of the real server shows options.
+#: The version of options in audit events.
 _INTERNAL_META = "meta.k8s.io/__internal"
 _NO_VERSION_TEXT = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
 _TYPE_META = ("kind", "apiVersion")
 _FOLDED = {name.casefold(): name for name in _TYPE_META}
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
-#: What a body is taken for that does not say what it is.
+#: The kind and apiVersion of a body that has none.
 _ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
 
 
@@ -212,14 +212,14 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         explained = cbor.explain(body, type_)[0] if type_ is not None else ""
         if explained:
             raise Problem(explained, kind) from None
-        return Parsed(cbor.salvaged(body), cbor=body)  # it is in what the type does not know
+        return Parsed(cbor.salvaged(body), cbor=body)  # it is in a field that the type does not have
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None
 
 
 def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
-    """Kind and version that a document claims, completed from the endpoint's. Raises Problem."""
+    """Returns kind and version of a document; the endpoint supplies missing ones. Raises Problem."""
     if parsed.duplicates:
         _type_meta(parsed.first)
     return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
@@ -228,7 +228,7 @@ def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
 def _kind_of(
     value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False, half: bool = False
 ) -> GVK:
-    """Kind and version that a document claims, completed from the endpoint's; `half`: a group may do without a version.
+    """Returns kind and version of a document; the endpoint supplies missing ones; `half`: a group may lack a version.
 
     Raises Problem.
     """
@@ -247,7 +247,7 @@ def _kind_of(
 
 
 def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
-    """apiVersion and kind of a document; encoding/json does not mind the case of their names. Raises Problem."""
+    """Returns apiVersion and kind of a document; encoding/json ignores the case of their names. Raises Problem."""
     if value is None:
         return "", ""
     if not isinstance(value, dict):
@@ -276,7 +276,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 
 def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> tuple[Object, list[str]]:
-    """Decode by the schema of the kind that the document claims. Raises Problem."""
+    """Decodes a document by the schema of its declared kind. Raises Problem."""
     found = builtins().kind_type(kind.group, kind.version, kind.kind)
     if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_unregistered(kind), kind)
@@ -293,7 +293,7 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
     if parsed.cbor is not None and found is not None and (cbor.holds_bytes(found) or not parsed.is_usual):
-        explained = cbor.explain(parsed.cbor, found)[0]  # no text may stand for bytes, no number for a name
+        explained = cbor.explain(parsed.cbor, found)[0]  # strings are not accepted as bytes, nor numbers as field names
         if explained:
             raise Problem(explained, kind)
     if (kind.kind, kind.group) != (expected.kind, expected.group):
@@ -310,7 +310,7 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
 
 
 def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
-    """A custom resource: read by its schema; it must say what it is. `body` None: none was sent. Raises Problem."""
+    """Decodes a custom resource by its schema; kind and apiVersion are required. `body` None: no body. Raises Problem."""
     value = parsed.value
     is_cbor = parsed.cbor is not None
     said = _said_in_cbor(value) if is_cbor else value
@@ -336,24 +336,24 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
         obj, strict = objects.read(scope.resource.type, value, known=known)
     except (objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
-    if is_cbor:  # nobody looks for what is unknown
+    if is_cbor:  # unknown fields are not reported
         return kind, obj, []
     return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
 
 
 def _said_in_cbor(value: Object | None) -> Object:
-    """What an object without a Go type says of its kind and version: nothing if it is none, or cannot be read."""
+    """Returns kind and version of an object without a Go type; empty if the document is malformed or not an object."""
     said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
     return said if said.get("apiVersion", "").count("/") < 2 else {}
 
 
-#: API group → Go package of its internal types, where that is not the first word of the group's name.
+#: API group → Go package of its internal types, if that is not the first label of the group's name.
 _INTERNAL_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal", "rbac.authorization.k8s.io": "rbac",
                       "flowcontrol.apiserver.k8s.io": "flowcontrol", "events.k8s.io": "core"}
 
 
 def internal_package(group: str) -> str:
-    """The Go package of a group's internal types, as messages name it."""
+    """Returns the Go package of a group's internal types, as messages name it."""
     return _INTERNAL_PACKAGES.get(group) or group.partition(".")[0]
 
 
@@ -368,7 +368,7 @@ def _unregistered(kind: GVK) -> str:
 
 
 def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> str:
-    if scope.resource.custom and not scope.is_custom:  # a scheme that can read the scale, and not tell what is wrong with it
+    if scope.resource.custom and not scope.is_custom:  # a scheme that can decode the scale, but reports no details of errors
         return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
     if problem.kind is not None:
         kind = problem.kind

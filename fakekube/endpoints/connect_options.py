@@ -1,4 +1,4 @@
-"""The options of a connection (exec, attach, portforward, proxy), as admission sees them: a query as an object.
+"""Decodes the query of a connect request (exec, attach, portforward, proxy) into an options object for admission.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (getRequestOptions).
 """
@@ -16,7 +16,7 @@ __all__ = ["of", "path_of"]
 
 
 def of(scope: Scope) -> Object:
-    """The options of a request, by the type of its subresource. Raises StatusError 400."""
+    """Returns the options of a request, by the type of its subresource. Raises StatusError 400."""
     query, options = scope.request.query, dict[str, Any]()
     for name, field in scope.type.fields.items():
         values = query.all(name)
@@ -28,7 +28,7 @@ def of(scope: Scope) -> Object:
 
 
 def path_of(scope: Scope) -> str:
-    """What follows the subresource in the path of the request, with the slashes around it."""
+    """Returns the part of the path after the subresource, with the slashes around it."""
     info = scope.request.info
     path = "/".join(info.parts[3:])
     path = f"/{path}" if path and not path.startswith("/") else path

@@ -1,13 +1,13 @@
-"""Which format an answer takes, and which one a body has.
+"""Negotiates the media types of responses and determines those of request bodies.
 
-Two judges look at every request for a resource, each with words of its own:
+Every request for a resource is checked twice, with different error messages:
 
-* the *router* (`route`) compares bare media types, letter by letter, before anything else is looked at; it
-  also judges the type of a patch. Custom resources are served without it;
-* the *handler* (`Offer.output`, `Offer.stream`, `Offer.input`) weighs qualities, wildcards and parameters.
+* the *router* (`route`) compares media types without parameters, as exact strings, before anything else; it
+  also checks the media type of a patch. Requests for custom resources do not pass through it;
+* the *handler* (`Offer.output`, `Offer.stream`, `Offer.input`) evaluates qualities, wildcards and parameters.
 
-Errors are negotiated once more (`error_output`), without transformations; where there is no common form,
-they are indented JSON.
+The format of errors is negotiated separately (`error_output`), without transformations; if the client accepts no
+offered format, errors are indented JSON.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/negotiation, responsewriters (writers.go), rest.go
 (AllowsMediaTypeTransform), github.com/munnerz/goautoneg and go-restful's jsr311 router; Go's
@@ -49,7 +49,7 @@ PATCHES: Final = (
     _APPLY_CBOR,
 )
 
-#: Names of formats. Text is offered by pages for operators only.
+#: Names of formats. Only pages for operators (such as /flagz) offer text.
 _FORMATS: Final = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf", CBOR: "cbor", TEXT: "text"}
 _NOT_STREAMED: Final = frozenset({YAML, TEXT})
 _META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
@@ -58,7 +58,7 @@ _TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObject
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """Into what an answer is to be transformed: `;as=Table;g=meta.k8s.io;v=v1`."""
+    """The requested transformation of a response: `;as=Table;g=meta.k8s.io;v=v1`."""
 
     group: str = ""
     version: str = ""
@@ -71,14 +71,14 @@ class Target:
 
 @dataclass(slots=True, frozen=True)
 class MediaType:
-    """The outcome of a negotiation."""
+    """The negotiated media type."""
 
     format: str
     """json, yaml, protobuf or cbor."""
     media_type: str
-    """What the answer's Content-Type says (of a watch, with its ;stream=watch)."""
+    """The Content-Type of the response (of a watch, with its ;stream=watch)."""
     target: Target | None = None
-    """The transformation asked for, of those that the endpoint offers; None: the object as it is."""
+    """The requested transformation; None: the object is not transformed."""
     pretty: bool = False
     """Indented (JSON only)."""
 
@@ -101,34 +101,34 @@ class Clause:
 
 @dataclass(slots=True, frozen=True)
 class Offer:
-    """What one endpoint can read and write."""
+    """The media types that an endpoint reads and writes."""
 
     cbor: bool = False
     """The feature gate CBORServingAndStorage is on."""
     transforms: bool = True
-    """Answers can become metadata only (resources); False: only the object itself (errors, discovery)."""
+    """Responses can be transformed to metadata only (resources); False: no transformation (errors, discovery)."""
     tables: bool = True
-    """Answers can become Tables."""
+    """Responses can be transformed to Tables."""
     custom: bool = False
-    """A custom resource: its objects have no Protobuf form, though their metadata has."""
+    """A custom resource: its objects have no Protobuf encoding, but their metadata has one."""
 
     @property
     def media_types(self) -> tuple[str, ...]:
-        """Of single documents, in order of preference."""
+        """Returns the media types of single documents, in order of preference."""
         return (JSON, YAML, PROTOBUF, CBOR) if self.cbor else (JSON, YAML, PROTOBUF)
 
     @property
     def stream_types(self) -> tuple[str, ...]:
-        """Of watches."""
+        """Returns the media types of watches."""
         types = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
         return (*types, CBOR_SEQUENCE) if self.cbor else types
 
     def output(self, accept: str, *, pretty: bool = False) -> MediaType:
-        """The form of an answer.
+        """Negotiates the media type of a response.
 
         Args:
             accept: the Accept header; "" if there is none.
-            pretty: what `is_pretty` says of the request.
+            pretty: the result of `is_pretty` for the request.
 
         Raises:
             StatusError: 406.
@@ -142,7 +142,7 @@ class Offer:
         return chosen
 
     def stream(self, accept: str) -> MediaType:
-        """The form of a watch's events.
+        """Negotiates the media type of a watch's events.
 
         Raises:
             StatusError: 406.
@@ -154,7 +154,7 @@ class Offer:
         return MediaType(chosen.format, _STREAMED[chosen.format], chosen.target)
 
     def input(self, content_type: str) -> str:
-        """The format of a body; without a Content-Type it is JSON.
+        """Returns the format of a body; without a Content-Type it is JSON.
 
         Raises:
             StatusError: 415.
@@ -165,7 +165,7 @@ class Offer:
         return _FORMATS[media_type]
 
     def allows(self, media_type: str, target: Target | None) -> bool:
-        """Does the endpoint offer this transformation in this form? (AllowsMediaTypeTransform)"""
+        """Reports whether the endpoint offers a transformation in a format (AllowsMediaTypeTransform)."""
         if target is None:
             return not (self.custom and self.transforms and media_type == PROTOBUF)
         known = target.group == "meta.k8s.io" and target.version in _META_VERSIONS
@@ -174,13 +174,13 @@ class Offer:
         return target.kind != "Table" or (self.tables and media_type in (JSON, YAML))
 
 
-#: A watch in JSON calls itself plain JSON.
+#: The Content-Type of a watch in JSON has no ;stream=watch.
 _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor": CBOR_SEQUENCE}
 
 
 @lru_cache(maxsize=1024)
 def _chosen(accept: str, offer: Offer) -> MediaType | None:
-    """The first form that both sides know; `accept` is the whole header."""
+    """Returns the first media type that both sides support; `accept` is the whole header."""
     if not accept:
         return MediaType("json", JSON)
     for clause in clauses(accept):
@@ -193,7 +193,7 @@ def _chosen(accept: str, offer: Offer) -> MediaType | None:
 
 
 def _accepted(clause: Clause, media_type: str, offer: Offer) -> MediaType | None:
-    """This media type with the parameters of the clause, if the endpoint offers that."""
+    """Returns the media type with the parameters of the clause; None if the endpoint does not offer it."""
     parameters = dict(clause.parameters)
     stream = parameters.get("stream", "")
     if stream and (stream != "watch" or media_type in _NOT_STREAMED):
@@ -210,13 +210,13 @@ def _accepted(clause: Clause, media_type: str, offer: Offer) -> MediaType | None
 
 
 def clauses(accept: str) -> list[Clause]:
-    """The ranges of an Accept header, the preferred ones first; what cannot be read is left out."""
+    """Parses an Accept header into ranges, the preferred ones first; malformed ranges are ignored."""
     found: list[Clause] = []
     for part in accept.split(","):
         clause = _clause(part.strip(" "))
         if clause is not None:
             found.append(clause)
-    for end in range(1, len(found)):  # insertion sort, as Go sorts few: the order is not a strict one
+    for end in range(1, len(found)):  # insertion sort, as Go sorts short slices: the comparison is not a strict weak order, so the algorithm matters
         place = end
         while place and _preferred(found[place], found[place - 1]):
             found[place - 1], found[place] = found[place], found[place - 1]
@@ -262,14 +262,14 @@ _NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9
 
 
 def _quality(text: str) -> float:
-    """A number as strconv.ParseFloat reads it; 0 if it is none."""
+    """Parses a quality as strconv.ParseFloat does; 0 if it is malformed."""
     return float(text) if _NUMBER.fullmatch(text) else math.nan if text.lower() == "nan" else 0.0
 
 
 # ---------------------------------------------------------------- errors and pretty printing
 
 def error_output(accept: str, *, cbor: bool = False, pretty: bool = False) -> MediaType:
-    """The form of an error: what the client accepts, else indented JSON."""
+    """Negotiates the media type of an error: one that the client accepts, else indented JSON."""
     try:
         return Offer(cbor=cbor, transforms=False).output(accept, pretty=pretty)
     except StatusError:
@@ -280,7 +280,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def is_pretty(pretty: str, user_agent: str) -> bool:
-    """Does a client want indented JSON? Command line tools and browsers get it unless they decline.
+    """Reports whether a response is indented JSON, which is the default for command line tools and browsers.
 
     Args:
         pretty: the (first) query parameter of that name; "" if absent.
@@ -295,7 +295,7 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def route(accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = ()) -> None:
-    """Judge a request as the router does, before its handler is asked.
+    """Checks the media types of a request as the router does, before its handler is called.
 
     Args:
         accept: the Accept header; "" if there is none.
@@ -316,7 +316,7 @@ def route(accept: str, produced: Sequence[str], content_type: str = "", consumed
 
 def _bare_list(header: str) -> Iterable[str]:
     parts = header.split(",")
-    if len(parts) > 1 and not parts[-1]:  # nothing after the last comma is nothing
+    if len(parts) > 1 and not parts[-1]:  # an empty element after the last comma is ignored
         parts.pop()
     return (part.partition(";")[0].strip(" ") for part in parts)
 
@@ -325,7 +325,7 @@ def _bare_list(header: str) -> Iterable[str]:
 
 @lru_cache(maxsize=4)
 def patch_types(*, strategic: bool = True, cbor: bool = False) -> tuple[str, ...]:
-    """The media types of patches that a resource takes.
+    """Returns the media types of patches that a resource accepts.
 
     Args:
         strategic: it has a type with merge keys (custom resources have none).
@@ -336,7 +336,7 @@ def patch_types(*, strategic: bool = True, cbor: bool = False) -> tuple[str, ...
 
 
 def patch_input(content_type: str, types: Sequence[str]) -> str:
-    """The media type of a patch.
+    """Returns the media type of a patch.
 
     Raises:
         StatusError: 415.
@@ -363,7 +363,7 @@ _MEDIA_TYPE: Final = re.compile(rf"{_TOKEN}(?:/{_TOKEN})?")
 
 @lru_cache(maxsize=256)
 def _bare(content_type: str) -> str:
-    """The media type without its parameters, in small letters; "" if the header is malformed."""
+    """Returns the media type without its parameters, in lower case; "" if the header is malformed."""
     media_type = content_type.partition(";")[0].strip().lower()
     if not _MEDIA_TYPE.fullmatch(media_type):
         return ""
@@ -386,6 +386,6 @@ def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
 
 
 def offer_of(scope: Scope) -> Offer:
-    """The representations that the endpoint of a request reads and writes."""
+    """Returns the media types that the endpoint of a request reads and writes."""
     tables = scope.resource.action is None if scope.subresource is None else scope.subresource.tables
     return _offer(scope.backend.settings.enabled("CBORServingAndStorage"), scope.resource.custom, tables)

@@ -1,6 +1,6 @@
-"""Reading and writing an object through a projection (scale): another kind, computed from it and written back.
+"""Reads and writes an object through a projection (scale): another kind, computed from the object and written back.
 
-Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and its likes.
+Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and the ScaleREST of other kinds.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def kind_of(subresource: Subresource) -> Kind:
 
 
 def show(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
-    """The projection of a stored object."""
+    """Returns the projection of a stored object."""
     seen = shown(scope, _seen(scope, document).object)
     return response_writers.plain_response(scope, chosen, code, seen, kind_of(_subresource(scope)))
 
 
 def _seen(scope: Scope, document: Document) -> Document:
-    """The paths into a custom resource are those of the version that is asked for."""
+    """Converts a custom resource to the requested version, to which the paths of its scale belong."""
     return versions.shown(scope.resource, document) if scope.resource.custom else document
 
 
 def shown(scope: Scope, obj: Object) -> Object:
-    """The projection in its printed form. Raises StatusError where the object has nothing to project."""
+    """Returns the projection in its printed form. Raises StatusError if the object cannot be projected."""
     return _printed(scope, _projection(scope).read, obj)
 
 
@@ -62,8 +62,8 @@ def _printed(scope: Scope, read: Callable[[Object], Object], obj: Object) -> Obj
 
 
 def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], *, uid: str = "") -> Response:
-    """Write a changed projection back: `change` gets what is shown now and returns what it should be, books included; `uid`
-    is that of the object that the client means."""
+    """Writes a changed projection back: `change` gets the current projection and returns the new one with managedFields;
+    `uid` is the uid precondition of the client."""
     projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
 
     def build(stored: Document | None) -> Object:

@@ -1,7 +1,7 @@
-"""Answers in another shape than the object's own: metadata only, or a Table of rows.
+"""Transforms objects and lists into the representation that the client asked for: metadata only, or a Table.
 
-A transformation gets both what is stored (built-in cells are made of that) and what the requested version
-shows of it. A Status is never transformed.
+A transformation gets the stored object, from which the cells of built-in kinds are printed, and the object in the
+requested version. A Status is never transformed.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (doTransformObject, asTable).
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EventTransform", "event_transform", "list_response", "object_response", "plain_response"]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-#: What includeObject is when rows carry metadata only.
+#: The value of includeObject for rows that carry metadata only.
 _METADATA = ("", "Metadata")
 
 
@@ -42,7 +42,7 @@ _METADATA = ("", "Metadata")
 def object_response(
     scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document
 ) -> Response:
-    """One object, transformed. Raises StatusError 400 or 406."""
+    """Returns one object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
         return _response(chosen, code, _table(scope, chosen, lambda: [(stored, shown)], _table_metadata(shown)))
@@ -56,7 +56,7 @@ def object_response(
 
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing, metadata: Object) -> Response:
-    """A collection, transformed. Raises StatusError 400 or 406."""
+    """Returns a collection, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     api_version = chosen.target.api_version
     if chosen.target.kind == "Table":
@@ -79,20 +79,20 @@ def list_response(scope: Scope, chosen: MediaType, listing: Listing, metadata: O
 
 
 def _metadata_of(scope: Scope, api_version: str) -> Callable[[Document], Document]:
-    """What makes metadata only of an object: of a custom resource as it is shown, of others as they are stored."""
+    """Returns the function that reduces an object to its metadata: of custom resources the converted object, else the stored."""
     resource = scope.resource
     return partial.reader(api_version, (resource.group, resource.plural), custom=resource.custom)
 
 
 def _empty_list(chosen: MediaType, kind: Kind, metadata: Object) -> Response:
-    """A list that nothing was ever appended to: its items are null."""
+    """Returns an empty list as Go encodes a nil slice: its items are null."""
     empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, "items": None}
     form = formats.format_of(chosen)
     return _response(chosen, 200, form.object(form.part(Document(empty), kind), kind))
 
 
 def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind) -> Response:
-    """An object that is not of the resource (without kind and apiVersion, unless its kind is `custom`)."""
+    """Transforms an object that is not of the resource (without kind and apiVersion, unless its kind is `custom`)."""
     document = Document(obj)
     if kind.kind != "Status":
         return object_response(scope, chosen, code, document, document)
@@ -105,7 +105,7 @@ def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
 
 
 def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError:
-    """406 of metadata in the wrong number; the message names the Go type."""
+    """Returns the 406 for a list asked for as one object, or the reverse; the message names the Go type."""
     kind = scope.kind
     go_type = f"{internal_package(kind.group)}.{kind.kind}{suffix}"
     if scope.resource.custom:
@@ -134,7 +134,7 @@ def _not_kept(_key: Hashable, make: Callable[[], rows.Rows]) -> rows.Rows:
 def _table(
     scope: Scope, chosen: MediaType, pairs: Callable[[], Pairs], metadata: Object, keep: Keep = _not_kept
 ) -> bytes | Pieces:
-    """In compact JSON, rows are joined from what is kept with their objects, and kept themselves."""
+    """Builds a Table. In compact JSON, the rows are joined from encoded cells that are cached with their objects."""
     assert chosen.target is not None
     api_version, now, convertor = chosen.target.api_version, scope.backend.clock.now(), _convertor(scope)
     shown = _Rows(scope, api_version)
@@ -147,7 +147,7 @@ def _table(
 
 
 def _table_metadata(shown: Document) -> Object:
-    """The ListMeta of a table with one row (what a dry run creates has no revision)."""
+    """Returns the ListMeta of a table with one row (an object that a dry run creates has no revision)."""
     revision = shown.object["metadata"].get("resourceVersion")
     return {"resourceVersion": revision} if revision else {}
 
@@ -168,7 +168,7 @@ def _convertor(scope: Scope) -> TableConvertor:
 
 
 class _Rows:
-    """Makes rows as the query parameter includeObject asks for. Raises StatusError 400."""
+    """Builds rows for a value of the query parameter includeObject. Raises StatusError 400."""
 
     def __init__(self, scope: Scope, api_version: str) -> None:
         self._include = scope.request.query.get("includeObject") or ""
@@ -176,7 +176,7 @@ class _Rows:
         if problem:
             raise status.bad_request(problem)
         self.key = (scope.resource, self._include)
-        """What rows depend on, beside the objects."""
+        """The cache key of rows, besides the objects."""
         self._custom = scope.resource.custom
         self._kind = Kind(scope.kind.api_version, scope.kind.kind, custom=self._custom)
         self._metadata_of = _metadata_of(scope, api_version)
@@ -187,7 +187,7 @@ class _Rows:
         return Row((shown if self._custom else stored).object, whole)
 
     def parts(self, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
-        """What `views.rows` joins: what is printed, and the JSON of what the rows carry."""
+        """Returns the arguments of `views.rows`: the printed cells, and the JSON of the objects in the rows."""
         printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
         if self._include in _METADATA:
             return printed, json_of(map(self._metadata_of, printed))
@@ -200,7 +200,7 @@ class _Rows:
         return self._kind.whole_json(carried.json) if carried is shown else carried.json
 
     def _carried(self, stored: Document, shown: Document) -> Document | None:
-        """What the row carries: nothing, the object as it is shown, or its metadata."""
+        """Returns the object in the row: None, the object in the requested version, or its metadata."""
         annotations = shown.object["metadata"].get("annotations") or {}
         if self._include == "None" and INITIAL_EVENTS_END not in annotations:
             return None
@@ -211,7 +211,7 @@ class _Rows:
 
 
 class EventTransform:
-    """Transforms the objects of one watch. Of a Table only the first event has the columns."""
+    """Transforms the objects of one watch. Only the first Table of a watch has column definitions."""
 
     def __init__(self, scope: Scope, chosen: MediaType) -> None:
         assert chosen.target is not None
@@ -219,7 +219,7 @@ class EventTransform:
         self._is_table = chosen.target.kind == "Table"
         self.kind = _table_kind(self._api_version) if self._is_table else partial.kind(self._api_version)
         self.shares = not self._is_table
-        """Frames are the same for all watchers."""
+        """The encoded events are the same for all watchers."""
         self._scope = scope
         self._metadata_of = _metadata_of(scope, self._api_version)
         self._headers = True
@@ -238,8 +238,8 @@ class EventTransform:
 
 
 def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
-    """What becomes of the objects of a watch; None if they stay as they are. Raises StatusError 400."""
+    """Returns the transformation of a watch's objects; None if there is none. Raises StatusError 400."""
     assert chosen.target is not None
     if chosen.target.kind == "PartialObjectMetadataList":
-        return None  # no event is a list: the real server gives up on each, and shows it as it is
+        return None  # no event is a list: the real server fails to transform each one, and sends it untransformed
     return EventTransform(scope, chosen)

@@ -1,7 +1,8 @@
-"""From documents to the bytes of an answer, in the representation that was negotiated.
+"""Encodes responses in the negotiated representation.
 
-Objects, lists and watch events go the same way: the stored document, seen in the version of the request, possibly
-transformed (Table, metadata only), in parts that are encoded once and kept with the document, joined.
+Objects, lists and watch events are encoded the same way: the stored document is converted to the version of the
+request, transformed if requested (Table, metadata only), and joined from parts that are encoded once and cached with
+the document.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/response.go (transformObject), responsewriters, watch.go.
 """
@@ -37,20 +38,20 @@ STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Stat
 
 
 def negotiate(scope: Scope) -> MediaType:
-    """The representation of an answer. Raises StatusError 406."""
+    """Negotiates the representation of a response. Raises StatusError 406."""
     headers, query = scope.request.headers, scope.request.query
     pretty = negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
     return negotiation.offer_of(scope).output(headers.get("accept", ""), pretty=pretty)
 
 
 def negotiate_stream(scope: Scope) -> MediaType:
-    """The representation of a watch's events. Raises StatusError 406."""
+    """Negotiates the representation of a watch's events. Raises StatusError 406."""
     return negotiation.offer_of(scope).stream(scope.request.headers.get("accept", ""))
 
 
 @lru_cache(maxsize=1024)
 def kind_of(resource: Resource) -> Kind:
-    """What encoders must know of the objects of a resource."""
+    """Returns what encoders need to know of the objects of a resource."""
     return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
 
 
@@ -64,7 +65,7 @@ def list_kind_of(resource: Resource) -> Kind:
 
 @deepening
 def object_response(scope: Scope, chosen: MediaType, code: int, document: Document) -> Response:
-    """An answer that is one object of the scope's resource."""
+    """Returns a response with one object of the scope's resource."""
     shown = versions.shown(scope.resource, document)
     if chosen.target is not None:
         return response_transforms.object_response(scope, chosen, code, document, shown)
@@ -73,19 +74,19 @@ def object_response(scope: Scope, chosen: MediaType, code: int, document: Docume
 
 
 def list_response(scope: Scope, chosen: MediaType, listing: Listing) -> Response:
-    """An answer that is a collection."""
+    """Returns a response with a collection."""
     resource, metadata = scope.resource, list_metadata(listing)
     if chosen.target is not None:
         return response_transforms.list_response(scope, chosen, listing, metadata)
     form, kind = formats.format_of(chosen), kind_of(resource)
     items = listing.encoded((form, kind), lambda: form.items(versions.all_shown(resource, listing.documents), kind))
-    if resource.custom:  # an unstructured list: its members are sorted, and a token is always there
+    if resource.custom:  # an unstructured list: its members are sorted, and `continue` is always present
         metadata = dict(sorted({"continue": "", **metadata}.items()))
     return _response(chosen, 200, form.list(items, list_kind_of(resource), metadata))
 
 
 def list_metadata(listing: Listing) -> Object:
-    """The ListMeta of a page."""
+    """Returns the ListMeta of a page."""
     metadata: Object = {"resourceVersion": str(listing.revision)} if listing.revision else {}
     if listing.token:
         metadata["continue"] = listing.token
@@ -95,7 +96,7 @@ def list_metadata(listing: Listing) -> Object:
 
 
 def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind: Kind | None = None) -> Response:
-    """An answer that is not an object of the resource: a Status (which carries its kind), a scale, a review."""
+    """Returns a response with another kind than that of the resource: a Status (which has its kind), a Scale, a review."""
     kind = kind or STATUS
     if chosen.target is not None:
         return response_transforms.plain_response(scope, chosen, code, obj, kind)
@@ -111,14 +112,14 @@ def _response(chosen: MediaType, code: int, body: bytes | Pieces) -> Response:
 
 
 class UnencodableError(Exception):
-    """An event cannot be written in the representation that was asked for: the real server ends the watch."""
+    """An event cannot be encoded in the negotiated representation; the real server ends the watch."""
 
 
 class EventEncoder:
-    """Makes the frames of a watch in one representation; those of one event are made once for all watchers."""
+    """Encodes the events of a watch in one representation; each event is encoded once for all watchers."""
 
     def __init__(self, scope: Scope, chosen: MediaType, transform: response_transforms.EventTransform | None = None) -> None:
-        """`transform`: of objects into the target of `chosen`, if there is one already."""
+        """`transform`: the transformation of objects into the target of `chosen`, if it exists already."""
         self._scope = scope
         self._resource = scope.resource
         self._chosen = chosen
@@ -133,12 +134,12 @@ class EventEncoder:
 
     @deepening
     def added(self, record: Record[Document]) -> bytes:
-        """An object of the initial state."""
+        """Encodes an object of the initial state."""
         return self._write("ADDED", *self._seen(record.value))
 
     @deepening
     def event(self, event_type: str, event: Event[Document]) -> bytes:
-        """A change as one kind of watcher sees it."""
+        """Encodes a change for the watchers that get it with this type of event."""
         if self._key is None:
             return self._write(event_type, *self._documents(event_type, event))
         key = (event_type, self._key)
@@ -148,11 +149,11 @@ class EventEncoder:
         return frame
 
     def _seen(self, stored: Document) -> tuple[Document, Document]:
-        """What is stored, and what the version shows of it."""
+        """Returns the stored document, and the document in the requested version."""
         return stored, versions.shown(self._resource, stored)
 
     def _documents(self, event_type: str, event: Event[Document]) -> tuple[Document, Document]:
-        """A DELETED shows the last state that there was, at the revision of the change."""
+        """Returns the documents of an event; DELETED has the last state at the revision of the change."""
         if event_type != "DELETED":
             assert event.record is not None
             return self._seen(event.record.value)
@@ -162,7 +163,7 @@ class EventEncoder:
         return at_the_end, at_the_end if shown is stored else _at(shown, event.revision)
 
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
-        """An object with nothing but a revision (and what its kind cannot leave out)."""
+        """Encodes an object with only a resourceVersion (and the required fields of its kind)."""
         resource = self._resource
         metadata: Object = {**resource.empty.get("metadata", {}), "resourceVersion": str(revision)}
         if initial_end:
@@ -176,7 +177,7 @@ class EventEncoder:
         return self._write("BOOKMARK", bookmark, bookmark)
 
     def error(self, error: StatusError) -> bytes:
-        """An ERROR event with a Status, never transformed."""
+        """Encodes an ERROR event with a Status, which is never transformed."""
         return self._form.event("ERROR", self._form.part(Document(error.status()), STATUS), STATUS)
 
     def _write(self, event_type: str, stored: Document, shown: Document) -> bytes:

@@ -1,8 +1,8 @@
-"""Watches by WebSocket: a message for each event, where the events of another watch follow each other in one body.
+"""Serves watches over WebSocket: each event is one message.
 
-The handshake and the frames of the protocol are the server's; here is decided who gets them, and what a message holds:
-the event as the format writes it, without the length that Protobuf puts in front of it in a body. Formats that are text
-travel in text messages.
+`server/` performs the handshake and writes the frames of the protocol. This module decides which requests get a
+WebSocket, and makes the messages: the encoded event, without the length prefix that Protobuf has in a plain body. Text
+formats use text messages.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/watch.go (HandleWS), pkg/util/httpstream/wsstream.
 """
@@ -22,7 +22,7 @@ _LENGTH_PREFIXES = {"protobuf": 4}
 
 
 def is_web_socket(request: Request) -> bool:
-    """Does the client ask to speak WebSocket from here on?"""
+    """Reports whether the client asks for a WebSocket upgrade."""
     headers = request.headers
     return headers.get("upgrade", "").lower() == "websocket" and "upgrade" in headers.get("connection", "").lower()
 

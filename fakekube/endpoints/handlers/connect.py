@@ -1,8 +1,8 @@
-"""connect: the subresources that only a running node could answer (log, exec, attach, portforward, proxy).
+"""Handles connect: the subresources that need a kubelet (log, exec, attach, portforward, proxy).
 
-Everything is checked as the real server checks it: the options, the container, the node and its addresses. What would
-then be a connection to a kubelet or a container ends as one that nobody accepts: there is nothing behind the addresses
-of this cluster, and nothing is dialled, but for Services that are forwarded. The log of a pod that no node has is empty.
+The options, the container, the node and its addresses are checked as in the real server. A connection to a kubelet or a
+container then fails like a refused one: nothing listens on the addresses of this cluster, and nothing is dialled except
+Services that are forwarded. The log of a pod without a node is empty.
 
 Specified by: pkg/registry/core/{pod,node}/strategy.go, pkg/registry/core/pod/rest, service/storage (ResourceLocation),
 pkg/kubelet/client (GetConnectionInfo), validation.ValidatePodLogOptions.
@@ -36,12 +36,12 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def is_connection(subresource: Subresource) -> bool:
-    """Is this one of them?"""
+    """Reports whether a request is one for a connect subresource."""
     return subresource.name in _STREAMS or subresource.name in ("log", "proxy")
 
 
 def handle(scope: Scope) -> Response:
-    """Answer as a server whose nodes cannot be reached. Raises StatusError."""
+    """Responds like a server whose nodes cannot be reached. Raises StatusError."""
     assert scope.subresource is not None
     if scope.subresource.name == "log":
         return _log(scope)
@@ -57,7 +57,7 @@ def handle(scope: Scope) -> Response:
 
 
 def _log(scope: Scope) -> Response:
-    response_writers.negotiate(scope)  # the log itself is text, whatever comes of it
+    response_writers.negotiate(scope)  # the log itself is text, also if the request fails
     query = scope.request.query
     numbers = {name: given(query, name, int64) for name in ("sinceSeconds", "tailLines", "limitBytes")}
     errors = _log_errors(query, numbers)
@@ -112,7 +112,7 @@ def _stream(scope: Scope) -> StatusError:
 
 
 def _container(pod: Object, wanted: str) -> str:
-    """The name of the container that is meant. Raises StatusError 400."""
+    """Returns the name of the container, or of the only one if none is given. Raises StatusError 400."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     names = [container["name"] for container in _containers(spec)]
     if wanted:
@@ -178,12 +178,12 @@ def _service_proxy(scope: Scope) -> Response:
 _PROXIES: dict[str, Callable[[Scope], Response]] = {
     "pods": _pod_proxy, "nodes": _node_proxy, "services": _service_proxy,
 }  # fmt: skip
-#: Whether they take a container.
+#: Subresource → whether its options have a container.
 _STREAMS = {"exec": True, "attach": True, "portforward": False}
 
 
 def _target(scope: Scope, what: str) -> tuple[str, str, str]:
-    """Scheme, name and port of `name`, `name:port` or `scheme:name:port`. Raises StatusError 400."""
+    """Splits `name`, `name:port` or `scheme:name:port` into scheme, name and port. Raises StatusError 400."""
     parts = scope.name.split(":")
     scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["", "", ""])
     if not name or scheme not in _SCHEMES:
@@ -192,7 +192,7 @@ def _target(scope: Scope, what: str) -> tuple[str, str, str]:
 
 
 def _is_global(text: str) -> bool:
-    """Is it an address of the unicast sort that other hosts may have?"""
+    """Reports whether an IP address is a global unicast address (net.IP.IsGlobalUnicast)."""
     address = parse_ip(text)
     if address is None or address == _BROADCAST:
         return False
@@ -207,9 +207,9 @@ def _unreachable_service(place: str) -> StatusError:
 
 
 def _kubelet(scope: Scope, node: str) -> str:
-    """Host and port of a node's kubelet.
+    """Returns host and port of a node's kubelet.
 
-    Raises StatusError: 404 in the words of the resource that was asked for, 500 for a node without addresses.
+    Raises StatusError: 404 that names the requested resource, 500 for a node without addresses.
     """
     found = _sibling(scope, "nodes", node, shown=scope.resource.plural).get("status", {})
     addresses = {one["type"]: one["address"] for one in reversed(found.get("addresses", ()))}
@@ -222,7 +222,7 @@ def _kubelet(scope: Scope, node: str) -> str:
 
 
 def _sibling(scope: Scope, plural: str, name: str, *, shown: str = "") -> Object:
-    """An object of another resource of the core group. Raises StatusError 404."""
+    """Returns an object of another resource of the core group. Raises StatusError 404."""
     found = _found(scope, plural, name)
     if found is None:
         raise status.not_found("", shown or plural, name)
@@ -241,7 +241,7 @@ def _joined(host: str, port: str) -> str:
 
 
 def _unreachable(place: str) -> str:
-    """What dialling says of an address behind which there is nothing."""
+    """Returns the error of dialling an address on which nothing listens."""
     host = place.rpartition(":")[0]
     if parse_ip(host.strip("[]")) is None:
         return f"dial tcp: {_unresolvable(host)}"

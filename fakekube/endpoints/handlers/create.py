@@ -1,4 +1,4 @@
-"""create: POST to a collection, or to a subresource that acts.
+"""Handles POST to a collection, or to a subresource that is an action.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/create.go.
 """
@@ -22,12 +22,12 @@ from fakekube.schema import printing
 
 __all__ = ["handle"]
 
-#: Bodies of actions that may name the uid and revision that they mean.
+#: Kinds of actions whose body may have uid and resourceVersion as preconditions.
 KEEPS_SYSTEM_FIELDS = frozenset({"Binding", "TokenRequest"})
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a POST. Raises StatusError."""
+    """Handles a POST. Raises StatusError."""
     subresource = scope.subresource
     if subresource is None and scope.resource.action is None:
         return _create(scope)
@@ -76,6 +76,6 @@ def _act(scope: Scope, action: Action) -> Response:
 
 
 def _remove(scope: Scope, name: str, raw: Object) -> None:
-    """Delete an object of the resource for an action, without admission."""
+    """Deletes an object of the resource for an action, without admission."""
     chosen = options.delete_options_from_body(raw)
     deletion.remove(replace(scope, subresource=None, dry_run=chosen.dry_run), name, chosen, lambda _: None)

@@ -1,7 +1,7 @@
-"""delete and deletecollection.
+"""Handles delete and deletecollection.
 
-Options come from the body, or from the query if there is no body. A collection is deleted object by object, in pages;
-it is not atomic, as in the real server.
+Options are read from the body, or from the query if there is no body. A collection is deleted object by object, in
+pages. As in the real server, that is not atomic.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/delete.go, registry/generic/registry/store.go (DeleteCollection).
 """
@@ -24,12 +24,12 @@ from fakekube.store import Record
 
 __all__ = ["handle", "handle_collection"]
 
-#: Objects listed at once while a collection is deleted.
+#: The page size (objects) of deletecollection.
 PAGE = 10_000
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a DELETE of one object. Raises StatusError."""
+    """Handles a DELETE of one object. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     chosen = _options(scope)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
@@ -45,7 +45,7 @@ def handle(scope: Scope) -> Response:
 
 
 def handle_collection(scope: Scope) -> Response:
-    """Answer a DELETE of a collection. Raises StatusError."""
+    """Handles a DELETE of a collection. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     selection = options.list_options(scope.request.query, scope.resource)
     chosen = _options(scope)
@@ -56,7 +56,7 @@ def handle_collection(scope: Scope) -> Response:
 
 
 def _delete_all(scope: Scope, selection: ListOptions, chosen: DeleteOptions) -> Listing:
-    """Delete page after page; the answer is one list of what was found."""
+    """Deletes the collection page by page and returns all deleted objects as one list."""
     limited = selection.limit > 0
     if not limited:
         selection.limit = PAGE
@@ -81,7 +81,7 @@ def _delete_found(scope: Scope, document: Document, chosen: DeleteOptions) -> No
     try:
         remove(one, meta["name"], chosen, admission.deletion_checker(one, ""))
     except StatusError as error:
-        if error.code != 404:  # somebody else was faster
+        if error.code != 404:  # another client has deleted it in the meantime
             raise
 
 

@@ -1,4 +1,4 @@
-"""get: one object, or what a subresource shows of it.
+"""Handles GET of one object or of a subresource.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go.
 """
@@ -15,14 +15,14 @@ __all__ = ["handle"]
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a GET of one object. Raises StatusError."""
+    """Handles a GET of one object. Raises StatusError."""
     representation = response_writers.negotiate(scope)
     subresource = scope.subresource
     if subresource is not None and subresource.strategy is None and subresource.projection is None:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "get")
     resource_version = scope.request.query.get("resourceVersion") or ""
     document = reads.get(scope, resource_version).value
-    if not resource_version:  # else it is the watch cache that answers, in which it stands converted
+    if not resource_version:  # otherwise the watch cache answers, which holds converted objects
         document = versions.fresh(scope.resource, document)
     if subresource is not None and subresource.projection is not None:
         return projection.show(scope, representation, 200, document)

@@ -1,4 +1,4 @@
-"""list and watch: both are a GET of a collection.
+"""Handles list and watch, which are both a GET of a collection.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/get.go (ListResource), watch.go.
 """
@@ -18,15 +18,15 @@ __all__ = ["handle"]
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a GET of a collection, or a watch. Raises StatusError."""
+    """Handles a GET of a collection, or a watch. Raises StatusError."""
     representation = response_writers.negotiate(scope)
-    forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is one whatever the query says
+    forced = scope.request.info.verb == "watch"  # a deprecated /watch/ path is a watch, even with watch=false in the query
     chosen = options.list_options(scope.request.query, scope.resource, name=scope.name, watch=forced)
     if not chosen.watch:
         return response_writers.list_response(scope, representation, reads.list_objects(scope, chosen))
     if "watch" not in scope.resource.verbs:
         raise status.method_not_supported(scope.resource.group, scope.resource.plural, "watch")
-    # What the objects should become is judged before the form of the stream.
+    # The transformation is negotiated before the format of the stream.
     transform = response_transforms.event_transform(scope, representation) if representation.target is not None else None
     stream_form = response_writers.negotiate_stream(scope)
     reused = transform if stream_form.target == representation.target else None

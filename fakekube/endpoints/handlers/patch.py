@@ -1,8 +1,8 @@
-"""patch: every patch type, on objects and on what subresources show of them.
+"""Handles PATCH: every patch type, on objects and on subresources.
 
-A patch is a function from the present object, in the version of the request, to the patched one; the result is decoded
-by its schema and written as an update. A conflict with another writer means patching anew; only a patch that names a
-resourceVersion can fail with 409. An apply to an absent object creates it.
+A patch is a function from the current object, in the version of the request, to the patched one; the result is decoded
+by its schema and written as an update. After a conflict with another writer the patch is applied again; only a patch
+with a resourceVersion can fail with 409. An apply to an absent object creates it.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -23,7 +23,7 @@ __all__ = ["handle"]
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a PATCH. Raises StatusError."""
+    """Handles a PATCH. Raises StatusError."""
     types = negotiation.patch_types(strategic=not scope.resource.custom, cbor=negotiation.offer_of(scope).cbor)
     content_type = negotiation.patch_input(scope.request.headers.get("content-type", ""), types)
     scope.require_name()
@@ -42,7 +42,7 @@ def handle(scope: Scope) -> Response:
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
     def build(stored: Document | None) -> Object:
         old = None if stored is None else stored.object
-        if old is None and not patch.creates:  # kinds that a PUT creates: told before the patch is read
+        if old is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
         obj = versions.to_storage(scope.resource, patch(live))

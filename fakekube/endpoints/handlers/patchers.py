@@ -1,7 +1,7 @@
-"""The patch types as functions from the present object to the patched one.
+"""Implements the patch types as functions from the current object to the patched one.
 
-A `Patch` is read once and may be called several times, each time with the object as it is then, in the version of the
-request. The object that comes back is a tree of its own, with managedFields brought up to date.
+A `Patch` is decoded once and may be called several times, each time with the current object in the version of the
+request. It returns a new tree, with managedFields updated.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -38,11 +38,11 @@ Change = Callable[["Object | None"], Object]
 
 @dataclass(slots=True)
 class Patch:
-    """A patch that is read when there is something to patch: an absent object is told before a broken patch."""
+    """A patch that is decoded on its first call, so that NotFound is reported before a malformed patch."""
 
     read: Callable[[], Change]
     creates: bool = False
-    """An absent object is created."""
+    """The patch creates an object that does not exist."""
     _change: Change | None = None
 
     def __call__(self, live: Object | None) -> Object:
@@ -52,7 +52,7 @@ class Patch:
 
 
 def patch_document(content_type: str, body: bytes) -> Any:
-    """The patch in a body as a document; None where it is none."""
+    """Returns the patch in a body as a document; None if it cannot be decoded."""
     try:
         if content_type.endswith("+cbor"):
             return cbor.load_map(body)
@@ -62,7 +62,7 @@ def patch_document(content_type: str, body: bytes) -> Any:
 
 
 def patch_for(scope: Scope, content_type: str, body: bytes, options: WriteOptions) -> Patch:
-    """The patch that a body describes."""
+    """Returns the patch in a body."""
     creates = content_type in _APPLIES and (scope.subresource is None or scope.strategy.create_on_update)
     return Patch(partial(_READERS[content_type], scope, body, options), creates)
 
@@ -97,9 +97,9 @@ def _json_patch(
     scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any],
     text: Callable[[Object], str] | None = None,
 ) -> Change:
-    """A patch that works on the text of an object: its result is read as a body is.
+    """Returns a patch of the object's JSON; its result is decoded like a request body.
 
-    `text`: the result as refusals show it, where that is not how the server would write it.
+    `text`: encodes the result for error messages, where that differs from the encoding of the server.
     """
     strict = options.field_validation != "Ignore"
 
@@ -139,7 +139,7 @@ def _read_strategic(scope: Scope, body: bytes, options: WriteOptions) -> Change:
 
 # ---------------------------------------------------------------- apply
 
-#: Is there, in any base, what could be a number beyond int64?
+#: Matches numbers, in any base, that may not fit into an int64.
 _LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
 
 
@@ -192,9 +192,9 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
 
 
 def _parsed(body: bytes, prefix: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
-    """The document, and what strict decoding says of members given twice (of which the last one counts).
+    """Returns the document, and the strict decoding errors for duplicate members (the last one counts).
 
-    `untyped`: it is read into values without a type before anything else, so that large integers are floats.
+    `untyped`: the document is first decoded into untyped values, so that large integers become floats.
     """
     try:
         value, doubled = json.loads(body, merge=False)
@@ -212,14 +212,14 @@ def _present(scope: Scope, live: Object | None) -> Object:
 
 
 def whole(scope: Scope, live: Object) -> Object:
-    """The object with kind and apiVersion, as patches see it."""
+    """Returns the object with kind and apiVersion, as patches are applied to it."""
     if scope.is_custom:
         return live
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **live}
 
 
 def _with_read_metadata(obj: Object) -> Object:
-    """The metadata of an applied custom resource in the form of every kind's; what is malformed is dropped."""
+    """Decodes the metadata of an applied custom resource as ObjectMeta; malformed fields are dropped."""
     metadata = obj.get("metadata") or {}
     try:
         read, _ = objects.metadata_of(metadata)
@@ -232,12 +232,12 @@ def _with_read_metadata(obj: Object) -> Object:
 
 
 def _is_shared(obj: Object, live: Object) -> bool:
-    """Is an applied object the live one, but for its books?"""
+    """Reports whether an applied object shares everything but managedFields with the live one."""
     return all(item is live.get(name) for name, item in obj.items() if name != "metadata")
 
 
 def _own(obj: Object) -> Object:
-    """The object as a tree of its own but for its books, which nobody changes and many objects share."""
+    """Returns a copy of the object that shares managedFields, which are never changed in place."""
     metadata = obj.get("metadata") or {}
     books = metadata.get("managedFields")
     if books is None:
@@ -248,14 +248,14 @@ def _own(obj: Object) -> Object:
 
 
 def _without_kind(obj: Object) -> Object:
-    """As built-in objects are at work and at rest; their type knows both fields."""
+    """Removes kind and apiVersion, which built-in objects are stored without."""
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     return obj
 
 
 def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
-    """Raises Problem where strict decoding is asked for."""
+    """Reports strict decoding errors. Raises Problem if fieldValidation is Strict."""
     if not findings:
         return
     if options.field_validation == "Strict":
@@ -264,14 +264,14 @@ def _report(scope: Scope, findings: Sequence[str], options: WriteOptions) -> Non
 
 
 def _finished(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:
-    if obj:  # else it has lost its name, and is refused below
+    if obj:  # else it has no name, and is refused below
         scope.default(obj)
     obj.setdefault("metadata", {})
     return _named(scope, field_manager.updated(scope, live, obj, options.field_manager))
 
 
 def _named(scope: Scope, obj: Object) -> Object:
-    """The object must stay what the path names."""
+    """Checks that the patched object still has the name and namespace of the path."""
     meta = obj.setdefault("metadata", {})
     system_fields.match_namespace(meta, scope.namespace)
     system_fields.match_name(meta, scope.name)

@@ -1,4 +1,4 @@
-"""update: PUT of an object, or of what a subresource shows of it.
+"""Handles PUT of an object or of a subresource.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
 """
@@ -19,7 +19,7 @@ __all__ = ["handle"]
 
 
 def handle(scope: Scope) -> Response:
-    """Answer a PUT. Raises StatusError."""
+    """Handles a PUT. Raises StatusError."""
     scope.require_name()
     representation = response_writers.negotiate(scope)
     data = scope.request.read_body()
@@ -42,7 +42,7 @@ def handle(scope: Scope) -> Response:
     def build(stored: Document | None) -> Object:
         old = None if stored is None else stored.object
         live = None if stored is None else versions.shown(scope.resource, versions.fresh(scope.resource, stored)).object
-        # The write path owns and changes what it gets: a second attempt starts from what the client sent.
+        # The write path changes its argument in place: a retry starts from the object that the client sent.
         fresh = attempts.pop() if attempts else bodies.decode(scope, data, "Ignore")
         system_fields.match_namespace(fresh["metadata"], scope.namespace)
         obj = versions.to_storage(scope.resource, field_manager.updated(scope, live, fresh, chosen.field_manager))

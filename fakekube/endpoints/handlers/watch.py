@@ -1,14 +1,15 @@
-"""Watches: the state, if it is asked for, then every change, through selectors, in the order of revisions.
+"""Streams watch events: the initial state, if requested, then every change that selectors match, in the order of revisions.
 
-A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory, and one
-that falls out of the window is told 410 and closed. `take` turns the events since its position into frames. A frame is
-made once per event and representation and shared by all watchers (`Event.encodings`).
+A `WatchStream` is a cursor into the history of a bucket: it holds no queue, so a slow client costs no memory. A client
+whose position is no longer in the history gets an error event with code 410, and the stream is closed. `take` encodes
+the events since its position as frames. A frame is made once per event and representation and shared by all watchers
+(`Event.encodings`).
 
-What a selector does to an event: matching before and after is MODIFIED, only after ADDED, only before DELETED; a
-DELETED shows the last state with the revision of the change.
+Selectors decide the type of an event: an object that matches before and after is MODIFIED, one that matches only after
+is ADDED, one that matches only before is DELETED. A DELETED event has the last state with the revision of the change.
 
-Bookmarks: one after the initial state (annotation k8s.io/initial-events-end) if it was asked for, then periodically and
-shortly before the end of the stream, if the resource has changed since the stream began.
+Bookmarks are sent after the initial state (annotation k8s.io/initial-events-end) if it was requested, then periodically
+and shortly before the end of the stream, if the resource has changed since the stream began.
 
 Specified by: "Efficient detection of changes", "Streaming lists" and "Watch bookmarks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage/cacher, pkg/endpoints/handlers/watch.go.
@@ -41,15 +42,15 @@ __all__ = ["WatchStream", "open_watch"]
 TOO_OLD_WATCH = "The resourceVersion for the provided watch is too old."
 
 
-#: Frames are made in portions, so that one client cannot keep the sending thread to itself. Events per `take`.
+#: The maximum number of events per `take`, so that one client cannot occupy the sending thread.
 PORTION = 500
 
-#: A watch with bookmarks gets one this long before its end (seconds), as the watch cache has it.
+#: Seconds before the end of a watch at which it gets its last bookmark, as in the watch cache.
 BOOKMARK_BEFORE_END = 2.0
 
 
 class WatchStream:
-    """The body of a watch; see `streams.Stream` for who calls what."""
+    """The body of a watch response; implements `streams.Stream`."""
 
     def __init__(self, scope: Scope, options: ListOptions, encoder: EventEncoder) -> None:
         clock, settings = scope.backend.clock, scope.backend.settings
@@ -85,7 +86,7 @@ class WatchStream:
     # ---- setting up
 
     def start_from(self, revision: int) -> None:
-        """Changes after a revision, which may be still to come. One that the history has lost ends the stream with an error."""
+        """Starts after a revision, which may be in the future. A compacted revision ends the stream with an error."""
         self._began_at = max(revision, self._scope.backend.store.revision)
         try:
             self._follow(self._bucket.cursor(revision, cached=self._scope.resource.strategy.cached))
@@ -94,10 +95,10 @@ class WatchStream:
             self.fail(status.expired(too_old if self._scope.resource.strategy.cached else TOO_OLD_WATCH))
 
     def start_with_state(self, *, mark_end: bool, not_older_than: int | None = None) -> None:
-        """The present objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
+        """Starts with the current objects as ADDED events, a bookmark if `mark_end`, then the changes after that.
 
-        The bookmark tells the store's revision; if any state from `not_older_than` on will do, that of the watch cache.
-        Raises StatusError 500 if a webhook does not convert them.
+        The bookmark has the revision of the store or, if `not_older_than` is given, that of the watch cache.
+        Raises StatusError 500 if a webhook fails to convert the objects.
         """
         as_of = stale_revision(self._scope, not_older_than or 0)
         page = self._bucket.page(self._name_key, revision=as_of) if self._name_key else self._candidates(revision=as_of)
@@ -115,7 +116,7 @@ class WatchStream:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def set_bookmarks(self, when: str) -> None:
-        """When bookmarks come from now on: "never", "often" (after every portion of changes) or "at end"."""
+        """Sets when bookmarks are sent: "never", "often" (after every batch of changes) or "at end"."""
         now = self._clock.monotonic()
         self._bookmarks = when != "never"
         self._bookmarks_often = when == "often"
@@ -123,7 +124,7 @@ class WatchStream:
         self._bookmark_at = self._next_bookmark(now)
 
     def fail(self, error: status.StatusError) -> None:
-        """End the stream with an error event."""
+        """Ends the stream with an error event."""
         self._error = self._encoder.error(error)
 
     # ---- streams.Stream
@@ -198,7 +199,7 @@ class WatchStream:
                 frames.append(frame)
         if frames and self._bookmarks_often:
             frames.append(self._encoder.bookmark(self._cursor.position))
-        if events and not frames:  # nothing of this portion was for us: look at the next one
+        if events and not frames:  # no event of this batch matched: take the next batch
             return self._take_changes()
         return frames
 
@@ -227,11 +228,11 @@ class WatchStream:
             return []
         self._bookmark_at = self._next_bookmark(now)
         assert self._cursor is not None
-        reached = min(self._cursor.position, self._bucket.newest)  # what others write is not told here
+        reached = min(self._cursor.position, self._bucket.newest)  # writes to other resources cause no bookmark here
         return [self._encoder.bookmark(reached)] if reached > self._began_at else []
 
     def _next_bookmark(self, now: float) -> float | None:
-        """Every period, and once shortly before the end."""
+        """Returns the time of the next bookmark: one every period, and one shortly before the end."""
         if not self._bookmarks:
             return None
         before_end = self._ends_at - BOOKMARK_BEFORE_END
@@ -242,9 +243,9 @@ class WatchStream:
 
 
 def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
-    """A stream for the options of a watch.
+    """Opens a stream for the options of a watch.
 
-    Raises StatusError 500 for a revision that is no number; what else is wrong comes as an event of the stream.
+    Raises StatusError 500 for a revision that is not a number; other errors are sent as an event of the stream.
     """
     try:
         wanted = parse_resource_version(options.resource_version)
@@ -270,7 +271,7 @@ def _start_streaming_list(scope: Scope, stream: WatchStream, options: ListOption
 
 
 def _start_from_nowhere(scope: Scope, stream: WatchStream, options: ListOptions) -> None:
-    """sendInitialEvents=false: from the present on, without the state."""
+    """Starts at the current revision, without initial events (sendInitialEvents=false)."""
     if options.send_initial_events is None:
         stream.start_with_state(mark_end=False)
     else:
