@@ -216,7 +216,7 @@ def clauses(accept: str) -> list[Clause]:
         clause = _clause(part.strip(" "))
         if clause is not None:
             found.append(clause)
-    for end in range(1, len(found)):  # insertion sort, as Go sorts short slices: the comparison is not a strict weak order, so the algorithm matters
+    for end in range(1, len(found)):  # insertion sort, as in Go: the comparison is not a strict order
         place = end
         while place and _preferred(found[place], found[place - 1]):
             found[place - 1], found[place] = found[place], found[place - 1]
