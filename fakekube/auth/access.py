@@ -1,7 +1,7 @@
-"""Access control of one cluster, put together: who may do what, for the application and for the review kinds.
+"""Authenticates and authorizes the requests of one cluster, for the application and for the review kinds.
 
-Reads service accounts, roles and bindings through the cluster's services, which in turn offer it to
-strategies: the two are introduced to each other by `connect`.
+Reads service accounts, roles and bindings through `ClusterAccess`, which in turn offers `Access` to strategies:
+`connect` links the two.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ _REASON: Final = "authorization.k8s.io/reason"
 
 
 class Annotated(Protocol):
-    """Takes annotations for the audit."""
+    """Accepts audit annotations."""
 
     def annotate(self, key: str, value: str) -> None:
-        """Add one."""
+        """Adds an annotation."""
 
 
 class UndecidedError(Exception):
-    """An authorizer failed, and no other has allowed the request; the text says why."""
+    """An authorizer failed, and no other has allowed the request; the text is the reason."""
 
 
 class Access:
-    """See the module. `connect` must be called before anything else.
+    """Access control of one cluster. `connect` must be called first.
 
     Args:
-        bucket: the store's buckets by name; their changes end what was decided before.
-        clock: for when tokens expire.
-        options: the flags about who asks. Raises OptionError for files that are not usable.
-        authorization: the flags about what users may do.
-        authority: the cluster's own certificate authority, PEM, whose clients are believed; "" if it has none.
-        nobody: who asks over plain http without an Authorization header.
+        bucket: Returns a bucket of the store by name; its changes invalidate cached decisions.
+        clock: The clock for the expiration of tokens.
+        options: The authentication flags. Raises OptionError for invalid files.
+        authorization: The authorization flags.
+        authority: The cluster's own certificate authority for clients, PEM; "" if it has none.
+        nobody: The user of plain HTTP requests without an Authorization header.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Access:
         self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
 
     def connect(self, services: ClusterAccess) -> None:
-        """Take the services through which objects are read."""
+        """Sets the access to stored objects."""
         self.authenticator.tokens = [
             ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences), *self._issuers,
         ]
@@ -102,13 +102,13 @@ class Access:
     # ------------------------------------------------------------ requests
 
     def impersonated(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
-        """The user as whom a request counts, if it is another. Raises StatusError 400 or 403."""
+        """Returns the impersonated user, if any. Raises StatusError 400 or 403."""
         return self._impersonation.impersonated(headers, attributes_of(info, user))
 
     def require(self, info: RequestInfo, user: User, audit: Annotated | None = None) -> None:
-        """May the user make this request? `audit` learns what was decided, and why.
+        """Authorizes a request; adds the decision and its reason to `audit`.
 
-        Raises StatusError 403 if they may not, UndecidedError if nobody can tell.
+        Raises StatusError 403 if it is forbidden, UndecidedError if an authorizer fails.
         """
         if MASTERS in user.groups:
             if audit is not None:
@@ -128,7 +128,7 @@ class Access:
             raise forbidden(attributes, decision.reason)
 
     def require_creation(self, request: Request) -> None:
-        """Raises StatusError 403 if the user of an update or apply that creates may not create."""
+        """Raises StatusError 403 if an update or apply creates an object and its user may not create."""
         info, user = request.info, request.user
         attributes = Attributes(
             user, "create", info.namespace, info.group, info.resource, info.subresource, info.name, info.path,
@@ -145,15 +145,15 @@ class Access:
 
     @property
     def issuer(self) -> str:
-        """The issuer URL of service account tokens."""
+        """Returns the issuer URL of service account tokens."""
         return self.signer.issuer
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A service account token with these claims."""
+        """Signs a service account token with these claims."""
         return self.signer.sign(claims)
 
     def authorize(self, user: str, groups: Iterable[str], attributes: Mapping[str, Any]) -> tuple[bool, str]:
-        """May this user do that? With the reason in words.
+        """Returns whether the user may perform the request of an access review, with the reason.
 
         `attributes` is the spec of an access review: its resourceAttributes or nonResourceAttributes count.
         """
@@ -161,18 +161,18 @@ class Access:
         return decision.allowed, decision.reason
 
     def decide(self, spec: Mapping[str, Any]) -> Decision:
-        """What the authorizers say of the question that the spec of a SubjectAccessReview asks."""
+        """Returns the decision of the authorizers for the spec of a SubjectAccessReview."""
         return self.authorizer.authorize(reviews.attributes_of_spec(spec))
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> dict[str, Any]:
-        """The status of a TokenReview: authenticated, user and audiences, or the error."""
+        """Returns the status of a TokenReview: authenticated, user and audiences, or the error."""
         return reviews.token_review_status(self.authenticator, token, audiences)
 
     def rbac_rules(self, user: str, groups: Iterable[str], namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
-        """The rules of roles that apply to a user in a namespace, and what could not be resolved."""
+        """Returns the RBAC rules for a user in a namespace, and the resolution error."""
         found = self.roles.rules_for(User(user, groups=tuple(groups)), namespace)
         return found.rules, found.problem
 
     def rules(self, user: str, groups: Iterable[str], namespace: str) -> dict[str, Any]:
-        """The status of a SelfSubjectRulesReview."""
+        """Returns the status of a SelfSubjectRulesReview."""
         return reviews.rules_review_status(self.authorizer, User(user, groups=tuple(groups)), namespace)

@@ -1,10 +1,10 @@
-"""Who is asking: credentials of a request become a `User`, bad ones a 401, none at all whoever stands for nobody.
+"""Authenticates requests: determines the `User` from the credentials, or responds with 401.
 
 Credentials are tried in the order of the real server: a front proxy's headers, the client's certificate, the bearer
-token, the bearer token that a WebSocket client hides in a subprotocol. One good one is enough; if none is good and one
-is bad, the request is refused; without any the caller is anonymous, if that is allowed for the path. A fake on loopback
-is used without credentials more often than not, so a request over plain http that does not even have an Authorization
-header counts as `nobody`, by default an admin.
+token, the bearer token that a WebSocket client hides in a subprotocol. One valid
+credential is enough; if none is valid and one is invalid, the request is rejected; without credentials the user is
+anonymous, if that is allowed for the path. Tests often use no credentials, so a plain HTTP request without an
+Authorization header has the user `nobody`, by default an administrator.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go and
 k8s.io/apiserver/pkg/authentication/request (bearertoken, websocket, anonymous, union).
@@ -33,10 +33,10 @@ from fakekube.registry.request import User
 
 __all__ = ["DEFAULT_TOKENS", "IN_PROCESS_USER", "Anonymous", "Authenticator", "StaticTokens"]
 
-#: The tokens that the reference server is given, too.
+#: The default static tokens, which the reference server also has.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
 
-#: Where an environment made in this process (never by a socket) says as whom it asks.
+#: The environment key for the user of an in-process request; requests from a socket never have it.
 IN_PROCESS_USER: Final = "fakekube.user"
 
 _WEB_SOCKET_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
@@ -45,18 +45,18 @@ _EXTRA_SPACE: Final = "the provided Authorization header contains extra space be
 
 @dataclass(slots=True, frozen=True)
 class Anonymous:
-    """Whether requests without credentials are let in, and for which paths (None: all)."""
+    """Whether anonymous requests are allowed, and for which paths (None: all)."""
 
     enabled: bool = True
     paths: Sequence[str] | None = None
 
     def admits(self, path: str) -> bool:
-        """May nobody ask for this path?"""
+        """Reports whether anonymous requests for this path are allowed."""
         return self.enabled and (self.paths is None or path in self.paths)
 
 
 class StaticTokens:
-    """Bearer tokens that are simply known. They are for the API server, whatever audience is asked for."""
+    """Authenticates static bearer tokens. They are valid for the API server, regardless of the requested audience."""
 
     def __init__(self, tokens: Mapping[str, User], audiences: Sequence[str]) -> None:
         self._audiences = tuple(audiences)
@@ -67,7 +67,7 @@ class StaticTokens:
             self.add(token, user)
 
     def add(self, token: str, user: User) -> None:
-        """Know one more token, from now on."""
+        """Adds a token."""
         self._users[token] = self.by_header[f"Bearer {token}"] = with_authenticated(user)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
@@ -79,7 +79,7 @@ class StaticTokens:
 
 @dataclass(slots=True)
 class Authenticator:
-    """Knows the credentials of one cluster."""
+    """Authenticates the requests of one cluster."""
 
     clock: Clock
     audiences: tuple[str, ...]
@@ -95,9 +95,9 @@ class Authenticator:
     """Who asks over plain http without an Authorization header."""
 
     def user_of(self, environment: MutableMapping[str, Any], warnings: list[str] | None = None) -> User:
-        """Who makes the request of this WSGI environment; `warnings` takes the texts of Warning headers.
+        """Returns the user of a request; `warnings` collects the texts of Warning headers.
 
-        A good token among its WebSocket subprotocols is taken out of it: what is left is what the client speaks.
+        A valid token is removed from the WebSocket subprotocols of the environment, as in the real server.
 
         Raises StatusError 401.
         """
@@ -116,9 +116,9 @@ class Authenticator:
             raise status.unauthorized() from None
 
     def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> AuthenticatedToken:
-        """The user of a bearer token that is for one of these audiences (none: this server).
+        """Returns the user of a bearer token for one of these audiences (none: this server).
 
-        Raises BadCredentialsError with the reasons in the words of a TokenReview.
+        Raises BadCredentialsError with the reasons as a TokenReview reports them.
         """
         wanted = tuple(audiences) or self.audiences
         problems = [INVALID_TOKEN]
@@ -133,7 +133,7 @@ class Authenticator:
         raise BadCredentialsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
     def authenticate_bearer(self, token: str, audiences: Sequence[str] = ()) -> AuthenticatedToken | None:
-        """Who would make a request with `Authorization: Bearer …`, and nothing else; None is nobody.
+        """Returns the user of a request with only `Authorization: Bearer …`; None if it has no token.
 
         Raises BadCredentialsError.
         """
@@ -200,11 +200,11 @@ class Authenticator:
         return user
 
 
-# ---------------------------------------------------------------- where credentials are found
+# ---------------------------------------------------------------- credentials of a request
 
 
 def _bearer_token(authorization: str) -> str:
-    """The token of an Authorization header; "" if it holds none."""
+    """Returns the bearer token of an Authorization header, or ""."""
     parts = authorization.strip().split(" ", 2)
     return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""
 
@@ -215,7 +215,7 @@ def _has_extra_space(authorization: str) -> bool:
 
 
 def _web_socket_token(environment: Mapping[str, Any]) -> str:
-    """The token among the subprotocols of a WebSocket request; "" if there is none."""
+    """Returns the bearer token among the subprotocols of a WebSocket request, or ""."""
     offered = environment.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "")
     if _WEB_SOCKET_PREFIX not in offered or environment.get("HTTP_UPGRADE", "").lower() != "websocket":
         return ""

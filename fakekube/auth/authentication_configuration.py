@@ -1,4 +1,4 @@
-"""AuthenticationConfiguration files: JWT authenticators, and who may be anonymous.
+"""Reads AuthenticationConfiguration files: JWT authenticators, and anonymous authentication.
 
 Specified by: k8s.io/apiserver/pkg/apis/apiserver (AuthenticationConfiguration; validation/validation.go) and
 pkg/authentication/cel.
@@ -34,9 +34,9 @@ _EMAIL: Final = (
 def read_authentication_configuration(
     path: str, own_issuers: Sequence[str]
 ) -> tuple[list[JWTConfiguration], Anonymous | None]:
-    """The authenticators of a file, and who may be anonymous if it says so. Raises OptionError.
+    """Returns the authenticators of a file, and its settings for anonymous requests, if any. Raises OptionError.
 
-    `own_issuers` are those of service account tokens, which no authenticator may claim.
+    `own_issuers` are the issuers of service account tokens, which no authenticator may use.
     """
     section = loaded(path, _FLAG, "AuthenticationConfiguration", ("v1", "v1beta1", "v1alpha1"))
     errors: list[FieldError] = []
@@ -71,7 +71,7 @@ def _anonymous(section: Section, errors: list[FieldError]) -> Anonymous:
 
 
 class _Reader:
-    """Reads one authenticator, and notes what is wrong with it."""
+    """Reads one authenticator and collects its errors."""
 
     def __init__(self, section: Section, errors: list[FieldError], own_issuers: Sequence[str]) -> None:
         self._section = section
@@ -80,7 +80,7 @@ class _Reader:
         self._names_verified_email = False
 
     def read(self) -> JWTConfiguration:
-        """The authenticator."""
+        """Returns the authenticator."""
         issuer = self._section.section("issuer")
         url, discovery, audiences, authorities = self._issuer(issuer)
         required_claims, claim_rules = self._claim_rules()
@@ -189,7 +189,7 @@ class _Reader:
         return wanted, rules
 
     def _rules(self, sections: Iterable[Section], environment: Environment) -> list[Expression]:
-        """Rules that are expressions, each of them once."""
+        """Reads the validation rules with expressions and rejects duplicates."""
         found: list[Expression] = []
         seen: list[str] = []
         for rule in sections:
@@ -279,6 +279,6 @@ class _Reader:
 
 
 def _names(source: str, claim: str) -> bool:
-    """Does an expression look at this claim?"""
+    """Reports whether an expression uses this claim."""
     selected = (node for node in descendants(parse(source)) if isinstance(node, Select) and node.field == claim)
     return any(isinstance(node.operand, Identifier) and node.operand.name == "claims" for node in selected)

@@ -1,8 +1,8 @@
-"""May this user do that? The question, the answer, and what one who may not is told.
+"""Defines authorizers, the attributes and decisions of authorization, and the response to forbidden requests.
 
-Authorizers are asked in their order until one allows or denies; most have an opinion only where they allow. Members of
-system:masters may do everything and are never looked up. The same authorizer answers requests, impersonation, the review
-kinds and the authorizer in CEL expressions.
+Authorizers are asked in order until one allows or denies; most either allow or have no opinion. Members of
+system:masters are always allowed. Requests, impersonation, the review kinds and the authorizer of CEL expressions use
+the same authorizer.
 
 Specified by: k8s.io/apiserver/pkg/authorization (authorizer, union, authorizerfactory),
 …/endpoints/filters/authorization.go and …/handlers/responsewriters/errors.go.
@@ -51,7 +51,7 @@ Rule = Mapping[str, Any]
 
 
 class Selectors:
-    """The selectors of a list, watch or deletecollection. What does not parse is not there."""
+    """The selectors of a list, watch or deletecollection. Requirements that do not parse are omitted."""
 
     __slots__ = ("_field_text", "_fields", "_label_text", "_labels")
 
@@ -64,7 +64,7 @@ class Selectors:
 
     @property
     def fields(self) -> tuple[FieldRequirement, ...]:
-        """What fields must be equal to, or not."""
+        """Returns the requirements of the field selector."""
         if self._field_text:
             try:
                 return selectors.parse_fields(self._field_text).requirements
@@ -74,7 +74,7 @@ class Selectors:
 
     @property
     def labels(self) -> tuple[LabelRequirement, ...]:
-        """What labels must meet."""
+        """Returns the requirements of the label selector."""
         if self._label_text:
             try:
                 return selectors.parse_labels(self._label_text).requirements
@@ -85,7 +85,8 @@ class Selectors:
 
 @dataclass(slots=True, frozen=True)
 class Attributes:
-    """What is to be done. `path` counts for requests that are not about resources, the rest for those that are."""
+    """The attributes of a request. `path` is for non-resource requests, the other fields are for resource
+    requests."""
 
     user: User
     verb: str
@@ -102,7 +103,7 @@ class Attributes:
 
 @dataclass(slots=True, frozen=True)
 class ResolvedRules:
-    """What an authorizer can say of a user's rules."""
+    """The rules that an authorizer reports for a user."""
 
     rules: Sequence[Rule] = ()
     incomplete: bool = False
@@ -111,64 +112,64 @@ class ResolvedRules:
 
 
 class Authorizer(Protocol):
-    """Whoever decides."""
+    """Authorizes requests."""
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
 
 
 class RuleResolver(Authorizer, Protocol):
-    """An authorizer that can also list rules."""
+    """An authorizer that can also list the rules of a user."""
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """The rules that apply to a user in a namespace."""
+        """Returns the rules that apply to a user in a namespace."""
 
 
 class PrivilegedGroup:
-    """Members of system:masters may do everything."""
+    """Allows every request of members of system:masters."""
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         return ALLOWED if MASTERS in attributes.user.groups else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """Nothing is said of it."""
+        """Returns no rules."""
         return ResolvedRules()
 
 
 class AlwaysAllow:
-    """Everybody may do everything."""
+    """Allows every request."""
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         return ALLOWED
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """Every rule."""
+        """Returns rules that allow everything."""
         resources = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         return ResolvedRules([resources, {"verbs": ["*"], "nonResourceURLs": ["*"]}])
 
 
 class AlwaysDeny:
-    """Nobody but system:masters may do anything."""
+    """Denies every request (system:masters are allowed before)."""
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         return Decision(False, "Everything is forbidden.")
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """No rule."""
+        """Returns no rules."""
         return ResolvedRules()
 
 
 class UnionAuthorizer:
-    """Several authorizers, the first that has an opinion decides."""
+    """Asks several authorizers in order; the first with an opinion decides."""
 
     def __init__(self, *authorizers: RuleResolver) -> None:
         self._authorizers = authorizers
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         reasons, errors = [], []
         for authorizer in self._authorizers:
             decision = authorizer.authorize(attributes)
@@ -181,7 +182,7 @@ class UnionAuthorizer:
         return Decision(False, "\n".join(reasons), error=aggregated(errors)) if reasons or errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """The rules of all of them together."""
+        """Returns the rules of all authorizers."""
         found = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return ResolvedRules(
             [rule for one in found for rule in one.rules], any(one.incomplete for one in found),
@@ -190,7 +191,7 @@ class UnionAuthorizer:
 
 
 def aggregated(problems: Sequence[str]) -> str:
-    """Several errors as one text."""
+    """Returns several errors as one text."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
@@ -199,7 +200,7 @@ def aggregated(problems: Sequence[str]) -> str:
 
 
 def attributes_of(info: RequestInfo, user: User) -> Attributes:
-    """The question that a request asks."""
+    """Returns the authorization attributes of a request."""
     found = None
     if info.field_selector or info.label_selector:
         found = Selectors(info.field_selector, info.label_selector)
@@ -210,7 +211,7 @@ def attributes_of(info: RequestInfo, user: User) -> Attributes:
 
 
 def forbidden(attributes: Attributes, reason: str = "") -> StatusError:
-    """403: what may not be done, and what went wrong while looking for a rule."""
+    """Returns the 403 for a request, with the reason and the errors of the authorizers."""
     problem = sanitised(_description(attributes))
     if reason:
         problem = f"{problem}: {reason}"
@@ -218,7 +219,7 @@ def forbidden(attributes: Attributes, reason: str = "") -> StatusError:
 
 
 def sanitised(text: str) -> str:
-    """The real server keeps its texts from looking like HTML."""
+    """Escapes HTML characters, as the real server does."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

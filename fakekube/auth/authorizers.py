@@ -1,4 +1,4 @@
-"""The authorizers of one cluster, by the flags --authorization-mode or --authorization-config.
+"""Builds the authorizers of one cluster from the flags --authorization-mode or --authorization-config.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authorizer (config.go, reload.go),
 pkg/kubeapiserver/options/authorization.go, k8s.io/apiserver/pkg/apis/apiserver/validation (AuthorizationConfiguration).
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MODES", "Factories", "authorizer_of"]
 
-#: Modes that a cluster knows; ABAC, which the real server also has, is not there.
+#: The supported modes. ABAC is not supported.
 MODES: Final = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 
 _CONFIG: Final = "authorization-config"
@@ -35,7 +35,7 @@ Factories = Mapping[str, Callable[[], RuleResolver]]
 
 
 def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Clock) -> UnionAuthorizer:
-    """Who decides, after the privileged group. Raises OptionError."""
+    """Returns the authorizer that follows the one of the privileged group. Raises OptionError."""
     if options.authorization_config:
         authorizers = _configured(options.authorization_config, factories, clock)
     else:
@@ -47,7 +47,7 @@ def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Cl
 
 
 def _checked(modes: Sequence[str]) -> Sequence[str]:
-    """Raises OptionError for modes that are unknown or named twice."""
+    """Raises OptionError for unknown or repeated modes."""
     if not modes:
         raise OptionError("at least one authorization-mode must be passed")
     for mode in modes:

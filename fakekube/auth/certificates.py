@@ -1,8 +1,8 @@
-"""Client certificates: which chains are believed, and which users they name.
+"""Authenticates client certificates: verifies chains and determines users.
 
-A chain leads from the certificate that the client shows, over others that it sends along, to an authority. Every
-certificate of it must be valid at the cluster's time and, where it limits its uses, be for clients. Building a chain
-costs signature checks, so what was found is kept by the certificates' bytes; only the time is looked at again.
+A chain leads from the client certificate over the intermediates that the client sends to a certificate authority.
+Every certificate must be valid at the cluster's time and, if it has extended key usages, allow client authentication.
+Verified chains are cached by the bytes of the certificates; only the time is checked again.
 
 Specified by: k8s.io/apiserver/pkg/authentication/request/x509/x509.go and crypto/x509 of Go (Certificate.Verify).
 """
@@ -33,7 +33,7 @@ _UID_OID: Final = "1.3.6.1.4.1.57683.2"
 
 
 def certificates_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the client of a WSGI environment shows, as PEM: its own certificate first; () if it shows none."""
+    """Returns the client certificates of a WSGI environment as PEM, the leaf first; () if there are none."""
     own = environment.get("SSL_CLIENT_CERT")
     if not own:
         return ()
@@ -45,17 +45,17 @@ def certificates_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(slots=True, frozen=True)
 class _Chain:
-    """From when until when all certificates of a chain are valid."""
+    """The validity period of a whole chain."""
 
     begins: datetime
     ends: datetime
 
 
 class CertificateVerifier:
-    """Believes the clients of some authorities.
+    """Verifies client certificates with some certificate authorities.
 
     Args:
-        authorities: their certificates, PEM. Raises ValueError for what is no certificate.
+        authorities: The CA bundle, PEM. Raises ValueError for invalid certificates.
     """
 
     def __init__(self, authorities: str) -> None:
@@ -82,7 +82,7 @@ class CertificateVerifier:
         return found
 
     def _extend(self, chain: list[Certificate], others: Sequence[Certificate], found: list[_Chain]) -> None:
-        """Add the chains that begin with this one, if it may go on."""
+        """Adds the chains that continue a partial chain."""
         if not _for_clients(chain[-1]):
             return
         last = chain[-1]
@@ -111,7 +111,7 @@ def _span(chain: Sequence[Certificate]) -> _Chain:
 
 
 def _for_clients(certificate: Certificate) -> bool:
-    """May it be used by clients? One that names no uses may be used for all."""
+    """Reports whether a certificate allows client authentication. Without extended key usages it allows all."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -123,7 +123,7 @@ def _for_clients(certificate: Certificate) -> bool:
 
 
 def _issued(authority: Certificate, certificate: Certificate, between: int) -> bool:
-    """Did an authority that may do so sign this? `between`: how many authorities stand between it and the leaf."""
+    """Reports whether a CA certificate issued a certificate. `between`: the number of intermediates below the CA."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
@@ -147,7 +147,7 @@ def _issued(authority: Certificate, certificate: Certificate, between: int) -> b
 
 @lru_cache(_KEPT)
 def common_name(pem: str) -> str:
-    """The common name of a certificate's subject, or ""."""
+    """Returns the common name of a certificate's subject, or ""."""
     from cryptography.x509.oid import NameOID
 
     names = [str(name.value) for name in _loaded(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
@@ -156,9 +156,10 @@ def common_name(pem: str) -> str:
 
 @lru_cache(_KEPT)
 def user_of_certificate(pem: str) -> User | None:
-    """The user of a certificate: common name, organizations as groups; None without a common name.
+    """Returns the user of a certificate: name from the common name, groups from the organizations; None without a
+    common name.
 
-    Raises BadCredentialsError for uids that are none.
+    Raises BadCredentialsError for invalid uids.
     """
     from cryptography import x509
     from cryptography.x509.oid import NameOID
@@ -174,7 +175,7 @@ def user_of_certificate(pem: str) -> User | None:
 
 
 def _uid(subject: Any) -> str:
-    """The uid that a certificate's subject may have."""
+    """Returns the uid in a certificate's subject, if any."""
     uids = [str(attribute.value) for attribute in subject if attribute.oid.dotted_string == _UID_OID]
     if len(uids) > 1:
         raise BadCredentialsError(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")

@@ -1,7 +1,8 @@
-"""Configuration files of the group apiserver.config.k8s.io: read strictly, as kube-apiserver reads them.
+"""Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.
 
-What is wrong with a file is an `OptionError` that names the flag. Members that are not known are errors, as are members of
-the wrong kind; both are found here by the shape that the reader of a kind asks for.
+An invalid file raises an `OptionError` that names the flag. Unknown fields and fields of the wrong type are errors;
+both
+are detected from the fields that the reader of a kind requests.
 
 Specified by: k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1).
 """
@@ -24,9 +25,9 @@ GROUP = "apiserver.config.k8s.io"
 
 
 class Section:
-    """A mapping of a configuration file, with the path to it.
+    """A mapping in a configuration file, with its path.
 
-    Members are taken out by their names and kinds; `done` complains of what is left.
+    Fields are taken out by name and type; `done` reports the remaining ones as unknown.
     """
 
     def __init__(self, value: Any, path: str, flag: str) -> None:
@@ -45,30 +46,30 @@ class Section:
         return value
 
     def at(self, name: str) -> str:
-        """The path of a member."""
+        """Returns the path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
     def has(self, name: str) -> bool:
-        """Is this member there, and not null?"""
+        """Reports whether the field is set and not null."""
         return self._left.get(name) is not None
 
     def text(self, name: str) -> str:
-        """A text; "" if it is not there."""
+        """Takes a string; "" if it is not set."""
         return str(self._taken(name, str, ""))
 
     def flag(self, name: str) -> bool:
-        """A boolean; False if it is not there."""
+        """Takes a boolean; False if it is not set."""
         return bool(self._taken(name, bool, False))
 
     def texts(self, name: str) -> Sequence[str]:
-        """A list of texts."""
+        """Takes a list of strings."""
         values = self._taken(name, list, [])
         if not all(isinstance(value, str) for value in values):
             raise OptionError(f"--{self._flag}: {self.at(name)} is not a list of strings")
         return tuple(values)
 
     def seconds(self, name: str) -> float:
-        """A duration as Go writes it, in seconds; 0 if it is not there."""
+        """Takes a Go duration and returns seconds; 0 if it is not set."""
         text = self.text(name)
         try:
             return parse_duration(text) / 1e9 if text else 0.0
@@ -76,20 +77,20 @@ class Section:
             raise OptionError(f"--{self._flag}: {self.at(name)}: {error}") from None
 
     def section(self, name: str) -> Section:
-        """A mapping; an empty one if it is not there."""
+        """Takes a mapping; an empty one if it is not set."""
         return Section(self._left.pop(name, None) or {}, self.at(name), self._flag)
 
     def sections(self, name: str) -> Sequence[Section]:
-        """A list of mappings."""
+        """Takes a list of mappings."""
         values = self._taken(name, list, [])
         return [Section(value, f"{self.at(name)}[{index}]", self._flag) for index, value in enumerate(values)]
 
     def ignore(self, name: str) -> None:
-        """Take a member that says nothing here."""
+        """Takes a field that has no effect here."""
         self._left.pop(name, None)
 
     def done(self) -> None:
-        """Raises OptionError if there are members that nobody has asked for."""
+        """Raises OptionError if there are unknown fields."""
         if self._left:
             unknown = ", ".join(f'unknown field "{self.at(name)}"' for name in self._left)
             raise OptionError(f"--{self._flag}: strict decoding error: {unknown}")
@@ -99,7 +100,7 @@ _NAMES: Mapping[type[Any], str] = {str: "string", bool: "boolean", list: "list",
 
 
 def loaded(path: str, flag: str, kind: str, versions: Sequence[str], group: str = GROUP) -> Section:
-    """The configuration in a file, of this kind and one of these versions. Raises OptionError."""
+    """Returns the configuration in a file, of this kind and one of these versions. Raises OptionError."""
     try:
         value = yaml.safe_load(read_text(path, flag))
     except yaml.YAMLError as error:

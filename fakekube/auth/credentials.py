@@ -1,4 +1,4 @@
-"""What the kinds of credentials share: the error of bad ones, and whose token it is.
+"""Types shared by the authenticators: the error for invalid credentials, and the result for a token.
 
 Specified by: k8s.io/apiserver/pkg/authentication/authenticator/interfaces.go.
 """
@@ -20,36 +20,39 @@ INVALID_TOKEN: Final = "invalid bearer token"
 
 
 class BadCredentialsError(Exception):
-    """Credentials that are no good; the text tells a TokenReview why."""
+    """Invalid credentials; the text is the error of a TokenReview."""
 
 
 class Getter(Protocol):
-    """Looks objects up; the cluster's services are one."""
+    """Gets stored objects; `ClusterAccess` implements it."""
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """The stored object, or None."""
+        """Returns the stored object, or None."""
 
 
 @dataclass(slots=True, frozen=True)
 class AuthenticatedToken:
-    """Whose token it is, and for which of the audiences asked for."""
+    """The user of a token, and the requested audiences for which it is valid."""
 
     user: User
     audiences: tuple[str, ...]
 
 
 class TokenAuthenticator(Protocol):
-    """One kind of bearer tokens."""
+    """Authenticates one kind of bearer tokens."""
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
-        """The user of a token for these audiences; None if it is none of this kind. Raises BadCredentialsError."""
+        """Returns the user of a token for these audiences; None if the token is not of this kind.
+
+        Raises BadCredentialsError.
+"""
 
 
 def common_audiences(wanted: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
-    """Which of the audiences that are wanted a token is for."""
+    """Returns the requested audiences for which a token is valid."""
     return tuple(name for name in wanted if name in given)
 
 
 def go_list(values: Sequence[str]) -> str:
-    """A list of strings as Go prints it with %q."""
+    """Formats a list of strings as Go does with %q."""
     return f"[{' '.join(map(go_quote, values))}]"

@@ -1,4 +1,4 @@
-"""The names that users and groups have in a cluster, and what they are made of.
+"""Builds and parses the user and group names of Kubernetes.
 
 Specified by: k8s.io/apiserver/pkg/authentication/user and …/serviceaccount (util.go).
 """
@@ -42,7 +42,8 @@ _SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 
 
 def with_authenticated(user: User) -> User:
-    """The same user in the group of all who are authenticated, unless a group says already which it is."""
+    """Returns the user with the group system:authenticated added, unless it has that group or
+    system:unauthenticated."""
     if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
@@ -53,12 +54,12 @@ def service_account_username(namespace: str, name: str) -> str:
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """All groups of a service account but the one of all who are authenticated."""
+    """Returns the groups of a service account, without system:authenticated."""
     return (_SERVICE_ACCOUNTS_GROUP, f"{_SERVICE_ACCOUNTS_GROUP}:{namespace}")
 
 
 def service_account(username: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user name stands for; None if it stands for none."""
+    """Returns namespace and name of the service account of a user name; None for other user names."""
     if not username.startswith(_SERVICE_ACCOUNT_PREFIX):
         return None
     parts = username[len(_SERVICE_ACCOUNT_PREFIX) :].split(":")
@@ -68,12 +69,12 @@ def service_account(username: str) -> tuple[str, str] | None:
 
 
 def is_node_username(username: str) -> bool:
-    """Is this the user name of a kubelet, whatever its node is called?"""
+    """Reports whether this is the user name of a kubelet."""
     return username.startswith(NODE_PREFIX)
 
 
 def node_name(username: str) -> str | None:
-    """The node that a user name stands for, or None."""
+    """Returns the name of the node of a user, or None."""
     if not username.startswith(NODE_PREFIX):
         return None
     name = username[len(NODE_PREFIX) :]

@@ -1,11 +1,10 @@
-"""Asking as somebody else: the Impersonate-… headers, and who may use them.
+"""Implements user impersonation: the Impersonate-… headers and their authorization.
 
 There are several modes. The constrained ones (for a node that a service account runs on, any node, a
-service account, any other user) ask twice: may the caller do this request while impersonating
-(`impersonate-on:MODE:VERB`), and may he be that user (`impersonate:MODE`). The legacy one asks only for the
-verb `impersonate`. The first mode that agrees wins; if none does, the caller is told what the first of them
-missed. The mode by which a caller succeeded last is tried before the others (`Impersonation` remembers it), so
-it also decides in which words a later refusal is told.
+service account, any other user) authorize twice: the request while impersonating (`impersonate-on:MODE:VERB`), and
+the impersonated user (`impersonate:MODE`). The legacy mode authorizes only the verb `impersonate`. The first mode
+that allows wins; if none does, the response is the error of the first. The mode by which a user succeeded last is
+tried first (`Impersonation` caches it), so it also determines the text of a later error.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go, cache.go).
 """
@@ -38,31 +37,31 @@ _AUTHENTICATION: Final = "authentication.k8s.io"
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _ASSOCIATED_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
 _ALL: Final = "*"
-#: With so many values at once, the right to all of them is asked for first.
+#: From this number of values on, one check for all of them comes first.
 _MANY: Final = 4
-#: Of so many users the latest mode is remembered.
+#: The maximal number of users whose latest mode is cached.
 _REMEMBERED: Final = 10_000
 
 
 class HeadersOfRequest(Protocol):
-    """What is needed of the headers; names are lower case."""
+    """The headers of a request; names are lower case."""
 
     def get(self, name: str, default: str = "") -> str:
-        """The first header of a name."""
+        """Returns the first value of a header."""
 
     def all(self, name: str) -> Sequence[str]:
-        """All headers of a name."""
+        """Returns all values of a header."""
 
     def __contains__(self, name: object) -> bool:
-        """Is there any of this name?"""
+        """Reports whether there is a header of this name."""
 
     def __iter__(self) -> Iterator[str]:
-        """The names."""
+        """Iterates over the header names."""
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """Who is to be impersonated."""
+    """The requested user."""
 
     name: str
     uid: str = ""
@@ -76,17 +75,17 @@ class _Wanted:
 
 @dataclass(slots=True, frozen=True)
 class Impersonated:
-    """The user as whom a request counts; `constraint` is the verb of the constrained mode that allowed it, or ""."""
+    """The impersonated user; `constraint` is the verb of the constrained mode that allowed it, or ""."""
 
     user: User
     constraint: str
 
 
 class Impersonation:
-    """Lets users of one cluster ask as others.
+    """Authorizes and performs the impersonation of users in one cluster.
 
     Args:
-        authorizer: decides who may.
+        authorizer: Authorizes impersonation.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -95,9 +94,9 @@ class Impersonation:
         """By which mode a user name succeeded last."""
 
     def impersonated(self, headers: HeadersOfRequest, attributes: Attributes) -> Impersonated | None:
-        """The user whom the headers name; None if they name nobody. `attributes` are those of the request.
+        """Returns the impersonated user; None without impersonation headers. `attributes` are those of the request.
 
-        Raises StatusError 400 if the headers ask for groups without a user, 403 if the caller may not be that user.
+        Raises StatusError 400 for groups without a user, 403 if impersonation is forbidden.
         """
         wanted = _wanted(headers)
         if wanted is None:
@@ -127,7 +126,7 @@ class Impersonation:
 
 
 def _wanted(headers: HeadersOfRequest) -> _Wanted | None:
-    """Whom the headers name; None if they do not mention impersonation."""
+    """Returns the requested user; None without impersonation headers."""
     wanted = _Wanted(headers.get(_USER, ""), headers.get(_UID, ""))
     if _GROUP in headers:
         wanted.groups += headers.all(_GROUP)
@@ -162,7 +161,7 @@ def _go_syntax(wanted: _Wanted) -> str:
 
 @dataclass(slots=True, frozen=True)
 class _Mode:
-    """One way to be allowed; `name` is "" for the legacy one."""
+    """An impersonation mode; `name` is "" for the legacy one."""
 
     name: str
     applies: Callable[[_Wanted, User], bool]
@@ -173,7 +172,7 @@ class _Mode:
 
     @property
     def group(self) -> str:
-        """Of the resources users and groups."""
+        """The API group of the resources users and groups."""
         return _AUTHENTICATION if self.name else ""
 
 
@@ -207,7 +206,7 @@ _MODES: Final = (
 
 
 class _Check:
-    """One mode, asked for one caller."""
+    """The check of one mode for one request."""
 
     def __init__(self, mode: _Mode, authorizer: Authorizer, caller: User) -> None:
         self._mode = mode
@@ -217,7 +216,7 @@ class _Check:
             self._caller = replace(caller, extra={_ASSOCIATED_KEYS: sorted(caller.extra)})
 
     def run(self, wanted: _Wanted, request: Attributes) -> User:
-        """The impersonated user. Raises StatusError 403."""
+        """Returns the impersonated user. Raises StatusError 403."""
         if self._mode.name:
             verb = f"impersonate-on:{self._mode.name}:{request.verb}"
             self._require(replace(request, user=self._caller, verb=verb))
@@ -244,7 +243,7 @@ class _Check:
         return self._authorizer.authorize(attributes).allowed
 
     def _allow_name(self, wanted: _Wanted) -> Sequence[str]:
-        """Ask for the name; returns the groups that the user will have."""
+        """Authorizes the user name; returns the groups of the impersonated user."""
         groups: Sequence[str] = wanted.groups
         question = self._question("users", wanted.name, self._mode.group)
         node = identities.node_name(wanted.name) if self._mode.name else None
@@ -287,7 +286,7 @@ class _Check:
 
 
 def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
-    """What the constrained modes do not accept of the keys and values."""
+    """Returns the error of the constrained modes for invalid extra keys and values."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"
@@ -307,7 +306,7 @@ _PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def _prefixed_path_errors(path: str, key: str) -> list[FieldError]:
-    """What keeps a key from being a domain and a path (IsDomainPrefixedPath)."""
+    """Validates a domain-prefixed key (IsDomainPrefixedPath)."""
     domain, _, rest = key.partition("/")
     if not domain or not rest:
         return [fields.invalid(path, key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
@@ -318,7 +317,7 @@ def _prefixed_path_errors(path: str, key: str) -> list[FieldError]:
 
 
 def _complete(name: str, groups: Sequence[str]) -> tuple[str, ...]:
-    """The groups with the one that says whether the user counts as authenticated."""
+    """Returns the groups with system:authenticated or system:unauthenticated added."""
     if name == identities.ANONYMOUS.name:
         last = identities.UNAUTHENTICATED
     elif identities.UNAUTHENTICATED in groups:

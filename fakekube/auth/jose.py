@@ -1,6 +1,6 @@
-"""JSON Web Signatures: the pieces of a token, signing and verifying, and keys as JSON Web Keys.
+"""Implements JSON Web Signatures (parsing, signing, verifying) and JSON Web Keys.
 
-Imports of cryptography are made when a key is first used: most clusters never sign a token.
+The package cryptography is imported when a key is first used: most clusters never sign a token.
 
 Specified by: RFC 7515, RFC 7517, RFC 7518; github.com/go-jose/go-jose for the texts of errors.
 """
@@ -45,11 +45,11 @@ class InvalidSignatureError(Exception):
 
 
 class MalformedTokenError(InvalidSignatureError):
-    """It is no token at all."""
+    """The text is not a token."""
 
 
 class Token(NamedTuple):
-    """A token, taken apart but not verified."""
+    """A parsed token, not verified."""
 
     header: dict[str, Any]
     claims: dict[str, Any]
@@ -58,7 +58,7 @@ class Token(NamedTuple):
 
 
 def parse(token: str) -> Token | None:
-    """The parts of a compact token; None if it is none."""
+    """Parses a compact token; None if it is malformed."""
     signed, _, signature = token.rpartition(".")
     head, dot, payload = signed.partition(".")
     if not dot or "." in payload:
@@ -70,7 +70,7 @@ def parse(token: str) -> Token | None:
 
 
 def algorithm_of(key: PrivateKey | PublicKey) -> str:
-    """By which a key signs here. Raises ValueError for curves that have none."""
+    """Returns the algorithm of a key. Raises ValueError for unsupported curves."""
     curve = getattr(key, "curve", None)
     if curve is None:
         return "RS256"
@@ -80,7 +80,7 @@ def algorithm_of(key: PrivateKey | PublicKey) -> str:
 
 
 def sign(header: dict[str, Any], claims: dict[str, Any], key: PrivateKey) -> str:
-    """A compact token; `alg` comes first in its header."""
+    """Signs a compact token; `alg` comes first in its header."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
@@ -126,7 +126,7 @@ def verify(token: Token, key: PublicKey) -> None:
 
 
 def json_web_key(key: PublicKey, key_id: str) -> dict[str, Any]:
-    """A public key as a JSON Web Key, its members in the order of the real server."""
+    """Returns a public key as a JSON Web Key, its fields in the order of the real server."""
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     algorithm = algorithm_of(key)
@@ -142,7 +142,7 @@ def json_web_key(key: PublicKey, key_id: str) -> dict[str, Any]:
 
 
 def key_of(value: dict[str, Any]) -> PublicKey:
-    """The public key that a JSON Web Key holds. Raises ValueError for what is none."""
+    """Returns the public key of a JSON Web Key. Raises ValueError for invalid keys."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
     try:
@@ -164,12 +164,12 @@ def _shortest(number: int) -> bytes:
 
 
 def encode(data: bytes) -> str:
-    """base64url without padding."""
+    """Encodes base64url without padding."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decode(text: str) -> bytes:
-    """The bytes of base64url without padding. Raises ValueError."""
+    """Decodes base64url without padding. Raises ValueError."""
     if _not_base64url(text):
         raise ValueError("illegal base64 data")
     try:
@@ -184,7 +184,7 @@ def _encode_object(value: dict[str, Any]) -> str:
 
 
 def decode_object(text: str) -> dict[str, Any]:
-    """The JSON object in base64url. Raises ValueError."""
+    """Decodes a JSON object in base64url. Raises ValueError."""
     value = orjson.loads(decode(text))
     if not isinstance(value, dict):
         raise ValueError("not an object")

@@ -1,7 +1,7 @@
-"""JWT authenticators: tokens of other issuers, as OpenID Connect has them, become users by claims and expressions.
+"""Authenticates JWTs of external issuers (OpenID Connect): maps claims to users, with prefixes or CEL expressions.
 
-The issuer's keys are fetched when the first of its tokens is seen, by its discovery document, and again when a token is
-signed with a key that is not known. Everything else is decided here, by the cluster's clock.
+The keys of an issuer are fetched through its discovery document for its first token, and again when a token is signed
+with an unknown key. Expiration follows the cluster's clock.
 
 Specified by: k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, github.com/coreos/go-oidc (verify.go, jwks.go),
 OpenID Connect Discovery 1.0.
@@ -39,7 +39,7 @@ __all__ = ["ClaimMapping", "Expression", "JWTAuthenticator", "JWTConfiguration"]
 _ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _TIMEOUT: Final = 30.0
-#: Tokens may be used so many seconds before they begin to be valid.
+#: Seconds of clock skew that `nbf` allows.
 _NOT_BEFORE_LEEWAY: Final = 60
 _KNOWN_CODES: Final = frozenset(status.value for status in HTTPStatus)
 _COST_LIMIT: Final = 1_000_000
@@ -58,7 +58,7 @@ class Expression:
 
 @dataclass(slots=True, frozen=True)
 class ClaimMapping:
-    """Where a value comes from: a claim, with a prefix, or an expression. Without both there is none."""
+    """The source of a value: a claim with a prefix, or an expression. Without both the value is not mapped."""
 
     claim: str = ""
     prefix: str = ""
@@ -67,7 +67,7 @@ class ClaimMapping:
 
 @dataclass(slots=True, frozen=True)
 class JWTConfiguration:
-    """One issuer, and what its tokens say of users."""
+    """An issuer, and the mapping of its claims to users."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -85,12 +85,12 @@ class JWTConfiguration:
 
 
 class JWTAuthenticator:
-    """Knows the tokens of one issuer.
+    """Authenticates the tokens of one issuer.
 
     Args:
-        configuration: which issuer, and what its tokens mean.
-        clock: for when tokens expire.
-        audiences: of the API server: a token stands for them, whatever its own are.
+        configuration: The issuer and its claim mappings.
+        clock: The clock for the expiration of tokens.
+        audiences: The audiences of the API server: a token is valid for them, regardless of its own.
     """
 
     def __init__(self, configuration: JWTConfiguration, clock: Clock, audiences: Sequence[str]) -> None:
@@ -111,7 +111,7 @@ class JWTAuthenticator:
     # ------------------------------------------------------------ the token
 
     def _verified(self, token: str) -> dict[str, Any]:
-        """The claims of a token that is to be believed."""
+        """Verifies a token and returns its claims."""
         parsed = jose.parse(token)
         if parsed is None:
             raise BadCredentialsError("oidc: verify token: oidc: malformed jwt")
@@ -212,7 +212,7 @@ class JWTAuthenticator:
 
 
 class _RemoteKeys:
-    """The keys of an issuer, as far as they were fetched."""
+    """The cached keys of an issuer."""
 
     def __init__(self, configuration: JWTConfiguration) -> None:
         self._configuration = configuration
@@ -222,7 +222,7 @@ class _RemoteKeys:
         self._transport: Transport | None = None
 
     def verify(self, token: Token) -> None:
-        """Raises BadCredentialsError if no key of the issuer has signed this."""
+        """Raises BadCredentialsError if no key of the issuer matches the signature."""
         if self._signed(token):
             return
         with self._lock:
@@ -253,7 +253,7 @@ class _RemoteKeys:
         return False
 
     def _discovered(self) -> str:
-        """Where the keys are. Raises CallError, ValueError."""
+        """Returns the URL of the keys. Raises CallError, ValueError."""
         issuer = self._configuration.issuer
         document = self._document(self._configuration.discovery_url or issuer.rstrip("/") + _DISCOVERY)
         if document.get("issuer") != issuer:
@@ -278,7 +278,7 @@ class _RemoteKeys:
             raise ValueError(f"oidc: failed to decode keys: {said}: {error} {answer.body.decode(errors='replace')}") from None
 
     def _document(self, url: str) -> dict[str, Any]:
-        """The JSON object behind a URL. Raises CallError, ValueError."""
+        """Fetches a JSON object from a URL. Raises CallError, ValueError."""
         answer = self._answer(url)
         if answer.status != 200:
             raise ValueError(f"{answer.status}: {answer.body[:200].decode(errors='replace')}")
@@ -296,7 +296,7 @@ class _RemoteKeys:
 
 
 def _keys_in(value: Any) -> list[tuple[str, PublicKey]]:
-    """The keys in a JSON Web Key Set: one that nobody knows spoils it. Raises ValueError."""
+    """Returns the keys of a JSON Web Key Set. Raises ValueError if one of them is not supported."""
     keys = (value if isinstance(value, dict) else {}).get("keys") or ()
     found = []
     for key in keys:
@@ -324,7 +324,7 @@ def _wrong_kind(value: Any, wanted: str) -> str:
 
 
 def _check_kinds(claims: Mapping[str, Any]) -> None:
-    """Raises BadCredentialsError if one of the claims of every token is of the wrong kind."""
+    """Raises BadCredentialsError if a registered claim has the wrong type."""
     for name, kind in (("iss", "string"), ("sub", "string"), ("exp", "number"), ("nbf", "number")):
         value = claims.get(name)
         if value is not None and json_kind(value) != kind:
@@ -338,7 +338,7 @@ def _check_kinds(claims: Mapping[str, Any]) -> None:
         raise BadCredentialsError(f"oidc: verify token: oidc: failed to unmarshal claims: {problem}")
 
 
-#: As Go prints a time that is not set.
+#: The zero time, as Go prints it.
 _NO_TIME: Final = "0001-01-01 00:00:00 +0000 UTC"
 
 
@@ -371,7 +371,7 @@ def _evaluated_text(expression: Expression, seen: Mapping[str, Any], name: str) 
 def _evaluated_texts(
     expression: Expression, seen: Mapping[str, Any], name: str, when_failing: str | None = None
 ) -> tuple[str, ...]:
-    """The texts that an expression gives, but for empty ones."""
+    """Returns the non-empty strings that an expression evaluates to."""
     what = f"oidc: error evaluating {name}"
     value = _evaluated(expression, seen, what if when_failing is None else when_failing)
     values = [value] if isinstance(value, str) else [] if value is None else value

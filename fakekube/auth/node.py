@@ -1,7 +1,8 @@
-"""The Node authorizer: kubelets may do what kubelets do, and read only what concerns their own pods.
+"""The Node authorizer: allows kubelets what they need, and reads only of objects that their own pods use.
 
-A kubelet's user is system:node:NAME in the group system:nodes. For most of what it asks there are fixed rules, those of the
-role system:node; objects that belong to pods need a path to the node, which `NodeGraph` knows.
+A kubelet's user is system:node:NAME in the group system:nodes. Most requests
+are authorized by the rules of the cluster role system:node; objects that pods use need a path to the node in
+`NodeGraph`.
 
 Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go).
 """
@@ -19,17 +20,17 @@ from fakekube.registry.request import User
 
 __all__ = ["NodeAuthorizer"]
 
-#: Verbs that a kubelet may use on its own object of these kinds.
+#: Resource → verbs that a kubelet may use on its own object.
 _OWN_OBJECT: Final = frozenset({"get", "create", "update", "patch", "delete"})
 _NODE_LEASES: Final = "kube-node-lease"
 
 
 class NodeAuthorizer:
-    """Decides for kubelets, and has no opinion about anybody else.
+    """Authorizes kubelets, and has no opinion about other users.
 
     Args:
-        graph: what is related to which node.
-        rules: of the cluster role system:node.
+        graph: The relations between objects and nodes.
+        rules: The rules of the cluster role system:node.
     """
 
     def __init__(self, graph: NodeGraph, rules: Sequence[Rule]) -> None:
@@ -58,12 +59,12 @@ class NodeAuthorizer:
         return ALLOWED if any(rule_allows(rule, attributes) for rule in self._rules) else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """It cannot list the rules of a node."""
+        """Reports that the rules of a node cannot be listed."""
         if identities.NODES not in user.groups or not identities.is_node_username(user.name):
             return ResolvedRules()
         return ResolvedRules((), True, "node authorizer does not support user rule resolution")
 
-    # ------------------------------------------------------------ what belongs to pods
+    # ------------------------------------------------------------ objects that pods use
 
     def _related(self, node: str, attributes: Attributes) -> Decision:
         if not attributes.name:
@@ -134,12 +135,12 @@ class NodeAuthorizer:
         return ALLOWED if asked in _PODS else NO_OPINION
 
 
-#: Subresources of pods, and what a kubelet may do with them.
+#: Subresource of pods → verbs that a kubelet may use.
 _PODS: Final = frozenset({("", "create"), ("", "delete"), ("status", "update"), ("status", "patch"), ("eviction", "create")})
 
 
 def _selects(attributes: Attributes, field: str, value: str) -> bool:
-    """Does a field selector ask for this value only?"""
+    """Reports whether a field selector requires this value."""
     found = attributes.selectors
     return found is not None and any(
         one.field == field and one.operator == "=" and one.value == value for one in found.fields

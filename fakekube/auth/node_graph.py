@@ -1,7 +1,7 @@
-"""What is related to which node: pods that run there, and what those pods use.
+"""The graph of relations between nodes, their pods, and the objects that the pods use.
 
-The relations are read from pods, persistent volumes, volume attachments and resource slices, and kept
-until one of them changes. Only kubelets ask, so a cluster without the Node authorizer pays nothing.
+The relations are read from pods, persistent volumes, volume attachments and resource slices, and cached until one of
+them changes. The graph is built on the first use, so it costs nothing without the Node authorizer.
 
 Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (graph.go) and pkg/api/persistentvolume/util.go.
 """
@@ -16,11 +16,11 @@ from fakekube.auth.observing import Observed
 
 __all__ = ["BUCKETS", "RESOURCES", "NodeGraph"]
 
-#: Group and plural of what relations are read from.
+#: Group and plural of the resources that define relations.
 RESOURCES: Final = (
     ("", "pods"), ("", "persistentvolumes"), ("storage.k8s.io", "volumeattachments"), ("resource.k8s.io", "resourceslices"),
 )
-#: Where the store keeps them.
+#: The buckets of these resources.
 BUCKETS: Final = tuple(f"{plural}.{group}" if group else plural for group, plural in RESOURCES)
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -28,7 +28,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _Object = tuple[str, str, str]
 """Plural, namespace and name."""
 
-#: Source of a persistent volume → where it names a secret that kubelets see (a reference, or the name itself).
+#: Source of a persistent volume → fields with a secret that kubelets use (a reference, or the name itself).
 _PV_SECRET_SOURCES: Final = (
     *((source, "secretRef") for source in ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")),
     ("azureFile", "secretName"), ("csi", "nodePublishSecretRef"), ("csi", "nodeStageSecretRef"), ("csi", "nodeExpandSecretRef"),
@@ -36,7 +36,7 @@ _PV_SECRET_SOURCES: Final = (
 
 
 class NodeGraph:
-    """Relations of one cluster.
+    """The graph of one cluster.
 
     Args:
         objects: reads `RESOURCES`.
@@ -47,7 +47,7 @@ class NodeGraph:
         self._known: tuple[int, Mapping[_Object, frozenset[str]]] | None = None
 
     def has_path(self, node: str, plural: str, namespace: str, name: str) -> bool:
-        """Does a path lead from this object to the node?"""
+        """Reports whether there is a path from this object to the node."""
         version = self._objects.version()
         if self._known is None or self._known[0] != version:
             self._known = version, _nodes_of_objects(self._objects)
@@ -55,7 +55,7 @@ class NodeGraph:
 
 
 def _nodes_of_objects(objects: Observed) -> Mapping[_Object, frozenset[str]]:
-    """The nodes to which each object is related."""
+    """Returns the nodes to which each object is related."""
     nodes: dict[_Object, set[str]] = {}
     for pod in objects.list("", "pods"):
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
@@ -81,7 +81,7 @@ def _nodes_of_objects(objects: Observed) -> Mapping[_Object, frozenset[str]]:
 
 
 def _used_by(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Plural and name of what a pod uses in its namespace; mirror pods use nothing."""
+    """Yields resource and name of the objects that a pod uses; mirror pods use none."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if _MIRROR in (meta.get("annotations") or {}):
         return
@@ -102,7 +102,7 @@ def _used_by(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _secrets_of_volume(spec: Mapping[str, Any], claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Namespace and name of the secrets of a persistent volume; a secret without a namespace is in the claim's."""
+    """Yields namespace and name of the secrets of a persistent volume; the default namespace is that of the claim."""
     for source, field in _PV_SECRET_SOURCES:
         holder = spec.get(source) or {}
         value = holder.get(field)

@@ -1,5 +1,4 @@
-"""Objects that decisions are made from, and when they changed: what was computed from them is good until
-then.
+"""Observes the resources on which cached decisions depend, so that caches are invalidated by changes.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ __all__ = ["Lister", "Observed"]
 
 
 class Lister(Protocol):
-    """Reads objects of a cluster; `registry.cluster_access.Services` is one."""
+    """Reads objects of a cluster; `registry.cluster_access.ClusterAccess` implements it."""
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[dict[str, Any]]:
-        """All stored objects of a resource, in the order of their names."""
+        """Returns all stored objects of a resource, ordered by name."""
 
 
 class Observed:
-    """Some resources of a cluster.
+    """Observed resources of a cluster.
 
     Args:
-        lister: reads them.
-        sources: tell of their changes (their buckets in the store).
+        lister: Lists the resources.
+        sources: The buckets of the resources, which notify about changes.
     """
 
     def __init__(self, lister: Lister, sources: Sequence[Source]) -> None:
@@ -34,13 +33,13 @@ class Observed:
             source.subscribe(self._changed)
 
     def version(self) -> int:
-        """Another number after every change. Ask for it before `list`, never after."""
+        """Returns a number that differs after every change. Read it before `list`, never after."""
         return self._version
 
     def list(self, group: str, plural: str) -> Iterator[dict[str, Any]]:
-        """All objects of one of the resources."""
+        """Returns all objects of one of the resources."""
         return self._lister.list(group, plural)
 
     def _changed(self) -> None:
-        # Writers of different buckets may be here at once: what counts is that it is another number.
+        # Writers of different buckets may run this at once: the number only has to differ.
         self._version += 1

@@ -1,7 +1,8 @@
-"""The flags of kube-apiserver that say who may come in, and what they name: files read, keys and certificates loaded.
+"""The authentication and authorization flags of kube-apiserver, and the files, keys and certificates they refer to.
 
-`AuthenticationOptions` and `AuthorizationOptions` have a field for each flag, under its name with underscores. `loaded`
-reads what they point to once, when a cluster is made, so that a bad file is an error of the one who started it.
+`AuthenticationOptions` and `AuthorizationOptions` have a field for each flag, under its name with underscores. The
+files
+are read once, when a cluster is created, so that an invalid file is reported there.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/options (authentication.go, authorization.go) and
 k8s.io/apiserver/pkg/authentication/token/tokenfile.
@@ -32,12 +33,12 @@ AUTHORIZATION_MODES: Final = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "R
 
 
 class OptionError(ValueError):
-    """A flag, or the file that it names, is not usable; the text says which and why."""
+    """A flag, or the file that it refers to, is invalid; the text contains the flag and the reason."""
 
 
 @dataclass(slots=True, frozen=True)
 class AuthenticationOptions:
-    """Flags about who asks. Files are paths; "" stands for a flag that is not given."""
+    """The authentication flags. Files are paths; "" means that a flag is not set."""
 
     client_ca_file: str = ""
     """Authorities of client certificates, beside the cluster's own."""
@@ -62,26 +63,26 @@ class AuthenticationOptions:
     requestheader_extra_headers_prefix: Sequence[str] = ("x-remote-extra-",)
 
     def tokens(self) -> dict[str, User]:
-        """The static tokens: those of every cluster, and those of the file. Raises OptionError."""
+        """Returns the static tokens: the default ones, and those of the file. Raises OptionError."""
         return {**DEFAULT_TOKENS, **(_token_file(self.token_auth_file) if self.token_auth_file else {})}
 
     def signer(self) -> Signer:
-        """Of service account tokens. Raises OptionError."""
+        """Returns the signer of service account tokens. Raises OptionError."""
         keys = [key for path in self.service_account_key_file for key in _public_keys(path)]
         path = self.service_account_signing_key_file
         return Signer(self.service_account_issuer, _private_key(path) if path else None, keys)
 
     def authorities(self, own: str = "") -> str:
-        """The authorities of client certificates, PEM; `own` is the cluster's. Raises OptionError."""
+        """Returns the certificate authorities of clients, PEM; `own` is the cluster's. Raises OptionError."""
         return "\n".join(filter(None, (own, read_text(self.client_ca_file, "client-ca-file"))))
 
     def certificates(self, own: str = "") -> CertificateVerifier | None:
-        """What believes client certificates; None where there is no authority. Raises OptionError."""
+        """Returns the verifier of client certificates; None without a certificate authority. Raises OptionError."""
         authorities = self.authorities(own)
         return _verifier(authorities, self.client_ca_file) if authorities else None
 
     def request_headers(self) -> RequestHeaders | None:
-        """What believes front proxies; None where they have no authority. Raises OptionError."""
+        """Returns the authenticator of front proxies; None without a certificate authority. Raises OptionError."""
         path = self.requestheader_client_ca_file
         if not path:
             return None
@@ -92,7 +93,8 @@ class AuthenticationOptions:
         )
 
     def configured(self, clock: Clock, audiences: Sequence[str]) -> tuple[list[TokenAuthenticator], Anonymous]:
-        """The authenticators of the AuthenticationConfiguration, and who may be anonymous. Raises OptionError."""
+        """Returns the authenticators of the AuthenticationConfiguration, and its anonymous settings. Raises
+        OptionError."""
         allowed = Anonymous(self.anonymous_auth is not False)
         if not self.authentication_config:
             return [], allowed
@@ -109,7 +111,7 @@ class AuthenticationOptions:
 
 @dataclass(slots=True, frozen=True)
 class AuthorizationOptions:
-    """Flags about what users may do."""
+    """The authorization flags."""
 
     authorization_mode: Sequence[str] = ("RBAC",)
     """Who decides, in this order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook."""
@@ -128,7 +130,7 @@ class AuthorizationOptions:
 
 
 def read_text(path: str, flag: str) -> str:
-    """The text of the file that a flag names; "" if it names none. Raises OptionError."""
+    """Returns the text of the file of a flag; "" if the flag is not set. Raises OptionError."""
     if not path:
         return ""
     try:
@@ -175,7 +177,7 @@ def _private_key(path: str) -> PrivateKey:
 
 
 def _public_keys(path: str) -> list[PublicKey]:
-    """Of the blocks of a file: public keys, private keys and certificates."""
+    """Returns the public keys of a PEM file: of public keys, private keys and certificates."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key

@@ -1,11 +1,9 @@
-"""Role-based access control: rules of roles, given to subjects by bindings.
+"""The RBAC authorizer: allows requests by the rules of roles that are bound to the user.
 
-Rules only ever add rights, so a question is answered by the first rule that matches. The roles and bindings
-are read through `Observed`; what they say is indexed by subject once, and decisions are kept, until they
-change.
+Rules are additive, so the first rule that matches allows the request. The roles and bindings are read through
+`Observed`; they are indexed by subject once, and decisions are cached until one of them changes.
 
-Invariant: an answer is never older than the last write of a role or binding that was seen to end before the
-question.
+Invariant: a decision includes every write of a role or binding that completed before the request for it.
 
 Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go and
 pkg/apis/rbac/v1/evaluation_helpers.go.
@@ -27,7 +25,7 @@ from fakekube.registry.request import User
 __all__ = ["BUCKETS", "GROUP", "RBACAuthorizer", "Rule", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
-#: Where the store keeps what decisions depend on.
+#: The buckets on which decisions depend.
 BUCKETS: Final = tuple(
     f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
 )
@@ -36,7 +34,7 @@ _MAXIMUM_KEPT_DECISIONS: Final = 4096
 
 @dataclass(slots=True, frozen=True)
 class Binding:
-    """What one binding gives to one of its subjects."""
+    """The role that one binding grants to one of its subjects."""
 
     position: int
     """Among all bindings of its kind: the order in which they are asked."""
@@ -54,9 +52,9 @@ _Subjects = dict[tuple[str, str], list[Binding]]
 
 
 class _Policy:
-    """Roles and bindings as they were at one version, and the decisions made from them.
+    """Roles and bindings at one version, and the cached decisions.
 
-    It is never changed but for the kept decisions, so threads that still hold one agree with themselves.
+    Only the cached decisions change, so a thread that holds a policy gets consistent results.
     """
 
     def __init__(self, policies: Observed, version: int) -> None:
@@ -72,13 +70,13 @@ class _Policy:
             _index(self._namespaces.setdefault(namespace, {}), binding, position, namespace, roles)
 
     def bindings(self, user: User, namespace: str) -> Iterator[Binding]:
-        """What a user was given in the cluster and, if one is named, in a namespace."""
+        """Returns the bindings of a user in the cluster and, if given, in a namespace."""
         yield from _given(self._cluster, user)
         if namespace:
             yield from _given(self._namespaces.get(namespace, {}), user)
 
     def decide(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         problems = []
         for binding in self.bindings(attributes.user, attributes.namespace):
             if binding.problem:
@@ -89,14 +87,14 @@ class _Policy:
 
 
 class RBACAuthorizer:
-    """Answers from the roles and bindings of a cluster."""
+    """Authorizes by the roles and bindings of a cluster."""
 
     def __init__(self, policies: Observed) -> None:
         self._policies = policies
         self._latest: _Policy | None = None
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         policy = self._policy()
         user = attributes.user
         key = (
@@ -118,8 +116,7 @@ class RBACAuthorizer:
         return decision
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """Every rule that applies to a user in a namespace (or to the cluster only, if ""), and what went
-        wrong.
+        """Returns the rules for a user in a namespace (cluster-wide only, if ""), and the resolution errors.
         """
         bindings = list(self._policy().bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
@@ -146,7 +143,7 @@ class _Roles:
         }
 
     def rules(self, kind: str, namespace: str, name: str) -> tuple[Sequence[Rule], str]:
-        """The rules, or why there are none."""
+        """Returns the rules, or the error."""
         if kind == "ClusterRole":
             rules = self._cluster.get(name)
         elif kind == "Role":
@@ -157,7 +154,7 @@ class _Roles:
 
 
 def _index(subjects: _Subjects, binding: Mapping[str, Any], position: int, namespace: str, roles: _Roles) -> None:
-    """Note what a binding gives to each of its subjects."""
+    """Indexes a binding by its subjects."""
     reference = binding["roleRef"]
     rules, problem = roles.rules(reference["kind"], namespace, reference["name"])
     named = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
@@ -174,7 +171,7 @@ def _subject_key(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     if subject["kind"] != "ServiceAccount":
         return subject["kind"], subject["name"]
     where = subject.get("namespace") or namespace
-    # Without any namespace it names nobody; no user name is like this.
+    # A ServiceAccount subject without a namespace matches nobody: no user has this name.
     return "User", identities.service_account_username(where, subject["name"]) if where else ""
 
 
@@ -186,7 +183,7 @@ def _described(subject: Mapping[str, Any], namespace: str) -> str:
 
 
 def _given(subjects: _Subjects, user: User) -> list[Binding]:
-    """What a user was given by name and by groups, each binding once, in order."""
+    """Returns the bindings of a user by name and by groups, each once, in order."""
     found = list(subjects.get(("User", user.name), ())) if user.name else []
     for group in user.groups:
         found += subjects.get(("Group", group), ())
@@ -197,7 +194,7 @@ def _given(subjects: _Subjects, user: User) -> list[Binding]:
 
 
 def rule_allows(rule: Rule, attributes: Attributes) -> bool:
-    """Does this rule allow that?"""
+    """Reports whether the rule allows the request."""
     verbs = rule.get("verbs") or ()
     if attributes.verb not in verbs and _ALL not in verbs:
         return False

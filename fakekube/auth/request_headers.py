@@ -1,6 +1,6 @@
-"""Front proxies: they authenticate users themselves and say in headers who asks.
+"""Authenticates requests of front proxies, which authenticate users themselves and send them in headers.
 
-They are believed by their certificate, which must come from the front proxies' authority and bear an allowed name.
+A front proxy needs a client certificate of the requestheader CA with an allowed common name.
 
 Specified by: k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go.
 """
@@ -27,7 +27,7 @@ _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 @dataclass(slots=True, frozen=True)
 class RequestHeaders:
-    """Believes front proxies. Names of headers are as the flags give them."""
+    """Authenticates requests of front proxies. Names of headers are those of the flags."""
 
     verifier: CertificateVerifier
     allowed_names: Sequence[str]
@@ -38,7 +38,7 @@ class RequestHeaders:
     extra_prefixes: Sequence[str]
 
     def user_of(self, environment: Mapping[str, Any], certificates: tuple[str, ...], now: datetime) -> User | None:
-        """Whom the proxy names; None if nobody, or if there is no certificate. Raises BadCredentialsError."""
+        """Returns the user in the headers; None without a user or a certificate. Raises BadCredentialsError."""
         if not certificates:
             return None
         self.verifier.check(certificates, now)
@@ -62,7 +62,7 @@ class RequestHeaders:
 
 
 def unescaped(key: str) -> str:
-    """The key of an extra header, percent signs decoded; one that does not decode is taken as it is."""
+    """Unescapes the key of an extra header; an invalid escape leaves it unchanged."""
     if "%" not in key or _BAD_ESCAPE.search(key):
         return key
     return text_of(unquote_to_bytes(key))
@@ -82,10 +82,10 @@ def _split(joined: str) -> list[str]:
 
 
 def _first(environment: Mapping[str, Any], headers: Sequence[str]) -> str:
-    """The value of the first of these headers that has one; names may have commas in them."""
+    """Returns the first non-empty value of these headers; names may contain commas."""
     return next((_text(value) for header in headers if (value := environment.get(_key(header)))), "")
 
 
 def _text(native: str) -> str:
-    """The text of what WSGI gives as a character for each byte."""
+    """Decodes a WSGI native string (one character per byte) as UTF-8."""
     return native if native.isascii() else text_of(native.encode("latin-1"))

@@ -1,7 +1,7 @@
-"""What the review kinds ask and answer, between their JSON and what `auth` speaks: users, questions, rules.
+"""Converts the specs and statuses of the review kinds from and to users, attributes and rules.
 
-The kinds themselves (decoding, validation, who asks) are resources like others; these functions are the
-part that needs to know users and rules. All take and give plain JSON data in the shape of the kinds.
+The kinds themselves (decoding, validation, the requesting user) are resources like others; these functions are the
+part that depends on users and rules. All take and return plain JSON data in the schema of the kinds.
 
 Specified by: k8s.io/kubernetes/pkg/registry/authentication/tokenreview, …/authorization/subjectaccessreview,
 …/selfsubjectrulesreview and …/authorization/util.
@@ -27,7 +27,7 @@ _PATH_RULE = ("verbs", "nonResourceURLs")
 
 
 def user_info(user: User) -> dict[str, Any]:
-    """A user in the shape of authentication.k8s.io UserInfo."""
+    """Returns a user as an authentication.k8s.io UserInfo."""
     info = {
         "username": user.name,
         "uid": user.uid,
@@ -38,7 +38,7 @@ def user_info(user: User) -> dict[str, Any]:
 
 
 def token_review_status(authenticator: Authenticator, token: str, audiences: Sequence[str] = ()) -> dict[str, Any]:
-    """The status of a TokenReview of a token: it is judged as the header of a request that has nothing else."""
+    """Returns the status of a TokenReview: the token is authenticated as the Authorization header of a request."""
     try:
         found = authenticator.authenticate_bearer(token, audiences)
     except BadCredentialsError as problem:
@@ -49,7 +49,7 @@ def token_review_status(authenticator: Authenticator, token: str, audiences: Seq
 
 
 def attributes_of_spec(spec: Mapping[str, Any]) -> Attributes:
-    """The question that the spec of a SubjectAccessReview asks."""
+    """Returns the attributes of the spec of a SubjectAccessReview."""
     extra = spec.get("extra") or {}
     user = User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
     resource = spec.get("resourceAttributes")
@@ -70,7 +70,7 @@ def attributes_of_spec(spec: Mapping[str, Any]) -> Attributes:
 
 
 def _selectors_of_spec(resource: Mapping[str, Any]) -> Selectors | None:
-    """The selectors of resourceAttributes, as far as they can be read."""
+    """Returns the selectors of resourceAttributes, without invalid requirements."""
     fields, labels = resource.get("fieldSelector") or {}, resource.get("labelSelector") or {}
     if not fields and not labels:
         return None
@@ -100,7 +100,7 @@ def _label_requirement(requirement: Mapping[str, Any]) -> LabelRequirement | Non
 
 
 def rules_review_status(authorizer: RuleResolver, user: User, namespace: str) -> dict[str, Any]:
-    """The status of a SelfSubjectRulesReview of a user."""
+    """Returns the status of a SelfSubjectRulesReview of a user."""
     found = authorizer.rules_for(user, namespace)
     status: dict[str, Any] = {
         "resourceRules": [_part(rule, _RESOURCE_RULE) for rule in found.rules if rule.get("resources")],
@@ -113,5 +113,5 @@ def rules_review_status(authorizer: RuleResolver, user: User, namespace: str) ->
 
 
 def _part(rule: Rule, members: Sequence[str]) -> dict[str, Any]:
-    """These members of a rule; verbs are there even if empty."""
+    """Returns these fields of a rule; verbs are included even if empty."""
     return {member: list(rule.get(member) or ()) for member in members if rule.get(member) or member == "verbs"}

@@ -1,7 +1,8 @@
-"""Tokens of service accounts: those that TokenRequest signs, and those that a Secret holds.
+"""Authenticates service account tokens: those of the TokenRequest API, and those in Secrets.
 
-A token ends with its account, with what it is bound to, and by the cluster's clock. A node that a pod's token names is
-only noted.
+A token is invalid when its service account or its bound object is deleted, or when it expires by the cluster's clock.
+The
+node of a pod's token is added to the user's extra and not checked.
 
 Specified by: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go) and
 k8s.io/apiserver/pkg/authentication/serviceaccount/util.go.
@@ -27,19 +28,19 @@ __all__ = ["ServiceAccountTokens"]
 _EXTRA: Final = "authentication.kubernetes.io/"
 _LEGACY: Final = "kubernetes.io/serviceaccount/"
 _INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
-#: How far the clocks of signer and checker may be apart.
+#: The allowed clock skew between signer and verifier.
 _LEEWAY: Final = timedelta(minutes=1)
 _KEPT_TOKENS: Final = 1024
 
 
 class ServiceAccountTokens:
-    """Knows the service account tokens of one cluster.
+    """Authenticates the service account tokens of one cluster.
 
     Args:
-        objects: where service accounts, and what their tokens are bound to, are looked up.
-        signer: verifies tokens.
-        clock: for when tokens expire.
-        audiences: of the API server; those of a token that names none.
+        objects: Gets service accounts and the objects to which tokens are bound.
+        signer: Verifies tokens.
+        clock: The clock for the expiration of tokens.
+        audiences: The audiences of the API server, and of tokens without any.
     """
 
     def __init__(self, objects: Getter, signer: Signer, clock: Clock, audiences: Sequence[str]) -> None:
@@ -107,7 +108,7 @@ class ServiceAccountTokens:
                 raise BadCredentialsError("service account token has been invalidated")
 
     def _gone(self, obj: Mapping[str, Any]) -> bool:
-        """Was it to be deleted longer ago than the leeway?"""
+        """Reports whether the deletionTimestamp passed longer ago than the leeway."""
         deleted = obj["metadata"].get("deletionTimestamp")
         return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY
 

@@ -1,8 +1,8 @@
-"""Service account tokens: JSON Web Tokens signed with the cluster's key.
+"""Signs and verifies service account tokens: JSON Web Tokens with the cluster's key.
 
-Without --service-account-signing-key-file the key is ECDSA P-256, made when it is first needed; clusters of one process
-share it, as a token names the service account and its uid and so never fits another cluster's. Who may use a token is
-checked in `service_accounts`.
+Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use; the clusters of a process
+share it, because a token contains the uid of its service account and so is not valid in another cluster.
+`service_accounts` checks the claims.
 
 Specified by: k8s.io/kubernetes/pkg/serviceaccount/jwt.go (key ids, algorithms).
 """
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_ISSUER", "LEGACY_ISSUER", "InvalidSignatureError", "MalformedTokenError", "Signer", "issuer_of"]
 
 DEFAULT_ISSUER: Final = "https://kubernetes.default.svc"
-#: Of tokens in Secrets.
+#: The issuer of tokens in Secrets.
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 
 
 class Signer:
-    """Signs claims, and verifies what was signed.
+    """Signs and verifies tokens.
 
     Args:
-        issuers: URLs that `iss` may have; tokens are signed with the first.
-        key: what signs; by default the key of this process.
-        keys: public keys that verify; by default that of `key`.
+        issuers: The accepted issuer URLs; tokens are signed with the first.
+        key: The signing key; by default the key of this process.
+        keys: The public keys for verification; by default that of `key`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Signer:
 
     @property
     def issuer(self) -> str:
-        """The issuer of new tokens."""
+        """Returns the issuer of new tokens."""
         return self.issuers[0]
 
     @property
@@ -58,21 +58,21 @@ class Signer:
 
     @cached_property
     def key_id(self) -> str:
-        """The `kid` of the key that signs: the hash of its public part."""
+        """Returns the `kid` of the signing key: the hash of its public key."""
         return _key_id(self._key.public_key())
 
     @property
     def algorithms(self) -> list[str]:
-        """Of the keys that verify, each once, sorted."""
+        """Returns the sorted algorithms of the verification keys."""
         return sorted({jose.algorithm_of(key) for _, key in self._keys})
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A service account token with these claims and, if they name none, the issuer."""
+        """Signs a service account token with these claims; the default `iss` is the issuer."""
         signed = {"iss": self.issuer, **claims}
         return jose.sign({"kid": self.key_id}, dict(sorted(signed.items())), self._key)
 
     def verify(self, token: str) -> dict[str, Any]:
-        """The claims of a token of one of the issuers (see `issuer_of`).
+        """Verifies a token of one of the issuers (see `issuer_of`) and returns its claims.
 
         Raises InvalidSignatureError, MalformedTokenError.
         """
@@ -95,12 +95,12 @@ class Signer:
         raise InvalidSignatureError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
     def key_set(self) -> dict[str, Any]:
-        """The public keys as a JSON Web Key Set."""
+        """Returns the public keys as a JSON Web Key Set."""
         return {"keys": [jose.json_web_key(key, key_id) for key_id, key in self._keys]}
 
 
 def issuer_of(token: str) -> str | None:
-    """The `iss` of a token, not verified; None if it is no token."""
+    """Returns the unverified `iss` of a token; None if it is malformed."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

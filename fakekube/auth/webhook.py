@@ -1,7 +1,8 @@
-"""Authorization webhooks: somebody else decides, by answering SubjectAccessReviews.
+"""Authorization webhooks: a remote service decides by SubjectAccessReviews.
 
-A webhook may be asked only about what its match conditions (CEL) select, and answers are kept for as long as its
-configuration says. What fails is no opinion, or a denial, by the failure policy.
+A webhook is called only for requests that its match conditions (CEL) select, and decisions are cached for the
+configured
+time. An error means no opinion or a denial, by the failure policy.
 
 Specified by: k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, k8s.io/apiserver/pkg/authorization/cel.
 """
@@ -34,17 +35,17 @@ __all__ = ["MatchConditionError", "WebhookAuthorizer", "WebhookConfiguration", "
 _GROUP: Final = "authorization.k8s.io"
 _KIND: Final = "SubjectAccessReview"
 _KEPT: Final = 8192
-#: Answers to questions with longer texts than this are not kept.
+#: Decisions for attributes with longer texts than this are not cached.
 _LARGEST_KEPT: Final = 10_000
-#: How often a call is tried, and how long is waited before the second try (seconds; then half as long again).
+#: The number of attempts, and the delay before the second one in seconds (then 1.5 times as long).
 _STEPS, _DELAY, _FACTOR = 5, 0.5, 1.5
-#: What one match condition may cost.
+#: The cost limit of one match condition.
 _COST_LIMIT: Final = 1_000_000
 
 
 @dataclass(slots=True, frozen=True)
 class WebhookConfiguration:
-    """How a webhook is asked. Times are seconds."""
+    """The configuration of a webhook. Times are seconds."""
 
     name: str
     kubeconfig: str
@@ -61,15 +62,15 @@ class WebhookConfiguration:
 
 
 class MatchConditionError(ValueError):
-    """A match condition that does not compile; says why."""
+    """A match condition does not compile; the text is the reason."""
 
 
 class WebhookAuthorizer:
-    """Asks one webhook.
+    """Authorizes requests by one webhook.
 
     Args:
-        configuration: which, and how.
-        clock: of the cluster, for how long answers are kept.
+        configuration: The webhook and its settings.
+        clock: The clock of the cluster, for the expiration of cached decisions.
 
     Raises MatchConditionError, and webhooks.kubeconfig.KubeconfigError.
     """
@@ -87,11 +88,11 @@ class WebhookAuthorizer:
         self._kept: dict[bytes, tuple[float, Decision]] = {}
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """It cannot list rules."""
+        """Reports that a webhook cannot list rules."""
         return ResolvedRules((), True, "webhook authorizer does not support user rule resolution")
 
     def authorize(self, attributes: Attributes) -> Decision:
-        """May the user do that?"""
+        """Returns the decision for the attributes of a request."""
         spec = review_spec(attributes)
         try:
             if not self._matches(spec):
@@ -124,7 +125,8 @@ class WebhookAuthorizer:
             self._kept[key] = (self._clock.monotonic() + ttl, decision)
 
     def _matches(self, spec: Mapping[str, Any]) -> bool:
-        """Are all match conditions true? Raises MatchConditionError if none is false and one fails."""
+        """Reports whether all match conditions are true. Raises MatchConditionError if none is false and one
+        fails."""
         problems: list[str] = []
         for source, condition in self._conditions:
             value: Any
@@ -141,7 +143,7 @@ class WebhookAuthorizer:
         return True
 
     def _asked(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The status of the answer. Raises CallError."""
+        """Calls the webhook and returns the status of the review. Raises CallError."""
         from fakekube.webhooks.caller import review_in
         from fakekube.webhooks.transport import Transport
 
@@ -173,7 +175,7 @@ def _decision(status: Mapping[str, Any]) -> Decision:
 
 
 def _length(attributes: Attributes) -> int:
-    """How long the texts are that the one who asks chooses."""
+    """Returns the total length of the texts that the user controls."""
     texts = (
         attributes.namespace, attributes.verb, attributes.group, attributes.version, attributes.resource,
         attributes.subresource, attributes.name, attributes.path,
@@ -181,7 +183,7 @@ def _length(attributes: Attributes) -> int:
     return sum(map(len, texts))
 
 
-# ---------------------------------------------------------------- the question
+# ---------------------------------------------------------------- the review
 
 
 _FIELD_OPERATORS: Final = {"=": "In", "!=": "NotIn"}
@@ -191,7 +193,7 @@ _LABEL_OPERATORS: Final = {
 
 
 def review_spec(attributes: Attributes) -> dict[str, Any]:
-    """The spec of the SubjectAccessReview that asks a question, as it is sent."""
+    """Returns the spec of the SubjectAccessReview that is sent."""
     user = attributes.user
     spec: dict[str, Any] = {}
     if attributes.is_resource_request:
@@ -236,7 +238,7 @@ _RESOURCE_TEXTS: Final = ("namespace", "verb", "group", "version", "resource", "
 
 
 def _request(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as expressions see it: texts are there even if empty."""
+    """Returns the spec as CEL expressions see it: strings are set even if empty."""
     found: dict[str, Any] = {
         "user": spec.get("user", ""), "groups": spec.get("groups", []), "uid": spec.get("uid", ""),
         "extra": spec.get("extra", {}),
@@ -252,7 +254,7 @@ def _request(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compiled_condition(source: str) -> Program:
-    """A match condition. Raises MatchConditionError."""
+    """Compiles a match condition. Raises MatchConditionError."""
     try:
         found = access_review().compile(source)
     except ExpressionError as error:
