@@ -280,11 +280,7 @@ class Manager:
                 for controller in list(self._active.values()):
                     controller.resources_changed()
             while self._dirty:
-                bucket = self._dirty.pop()
-                for informer in self._buckets[bucket]:
-                    changes = informer.catch_up()
-                    self._wake_for(bucket, changes)
-                    self._dispatch(informer.name, changes)
+                self._catch_up_informers()
             self._queue.ripen(self._clock.monotonic())
             work = self._queue.take()
             if work is None:
@@ -295,6 +291,19 @@ class Manager:
         finally:
             self._worker = before
             self._working.release()
+
+    def _catch_up_informers(self) -> None:
+        """Bring every informer up to date before any controller hears of a change.
+
+        A controller that is told of one resource looks into its cache at others, which must not be older.
+        """
+        found: list[tuple[Informer, Sequence[Change]]] = []
+        while self._dirty:
+            found += [(informer, informer.catch_up()) for informer in self._buckets[self._dirty.pop()]]
+        for informer, changes in found:
+            self._wake_for(informer.resource.bucket, changes)
+        for informer, changes in found:
+            self._dispatch(informer.name, changes)
 
     def _activate_woken(self) -> None:
         while self._waking:

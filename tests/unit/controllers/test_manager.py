@@ -81,6 +81,29 @@ def test_a_controller_sleeps_until_something_that_it_looks_at_changes(cluster: C
     assert [one.seen for one in Probe.made] == [[("ADDED", "a")]]
 
 
+def test_who_hears_of_one_resource_sees_others_as_new_as_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: dict[str, list[str]] = {}
+
+    def keys(self: Probe, resource: str, event_type: str, _obj: Object, _old: Object | None) -> Iterable[Key]:
+        if event_type == "MODIFIED":
+            (other,) = {"configmaps", "secrets"} - {resource}
+            seen = self.cache.get(other, "default", "a")
+            beside[resource] = list((seen or {}).get("data") or ())
+        return ()
+
+    monkeypatch.setattr(Probe, "watches", ("configmaps", "secrets"))
+    monkeypatch.setattr(Probe, "keys", keys)
+    cluster.create(config_map("a"))
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})
+    cluster.settle()
+    cluster.patch("configmaps", "a", {"data": {"k": "v"}})
+    cluster.patch("secrets", "a", {"data": {"k": "dg=="}})
+    cluster.settle()
+    assert beside == {"configmaps": ["k"], "secrets": ["k"]}
+
+
 def test_every_event_comes_in_order_and_the_work_is_done_once(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.patch("configmaps", "a", {"data": {"k": "v"}})
