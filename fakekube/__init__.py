@@ -6,7 +6,7 @@ with fakekube.Cluster() as cluster:
     cluster.get("deployments", "web")
 ```
 
-Importing the package costs next to nothing; what it offers is imported when it is first used.
+Importing the package is cheap: its public names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What is public, and nothing else."""
+    """Returns the public names."""
     return sorted(__all__)

@@ -1,8 +1,8 @@
-"""The one place where the rooms are put together.
+"""Builds the machinery of a cluster from the sub-packages; the only module that imports all of them.
 
-A process builds one base state per minor (the objects of a fresh server) and forks it for every cluster, so that a
-cluster costs about a millisecond. `Machinery` is what runs behind one cluster: store, verbs, access control and the
-WSGI application; `cluster.Cluster` wraps it into what a test author sees.
+A process builds one base state per minor version (the objects of a fresh server) and forks it for every cluster, so
+that a cluster costs about a millisecond. `Machinery` consists of the store, the backend, access control and the WSGI
+application; `cluster.Cluster` is its public interface.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fakekube.audit.auditor import Auditor
     from fakekube.webhooks.caller import Caller
 
-#: The plugin that is imported only if it is enabled.
+#: Imported only if it is enabled.
 _IMAGE_POLICY = "ImagePolicyWebhook"
 
 DEFAULT_OPTIONS = ServerOptions()
@@ -58,13 +58,13 @@ __all__ = ["Machinery", "Prepare", "build"]
 
 OBJECT_META = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"
 
-#: A fresh server has seen some revisions already; watches from before are too old.
+#: A fresh server starts at a later revision; watches from earlier ones are expired.
 FIRST_REVISION = 200
 
 
 @dataclass(slots=True)
 class Machinery:
-    """Everything behind one cluster."""
+    """The components of one cluster."""
 
     backend: Backend
     access: Access
@@ -86,13 +86,12 @@ def build(
     prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (), nodes: int = 0,
     options: ServerOptions = DEFAULT_OPTIONS, authority: str = "",
 ) -> Machinery:
-    """A cluster's machinery: on a fork of the base state of its profile, or on a store that is given.
+    """Builds the machinery of a cluster, on a fork of the base state of its profile or on a given store.
 
-    `prepare` makes the base state of the profile from that of a fresh server; it is called once in a process, and once more
-    for clusters with TLS, which hold their certificate authority (`authority`, PEM), and for every other choice of `controllers`
-    and `nodes`.
+    `prepare` makes the base state of the profile from that of a fresh server. Its result is cached by process, for
+    each `authority` (PEM; set for clusters with TLS), `controllers` and `nodes`.
 
-    Raises OptionError for flags that are not usable.
+    Raises OptionError for invalid flags.
     """
     origin = store
     if store is None:
@@ -127,7 +126,7 @@ def build(
 
 
 def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
-    """Who writes requests down, by a module that is imported where somebody does. Raises OptionError."""
+    """Builds the auditor, if auditing is enabled; imports its module only then. Raises OptionError."""
     if options == NO_AUDIT:
         return None
     from fakekube.audit.auditor import auditor_of
@@ -136,7 +135,7 @@ def _auditor(options: AuditOptions, clock: Clock) -> Auditor | None:
 
 
 def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain:
-    """The admission chain of a cluster. Raises OptionError for flags that are not usable."""
+    """Builds the admission chain of a cluster. Raises OptionError for invalid flags."""
     dynamic: list[Plugin] = [MutatingAdmissionWebhook(webhooks), ValidatingAdmissionWebhook(webhooks)]
     try:
         if _IMAGE_POLICY in options.enable_admission_plugins:
@@ -151,7 +150,8 @@ def _admission(profile: str, options: AdmissionOptions, webhooks: Call) -> Chain
 def _publish_authorities(
     store: Store[Document], services: ClusterAccess, clock: Clock, options: AuthenticationOptions, own: str
 ) -> None:
-    """Tell extension API servers whom to trust, where there is somebody. Raises OptionError."""
+    """Writes the ConfigMap extension-apiserver-authentication, if there are certificate authorities. Raises
+    OptionError."""
     clients = read_text(options.client_ca_file, "client-ca-file") or own
     proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
     if not clients and not proxies:
@@ -170,7 +170,7 @@ def _publish_authorities(
 
 @cache
 def _builtins(version: str) -> Registry:
-    """What every cluster begins to serve."""
+    """Returns the built-in resources."""
     return Registry(builtin.resources(version))
 
 
@@ -181,7 +181,7 @@ def _own_authority() -> str:
 
 
 class _Webhooks:
-    """Calls webhooks, by a module that is imported for the first call; see `registry.webhook_calls.Call`."""
+    """Calls webhooks; the module for it is imported for the first call. See `registry.webhook_calls.Call`."""
 
     def __init__(self, resolver: ServiceResolver) -> None:
         self._resolver = resolver
@@ -201,7 +201,7 @@ class _Webhooks:
         return self._caller
 
     def close(self) -> None:
-        """Close the connections that are kept between calls."""
+        """Closes idle connections."""
         if self._caller is not None:
             self._caller.close()
 
@@ -215,7 +215,7 @@ _prepared: dict[tuple[str, str, bool, tuple[tuple[str, ...], int]], Store[Docume
 def base(
     version: str, profile: str, tls: bool, prepare: Prepare | None, kind: tuple[tuple[str, ...], int] = ((), 0)
 ) -> Store[Document]:
-    """The state of a fresh cluster of a profile. Not to be written to: forked."""
+    """Returns the base state of a profile. Callers fork it and never write to it."""
     with _building:
         found = _prepared.get((version, profile, tls, kind))
         if found is None:
@@ -230,7 +230,7 @@ def base(
 
 
 def _forget_history(store: Store[Document], version: str) -> None:
-    """A fresh server has seen some revisions already; watches from before are too old."""
+    """A fresh server starts at a later revision; watches from earlier ones are expired."""
     while store.revision < FIRST_REVISION:
         store.advance()
     for resource in builtin.resources(version):
@@ -255,7 +255,7 @@ def _fresh(version: str) -> Store[Document]:
 
 
 def _of_now(obj: Mapping[str, Any], now: str) -> Object:
-    """A recorded object, which is in the form in which it is stored, as if it had been made now."""
+    """Returns a recorded object in storage form with the current time as its creation time."""
     meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now, "resourceVersion": "0"}
     if "managedFields" in meta:
         meta["managedFields"] = [{**entry, "time": now} for entry in meta["managedFields"]]

@@ -1,6 +1,7 @@
-"""A cache of bounded size for what is cheap to make again.
+"""A cache of bounded size for values that are cheap to compute again.
 
-Invariant: it never holds more entries than its maximum; a full cache is emptied, so that no reader pays for an order of use.
+Invariant: it never holds more entries than its maximum; a full cache is cleared, so that readers need not maintain
+the order of use.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ V = TypeVar("V")
 
 
 class BoundedCache(dict[K, V]):
-    """A dict for readers; `add` is the only way to put something in.
+    """A dict whose entries are set by `add` only.
 
     Args:
-        maximum: entries that it may hold.
+        maximum: The maximal number of entries.
     """
 
     __slots__ = ("_maximum",)
@@ -27,7 +28,7 @@ class BoundedCache(dict[K, V]):
         self._maximum = maximum
 
     def add(self, key: K, value: V) -> V:
-        """Keep a value, and return it. A full cache is emptied first."""
+        """Adds a value and returns it. A full cache is cleared first."""
         if len(self) >= self._maximum:
             self.clear()
         self[key] = value

@@ -1,14 +1,14 @@
-"""Time as a parameter: the one clock of a cluster, real by default, that a test may hold and move.
+"""The clock of a cluster: real time by default; a test can hold and advance it.
 
-A clock tells two times: `now`, the time of day that goes into objects, and `monotonic`, the seconds by which
-everything waits. Both stand still while the clock is held, and both move by the same amount when it is
-advanced; `monotonic` never goes back. A released clock runs on from where it stands.
+A clock has two times: `now`, the time of day for timestamps in objects, and `monotonic`, the seconds for timers and
+deadlines. Both stand still while the clock is held, and both move by the same amount when it is advanced; `monotonic`
+never goes back. A released clock runs on from where it stands.
 
-Timers of a held clock fire inside `advance`, in the caller's thread, in the order of their times, each at its
-own time: what they start in turn fires too, if it falls into the same move. Timers of a running clock fire in
-one daemon thread that all clocks of the process share; it is there only while a timer is pending. Whoever
-waits by other means (a server with the deadlines of its streams) subscribes to be told that the clock was
-held, moved or released.
+Timers of a held clock fire inside `advance`, in the caller's thread, in the order of their times, each at its own
+time: timers that they start also fire, if they are due within the same advance. Timers of a running clock fire in one
+daemon thread that all clocks of the process share; it exists only while a timer is pending. Code that waits in other
+ways (a server with the deadlines of its streams) subscribes to be notified when the clock is held, advanced or
+released.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Clock", "Timer"]
 
 
 class _Reading(NamedTuple):
-    """How to tell the time: as offsets to the real clocks while running, as it is while held."""
+    """The state of a clock: offsets to the real clocks while running, fixed times while held."""
 
     held: bool
     monotonic: float
@@ -40,7 +40,7 @@ _REAL = _Reading(False, 0.0, datetime.min.replace(tzinfo=UTC), timedelta())
 
 
 class Timer:
-    """A callback that waits for its time; made by `Clock.call_at`."""
+    """A scheduled callback; made by `Clock.call_at`."""
 
     __slots__ = ("_clock", "callback", "due")
 
@@ -51,7 +51,7 @@ class Timer:
         self.callback = callback
 
     def cancel(self) -> None:
-        """Never fire; of no effect if it has fired."""
+        """Cancels the timer; has no effect if it has fired."""
         self._clock.cancel(self)
 
 
@@ -59,7 +59,7 @@ _due = attrgetter("due")
 
 
 class Clock:
-    """A clock that can be held and moved. Thread-safe, and cheap to make: it has no thread of its own."""
+    """A clock that can be held and advanced. Thread-safe, and cheap to create: it has no thread of its own."""
 
     __slots__ = ("_before", "_closed", "_factor", "_lock", "_moving", "_reading", "_subscribers", "_timers")
 
@@ -73,10 +73,10 @@ class Clock:
         self._before: tuple[Callable[[], None], ...] = ()
         self._closed = False
 
-    # ------------------------------------------------------------ telling the time
+    # ------------------------------------------------------------ reading the time
 
     def now(self) -> datetime:
-        """The time of day, aware, in UTC."""
+        """Returns the time of day, timezone-aware, in UTC."""
         reading = self._reading
         if reading.held:
             return reading.now
@@ -85,7 +85,7 @@ class Clock:
         return datetime.now(UTC) + reading.offset
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment; never fewer than before."""
+        """Returns seconds since an arbitrary moment; never decreases."""
         reading = self._reading
         if reading.held:
             return reading.monotonic
@@ -95,23 +95,23 @@ class Clock:
 
     @property
     def held(self) -> bool:
-        """Does the clock stand still?"""
+        """Reports whether the clock is held."""
         return self._reading.held
 
-    # ------------------------------------------------------------ moving it
+    # ------------------------------------------------------------ hold, advance, release
 
     def hold(self) -> None:
-        """Stand still, from now on, until `release`; only `advance` moves a held clock."""
+        """Stops the clock until `release`; only `advance` moves a held clock."""
         with self._moving:
             self._stop()
         self._tell()
 
     def advance(self, **amount: float) -> None:
-        """Move on by the arguments of a `timedelta` (`hours=1`, `milliseconds=50`) at once.
+        """Moves the clock forward by the arguments of a `timedelta` (`hours=1`, `milliseconds=50`) at once.
 
-        Timers that become due fire before this returns; if one raises, the clock stands at its time and the
-        exception comes out here. A running clock runs on from its new time. Raises ValueError for a move
-        back.
+        Timers that become due fire before this returns; if one raises, the clock stays at the time of that timer and
+        the exception propagates. A running clock continues from its new time. Raises ValueError for negative
+        arguments.
         """
         move = timedelta(**amount)
         if move < timedelta():
@@ -131,7 +131,7 @@ class Clock:
             self._tell()
 
     def next(self) -> timedelta | None:
-        """Move a held clock to its next timer; by how much is returned, None if nothing waits.
+        """Advances a held clock to its next timer. Returns the difference; None if no timer is pending.
 
         Raises RuntimeError if the clock is not held.
         """
@@ -148,7 +148,8 @@ class Clock:
         return self.now() - before
 
     def scale(self, factor: float) -> None:
-        """Run so many times as fast as real time, whenever the clock is not held. Raises ValueError unless it is positive."""
+        """Sets the speed of the clock relative to real time, while it is not held. Raises ValueError unless it is
+        positive."""
         if not 0.0 < factor < float("inf"):
             raise ValueError("a clock runs at a positive factor")
         with self._moving:
@@ -160,13 +161,13 @@ class Clock:
         self._tell()
 
     def release(self) -> None:
-        """Run on from where the clock stands."""
+        """Continues a held clock from its current time."""
         with self._moving:
             self._run()
         self._tell()
 
     def fork(self) -> Clock:
-        """An independent clock that shows the same time and is held if this one is; timers stay here."""
+        """Returns an independent clock with the same time, held if this one is; timers are not copied."""
         twin = Clock()
         twin._reading, twin._factor = self._reading, self._factor
         return twin
@@ -195,17 +196,16 @@ class Clock:
         self._show(target)
 
     def _show(self, reading: _Reading) -> None:
-        """Stand at a time, unless a callback has moved the clock further."""
+        """Sets the time, unless a callback has advanced the clock further."""
         if reading.monotonic > self._reading.monotonic:
             self._reading = reading
 
     # ------------------------------------------------------------ timers
 
     def call_at(self, monotonic: float, callback: Callable[[], None]) -> Timer:
-        """Call `callback` once, when `monotonic()` has reached that; soon, but not from here, if it has.
+        """Calls `callback` once when `monotonic()` reaches a time; if that is past, soon, but not from this call.
 
-        Unless the clock is held it runs in a thread that others need too: it must be quick. On a closed clock
-        it never fires.
+        On a running clock it is called in a shared thread: it must be quick. On a closed clock it never fires.
         """
         timer = Timer(self, monotonic, callback)
         with self._lock:
@@ -226,8 +226,8 @@ class Clock:
         self._set_alarm()
 
     def ring(self) -> None:
-        """Fire what is due, for the alarm; what fails is reported as of a failed thread, the rest still
-        fires.
+        """Fires due timers, for the alarm thread; an exception is passed to `threading.excepthook`, and the other
+        timers still fire.
         """
         while not self.held and (timer := self._pop_due(self.monotonic())) is not None:
             try:
@@ -247,25 +247,25 @@ class Clock:
             wanted = not reading.held and self._timers
             _alarm.set(self, reading.real + (self._timers[0].due - reading.monotonic) / reading.factor if wanted else None)
 
-    # ------------------------------------------------------------ jumps
+    # ------------------------------------------------------------ subscriptions
 
     def before_advance(self, callback: Callable[[], None]) -> None:
-        """Call `callback` before every `advance`, from the thread that advances: what is due now is done at its time.
+        """Calls `callback` before every `advance`, in the thread that advances, so that pending work is done before
+        time moves.
 
-        It is forgotten when the clock is closed.
+        It is removed when the clock is closed.
         """
         with self._lock:
             self._before = (*self._before, callback)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after every hold, advance and release, from the thread that did it. It must not
-        raise.
+        """Calls `callback` after every hold, advance and release, in the thread that did it. It must not raise.
         """
         with self._lock:
             self._subscribers = (*self._subscribers, callback)
 
     def unsubscribe(self, callback: Callable[[], None]) -> None:
-        """End a subscription; unknown ones are ignored."""
+        """Ends a subscription; unknown ones are ignored."""
         with self._lock:
             subscribers = list(self._subscribers)
             if callback in subscribers:
@@ -277,7 +277,7 @@ class Clock:
             callback()
 
     def close(self) -> None:
-        """Cancel all timers, for good. The clock still tells the time."""
+        """Cancels all timers; later ones never fire. The clock still runs."""
         with self._lock:
             self._closed = True
             self._timers.clear()
@@ -286,7 +286,7 @@ class Clock:
 
 
 class _Alarm:
-    """The thread that wakes running clocks when their first timer is due."""
+    """The shared thread that fires the timers of running clocks."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -294,7 +294,7 @@ class _Alarm:
         self._thread: threading.Thread | None = None
 
     def set(self, clock: Clock, when: float | None) -> None:
-        """Ring a clock at a time of the real monotonic clock (None: not at all)."""
+        """Sets the time of the real monotonic clock at which to call `ring` of a clock (None: never)."""
         if when is None and clock not in self._times:
             return
         with self._changed:
@@ -312,8 +312,7 @@ class _Alarm:
             clock.ring()
 
     def _next(self) -> Clock | None:
-        """Wait for the next clock that is due; None, and an end of the thread, if there is nothing to wait
-        for.
+        """Waits for the next clock with due timers; None ends the thread, if no timers are pending.
         """
         with self._changed:
             while self._times:

@@ -1,7 +1,7 @@
-"""A cluster, as a test author sees it: start, talk, load, wait, snapshot, fork, stop.
+"""The public interface of a cluster: start, load, read, wait, snapshot, fork, stop.
 
 A `Cluster` is a store with an API in front of it. It can be used in process at once; `start` puts a server on a socket and
-its controllers to work, for any client in any language. Everything here goes through the API, but for what no API
+its controllers to work, for any client in any language. All operations use the API, except those that no API
 offers: snapshots, forks, compaction and the clock.
 """
 
@@ -79,20 +79,21 @@ class Cluster(ObjectClient):
         profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it.
         host, port: where the server listens; port 0 is a free one.
         tls: serve HTTPS with a certificate of the cluster's own CA.
-        feature_gates: gates that are not as by default.
-        controllers: which controllers run, as --controllers of kube-controller-manager reads it: `*` for all that run by
-            default, a name, or `-name` for all but that one; by default those of the profile.
+        feature_gates: gates that differ from their defaults.
+        controllers: which controllers run, in the syntax of --controllers of kube-controller-manager: `*` for all
+            that run by default, a name, or `-name` for all but that one; the default are those of the profile.
         control: serve /fakekube/v1 (see docs/controllers.md); by default where the server listens on loopback.
         compaction_interval: seconds between compactions of the history.
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `options`.
         keep_requests: how many exchanges `requests` keeps; 0 keeps none.
-        first_revision: where revisions go on from, up to 2^128; objects of a fresh cluster keep theirs.
-        strict: `stop` raises AssertionError if a fault was armed that never happened.
-        nodes: how many nodes there are at the start, node-1 and on; by default one where kubelets run, else none.
+        first_revision: the revision from which new ones continue, up to 2^128; objects of a fresh cluster keep
+            theirs.
+        strict: `stop` raises AssertionError if an armed fault never occurred.
+        nodes: the number of initial nodes (node-1, node-2, …); by default one if kubelets run, else none.
         stages: kwok's Stage files, see `Cluster.stages`.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version, TypeError
-    for an unknown flag and OptionError for one that is not usable.
+    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version,
+    TypeError for an unknown flag and OptionError for an invalid one.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class Cluster(ObjectClient):
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
 
     def _prepare(self, machinery: Machinery) -> None:
-        """What controllers make of a fresh server and its nodes, done once for all clusters of this kind."""
+        """Runs controllers and nodes on a fresh server until idle, once for all clusters with these settings."""
         if self._nodes:
             from fakekube.nodes.fleet import Nodes
 
@@ -196,7 +197,7 @@ class Cluster(ObjectClient):
         return credentials(self._host)
 
     def _tls_context(self) -> ssl.SSLContext:
-        """How the server speaks TLS. Raises OptionError for a certificate and a key that do not fit together."""
+        """Returns the TLS context of the server. Raises OptionError if certificate and key do not match."""
         serving = self._options.serving
         if not serving.tls_cert_file:
             return self._credentials().context
@@ -212,10 +213,10 @@ class Cluster(ObjectClient):
         except ssl.SSLError as error:
             raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {error.reason}") from None
 
-    # ---------------------------------------------------------------- what is asked, and what goes wrong
+    # ---------------------------------------------------------------- requests and faults
 
     def _observe(self) -> Observer:
-        """The observer of the API, from now on."""
+        """Installs the observer of the API and returns it."""
         if self._observer is None:
             from fakekube.powers.observation import Observer
 
@@ -226,21 +227,21 @@ class Cluster(ObjectClient):
 
     @property
     def requests(self) -> Requests:
-        """What was asked of the cluster, by whom, and what it answered; see docs/powers.md."""
+        """The recorded requests and responses; see docs/powers.md."""
         return self._observe().requests
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong on demand: `faults.on("watch", "pods").gone()`; see docs/powers.md."""
+        """Fault injection: `faults.on("watch", "pods").gone()`; see docs/powers.md."""
         return self._observe().faults
 
     # ---------------------------------------------------------------- start and stop
 
     def start(self) -> Cluster:
-        """Serve on the socket, and let the controllers work; does nothing if that is so already.
+        """Starts the server and the controllers; does nothing if they are running.
 
-        Where any free port will do, the server is started when its address is first asked for.
-        Raises OSError if the address cannot be had, RuntimeError after `stop`.
+        With port 0, the server starts when its address is first read.
+        Raises OSError if the address is not available, RuntimeError after `stop`.
         """
         with self._starting:
             if self._state is _State.STOPPED:
@@ -265,7 +266,7 @@ class Cluster(ObjectClient):
         return server
 
     def _running_server(self) -> Server:
-        """The server, started now if nobody has needed it yet. Raises RuntimeError before `start` and after `stop`."""
+        """Returns the server; starts it on first use. Raises RuntimeError before `start` and after `stop`."""
         if self._server is not None:
             return self._server
         with self._starting:
@@ -275,14 +276,14 @@ class Cluster(ObjectClient):
 
     @property
     def _served(self) -> WSGI:
-        """What the server serves: the API, and the control prefix where that is switched on."""
+        """Returns the WSGI application of the server: the API, and the control prefix if enabled."""
         control = is_loopback(self._host) if self._control is None else self._control
         return Control(self._machinery, self) if control else self._machinery.application
 
     def stop(self) -> None:
-        """End the server with all its streams, and the controllers. May be called twice.
+        """Stops the server with all its streams, and the controllers. May be called twice.
 
-        Raises AssertionError in a strict cluster with a fault that never happened.
+        Raises AssertionError in a strict cluster if an armed fault never occurred.
         """
         with self._starting:
             self._state = _State.STOPPED
@@ -313,17 +314,17 @@ class Cluster(ObjectClient):
 
     @property
     def url(self) -> str:
-        """Of the server. Raises RuntimeError before `start` and after `stop`."""
+        """The URL of the server. Raises RuntimeError before `start` and after `stop`."""
         return self._running_server().url
 
     @property
     def port(self) -> int:
-        """Of the server. Raises RuntimeError before `start` and after `stop`."""
+        """The port of the server. Raises RuntimeError before `start` and after `stop`."""
         return self._running_server().port
 
     @property
     def host(self) -> str:
-        """Where the server listens, as it was told."""
+        """The host on which the server listens."""
         return self._host
 
     @property
@@ -333,14 +334,15 @@ class Cluster(ObjectClient):
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig file for the running server; it goes when the cluster stops."""
+        """The path of a kubeconfig file for the running server; it is deleted when the cluster stops."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="fakekube-")
             self.write_kubeconfig(Path(self._folder.name) / "kubeconfig")
         return Path(self._folder.name) / "kubeconfig"
 
     def write_kubeconfig(self, path: Path | str, *, user: str = "", groups: Iterable[str] = ()) -> None:
-        """Write a kubeconfig for the running server to a file of your own: of an administrator, or of a user. Raises OSError."""
+        """Writes a kubeconfig for the running server to a file: for an administrator, or for a user. Raises
+        OSError."""
         if not self._tls:
             config = kubeconfig(self.url, token=self._token_of(user, tuple(groups)) if user else TOKEN)
         else:
@@ -354,12 +356,12 @@ class Cluster(ObjectClient):
         write_kubeconfig(Path(path), config)
 
     def _server_authority(self) -> str:
-        """Whom clients trust: the cluster's CA, or the certificate that was given for the server."""
+        """Returns the CA bundle for clients: the cluster's CA, or the certificate of --tls-cert-file."""
         return read_text(self._options.serving.tls_cert_file, "tls-cert-file") or self._credentials().ca_certificate
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables for a process that is to use this cluster."""
+        """Returns the environment variables for a process that uses this cluster."""
         return {"KUBECONFIG": str(self.kubeconfig)}
 
     @property
@@ -371,7 +373,8 @@ class Cluster(ObjectClient):
 
     @property
     def pods(self) -> Pods:
-        """What pods do: `on(labels={"app": "web"}).run(seconds=3).exits(1)`, `.never_ready()`, `.image_pull_back_off()`."""
+        """The behaviour of pods: `on(labels={"app": "web"}).run(seconds=3).exits(1)`, `.never_ready()`,
+        `.image_pull_back_off()`."""
         if "pods" not in self._shared:
             from fakekube.nodes.rules import RULES, Pods
 
@@ -398,20 +401,22 @@ class Cluster(ObjectClient):
     def as_user(
         self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None,
     ) -> ObjectClient:
-        """A client as this cluster itself is one, which asks as somebody else.
+        """Returns a client with the methods of this cluster whose requests have another user.
 
         Args:
-            name: of the user; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" get no groups by themselves.
-            groups: of the user, beside system:authenticated.
-            uid, extra: what else is known of the user.
+            name: the user name; "system:serviceaccount:NAMESPACE:NAME" and "system:node:NAME" get no groups by
+                themselves.
+            groups: the groups of the user, in addition to system:authenticated.
+            uid, extra: the other fields of UserInfo.
         """
         user = with_authenticated(User(name, uid, tuple(groups), {key: tuple(values) for key, values in (extra or {}).items()}))
         return ObjectClient(self._client_for(self._machinery, USER_AGENT, user), self._store)
 
     def kubeconfig_for(self, name: str, groups: Iterable[str] = ()) -> Path:
-        """A kubeconfig file of a user: with a client certificate if the server speaks TLS, else with a token.
+        """Returns the path of a kubeconfig file for a user: with a client certificate if the server speaks TLS, else
+        with a token.
 
-        It goes when the cluster stops. Raises RuntimeError before `start`.
+        The file is deleted when the cluster stops. Raises RuntimeError before `start`.
         """
         known = (name, tuple(groups))
         path = self._kubeconfigs.get(known)
@@ -422,7 +427,7 @@ class Cluster(ObjectClient):
         return path
 
     def _token_of(self, user: str, groups: tuple[str, ...]) -> str:
-        """A token that the server knows from now on."""
+        """Returns a new bearer token of a user."""
         token = f"fakekube-{secrets.token_urlsafe(24)}"
         self._machinery.access.authenticator.static.add(token, User(user, "", groups))
         return token
@@ -430,9 +435,10 @@ class Cluster(ObjectClient):
     # ---------------------------------------------------------------- waiting
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
-        """Return when no controller, scheduler or kubelet has work now or due within `horizon` seconds of the clock.
+        """Waits until no controller, scheduler or kubelet has work now or due within `horizon` seconds of the clock.
 
-        A held clock is not waited for. Raises TimeoutError, which names who still works, after `timeout` real seconds.
+        Timers of a held clock are not waited for. Raises TimeoutError, which names the busy controllers, after
+        `timeout` real seconds.
         """
         end = time.monotonic() + timeout
         self._manager.settle(timeout, horizon)
@@ -447,35 +453,37 @@ class Cluster(ObjectClient):
         return [*self._manager.working(horizon), *self._machinery.aggregator.working()]
 
     def aggregate(self, group_version: str, application: WSGI, *, timeout: float = 5.0) -> AggregatedAPI:
-        """Serve an API group version by a WSGI application of this process, as kube-aggregator has it served by a server behind
-        an APIService: requests are authenticated and authorized first, and tell in headers (X-Remote-User …) who asks.
+        """Serves an API group version by a WSGI application of this process, as kube-aggregator does by an extension
+        API server: requests are authenticated and authorized first, and have the user in headers (X-Remote-User …).
 
-        Registers an APIService, unless there is one with a Service already, and returns when the application has answered
-        GET /apis/GROUP/VERSION. It ends with the cluster, or with `remove()`; as a context manager at the end of the block.
+        Registers an APIService, unless there is one with a Service already, and returns when the application has
+        responded to GET /apis/GROUP/VERSION. It ends with the cluster, or with `remove()`; as a context manager at
+        the end of the block.
 
         Args:
             group_version: such as `metrics.k8s.io/v1beta1`.
-            application: is called with the whole path, by one thread for each request.
+            application: called with the full path, in one thread for each request.
             timeout: real seconds to wait for it.
 
         Raises:
-            ValueError: this is no group version, or the cluster serves it itself.
-            RuntimeError: the application does not answer as an API server; the text is that of the condition Available.
+            ValueError: this is not a group version, or the cluster serves it itself.
+            RuntimeError: the application does not respond as an API server; the text is that of the condition
+                Available.
         """
         return AggregatedAPI(self._client, self._machinery.aggregator, group_version, application, timeout)
 
     # ---------------------------------------------------------------- powers
 
     def snapshot(self) -> Snapshot[Document]:
-        """What the cluster holds now; a value that can be restored many times."""
+        """Returns the current state; a value that can be restored many times."""
         return self._machinery.backend.store.snapshot()
 
     def restore(self, snapshot: Snapshot[Document]) -> None:
-        """Hold again what a snapshot holds. Watchers are told that their revision is gone."""
+        """Restores the state of a snapshot. Watches end with 410 Gone."""
         self._machinery.backend.store.restore(snapshot)
 
     def fork(self) -> Cluster:
-        """An independent twin, not started, with the same objects and history."""
+        """Returns an independent copy, not started, with the same objects and history."""
         clock = self.clock.fork()
         twin = Cluster(
             version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
@@ -493,16 +501,16 @@ class Cluster(ObjectClient):
         return twin
 
     def compact(self) -> None:
-        """Forget the past: what is old is Gone (410), for lists, continue tokens and watches."""
+        """Compacts the history: older revisions are Gone (410) for lists, continue tokens and watches."""
         store = self._machinery.backend.store
         store.compact()
         for resource in self._machinery.backend.registry:
             store.bucket(resource.bucket).forget()
 
     def reset(self) -> None:
-        """Be as after the start and the load of constructor, fixture or command line; revisions never go back.
+        """Restores the initial state (after the load of fixture or command line); revisions never decrease.
 
-        Faults and records go, the clock stays.
+        Faults and recorded requests are cleared; the clock does not change.
         """
         if self._observer is not None:
             self._observer.faults.clear()
@@ -512,14 +520,14 @@ class Cluster(ObjectClient):
         self.restore(self._initial or origin.snapshot())
 
     def keep_initial(self) -> None:
-        """Have `reset` go back to what the cluster holds now."""
+        """Makes the current state the initial state for `reset`."""
         self._initial = self.snapshot()
 
     def restart(self, cold: float = 1.0) -> None:
-        """Be restarted: every connection drops, state and address stay.
+        """Simulates a restart: all connections drop; state and address remain.
 
-        `cold`: seconds of the clock for which the watch cache is being filled; until then watches, and lists that it
-        answers, get the 429 "storage is (re)initializing".
+        `cold`: seconds of the clock for which the watch cache initializes; until then watches, and lists from the
+        cache, get the 429 "storage is (re)initializing".
         """
         if cold > 0:
             from fakekube.powers.actions import ColdCache
@@ -535,7 +543,7 @@ class Cluster(ObjectClient):
     def outage(self) -> AbstractContextManager[None]: ...
 
     def outage(self, seconds: float | None = None) -> AbstractContextManager[None] | None:
-        """Connections drop, and none is accepted for so many seconds of the clock; it does not wait.
+        """Drops all connections and accepts none for a number of seconds of the clock; it does not wait.
 
         Without `seconds` it is a context manager. Raises RuntimeError if the server is not started.
         """
@@ -547,9 +555,10 @@ class Cluster(ObjectClient):
         return None
 
     def history(self, resource: str, name: str, namespace: str | None = None) -> Sequence[Version]:
-        """The kept versions of an object, oldest first: each with revision, time, type, object and changed fields.
+        """Returns the versions of an object that are not compacted, oldest first: each with revision, time, type,
+        object and changed fields.
 
-        The namespace is `default` if none is given. Raises UnknownResource.
+        The default namespace is `default`. Raises UnknownResource.
         """
         from fakekube.powers.history import history
 
@@ -558,24 +567,26 @@ class Cluster(ObjectClient):
         return history(bucket, found, found.key(namespace or "default", name), self.clock)
 
     def at(self, revision: int) -> Past:
-        """The cluster as it was at a revision, to be read with `get` and `list`."""
+        """Returns the state at a revision, for `get` and `list`."""
         from fakekube.powers.history import Past
 
         return Past(self._client, revision)
 
     def save(self, path: Path | str) -> None:
-        """Write the whole state to a YAML file, with uids and revisions. Raises OSError."""
+        """Writes the whole state to a YAML file, with uids and revisions. Raises OSError."""
         from fakekube.codecs import yaml
         from fakekube.powers.state import state_of
 
         Path(path).write_bytes(yaml.dumps(state_of(self._machinery.backend)))
 
     def load(self, *sources: Source) -> list[Object]:
-        """Apply manifests (files, folders, YAML text or objects; definitions and namespaces first), or become what `save` wrote.
+        """Applies manifests (files, folders, YAML text or objects; definitions and namespaces first), or restores a
+        file of `save`.
 
-        A saved state replaces all that there is; uids and revisions are kept, revisions never go back, and watchers are told 410.
-        Raises ManifestError for what is no manifest, ApiError for what the API refuses, and StateError for a state that is
-        damaged or one of another minor.
+        A saved state replaces all objects; uids and revisions are kept, revisions never decrease, and watches end
+        with 410.
+        Raises ManifestError for an invalid manifest, ApiError for an error of the API, and StateError for a state
+        that is damaged or of another minor version.
         """
         from fakekube.powers.state import read_state
 
@@ -586,7 +597,7 @@ class Cluster(ObjectClient):
         return []
 
     def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
-        """What the cluster holds, as objects that another one can load; `redact` leaves out the data of Secrets.
+        """Returns the objects in a form that another cluster can load; `redact` removes the data of Secrets.
 
         Raises ApiError and UnknownResource.
         """
@@ -605,7 +616,7 @@ def _resuming(server: Server) -> Iterator[None]:
 
 
 def _saved_state(source: Source) -> bytes | None:
-    """The text of a state that `Cluster.save` wrote, None for anything else."""
+    """Returns the text of a file that `Cluster.save` wrote; None for other sources."""
     if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and source.endswith((".yaml", ".yml"))):
         path = Path(source)
         text = path.read_bytes() if path.is_file() else b""

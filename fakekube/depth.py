@@ -1,13 +1,13 @@
-"""Room for what nests deeply.
+"""Runs recursive functions on deeply nested data in a thread with a large stack.
 
-JSON may nest ten thousand levels deep, and whatever walks over it takes a few calls for each level; Python allows a
-thousand calls at first, of which the caller has used some. What meets its bounds there is done again in a thread with
-a large stack, while the allowance of the process is raised: so nothing that is usual pays for it, nothing need count
-levels, and no stack is ever too small for what it is allowed to hold.
+JSON may nest ten thousand levels deep, and a recursive function makes a few calls for each level; Python's recursion
+limit is a thousand calls by default, of which the caller has used some. A function that exceeds the limit is called
+again in a thread with a large stack, while the recursion limit of the process is raised: so shallow data costs
+nothing extra, functions need not count levels, and the stack is always large enough for the limit.
 
-Invariants: the allowance is the largest that somebody needs at the time; the last one who is done takes it back. How
-much memory deep walks take is bounded by the size of the stack and by how many of them there are at once. What is deeper
-than even this room stays a RecursionError.
+Invariants: the limit is the largest that a running call needs; the last call restores it. The memory of deep calls is
+bounded by the size of the stack and the number of concurrent calls. Data that is too deep even for the large stack
+raises RecursionError.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = ["allowance", "deepening", "deeply"]
 T = TypeVar("T")
 P = ParamSpec("P")
 
-#: Ten thousand levels, and fifteen calls for each.
+#: The recursion limit: ten thousand levels with fifteen calls each.
 _CALLS: Final = 150_000
-#: Bytes of address space, of which only what is used becomes memory. A call through C takes less than 800 of them.
+#: Bytes of address space; only used pages become memory. A call through C takes less than 800 bytes.
 _STACK: Final = 256 * 1024 * 1024
 _AT_ONCE: Final = 2
 
 
 class allowance:
-    """While the context lasts, so many calls may be under way in a thread (or as many as somebody else needs)."""
+    """A context manager that raises the recursion limit (to the maximum that any active context needs)."""
 
     _lock = threading.Lock()
     _needed: Final[list[int]] = []
@@ -62,11 +62,11 @@ _starting = threading.Lock()
 
 
 def deeply(function: Callable[[], T]) -> T:
-    """Call `function` where there is room, and wait for it.
+    """Calls `function` in a thread with a large stack, and waits for it.
 
     Raises:
-        RecursionError: even that is not enough, or there is no such room to be had.
-        BaseException: whatever `function` raises.
+        RecursionError: even the large stack is not enough, or it cannot be allocated.
+        BaseException: any exception of `function`.
     """
     if getattr(_inside, "room", False):
         return function()
@@ -75,7 +75,7 @@ def deeply(function: Callable[[], T]) -> T:
 
 
 class _Call(Generic[T]):
-    """One call in a thread of its own."""
+    """One call in its own thread."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -109,7 +109,7 @@ class _Call(Generic[T]):
 
 
 def deepening(function: Callable[P, T]) -> Callable[P, T]:
-    """A function without lasting effects that is called again, where there is room, if it needs more than there is."""
+    """Decorates a function without side effects: after a RecursionError it is called again with a large stack."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,8 +1,8 @@
-"""The flags of kube-apiserver that a cluster takes: one value with a part for each concern.
+"""The kube-apiserver flags that a cluster supports, as dataclasses by topic.
 
-A flag is named as kube-apiserver names it, with underscores in Python (`token_auth_file=…`) and dashes on the command line
-(`--token-auth-file=…`). Each concern's dataclass has a field for each of its flags; the command line, `Cluster` and the
-pytest plugin read them from there.
+Flags have the names of kube-apiserver, with underscores in Python (`token_auth_file=…`) and dashes on the command
+line (`--token-auth-file=…`). Each dataclass has a field for each of its flags; the command line, `Cluster` and the
+pytest plugin use these fields.
 
 Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options and k8s.io/apiserver/pkg/server/options.
 """
@@ -24,7 +24,7 @@ __all__ = ["OptionError", "ServerOptions", "ServingOptions", "flags"]
 
 @dataclass(slots=True, frozen=True)
 class ServingOptions:
-    """Flags about the secure port. Files are paths; "" stands for a flag that is not given."""
+    """Flags about the secure port. Files are paths; "" means that a flag is not set."""
 
     tls_cert_file: str = ""
     """The server's certificate, with those between it and its authority; by default one of the cluster's own CA."""
@@ -33,7 +33,7 @@ class ServingOptions:
 
 @dataclass(slots=True, frozen=True)
 class ServerOptions:
-    """All flags of one cluster's API server."""
+    """All flags of the API server of one cluster."""
 
     serving: ServingOptions = field(default_factory=ServingOptions)
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
@@ -44,7 +44,7 @@ class ServerOptions:
 
     @property
     def needs_tls(self) -> bool:
-        """Does a flag make sense with TLS only?"""
+        """Reports whether a flag requires TLS."""
         authentication = self.authentication
         return bool(
             self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file
@@ -52,9 +52,9 @@ class ServerOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ServerOptions:
-        """Options from flags by their names with underscores. A text may stand for a list, its parts separated by commas.
+        """Returns the options for flags, by names with underscores. A list may be a string with commas.
 
-        Raises TypeError for a name that is no flag.
+        Raises TypeError for an unknown flag.
         """
         left = dict(given)
         parts = {part.name: _taken(_PARTS[part.name], left) for part in fields(cls)}
@@ -70,13 +70,13 @@ _PARTS: Mapping[str, type[Any]] = {
 
 
 def flags() -> Iterator[Field[Any]]:
-    """The field of every flag."""
+    """Returns the dataclass field of every flag."""
     for part in _PARTS.values():
         yield from fields(part)
 
 
 def _taken(options: type[Any], given: dict[str, Any]) -> Any:
-    """The options of one concern, whose flags are taken out."""
+    """Returns the options of one topic and removes their flags from the mapping."""
     found = {}
     for flag in fields(options):
         if flag.name in given:

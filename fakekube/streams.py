@@ -1,7 +1,7 @@
-"""What a watch hands to a server: frames that become ready over time.
+"""The interface between watches and servers: streams of frames that become available over time.
 
-Shared furniture between `endpoints/handlers/watch` (which makes streams) and whatever sends them: the bundled server lets ONE
-thread serve all streams by `take`, any other WSGI server iterates and blocks. Neither side knows the other.
+`endpoints/handlers/watch` creates streams, servers send them: the bundled server serves all streams in ONE thread
+with `take`, any other WSGI server iterates and blocks. Neither side depends on the other.
 
 Protocol of the non-blocking side: the owner registers `wake` once per `source` (not once per stream: a thousand
 watchers of one collection are one call when it changes); when woken, or when `deadline` has passed on the cluster's
@@ -17,52 +17,54 @@ __all__ = ["BrokenStreamError", "Source", "Stream", "Tunnel"]
 
 
 class Source(Protocol):
-    """Something that changes: one collection's history."""
+    """A source of changes: the history of one collection."""
 
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake` (cheap, from any thread, never blocking) after every change, until unsubscribed."""
+        """Calls `wake` (cheap, from any thread, never blocking) after every change, until unsubscribed."""
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
-        """End a subscription; unknown ones are ignored."""
+        """Ends a subscription; unknown ones are ignored."""
 
 
 class Stream(Protocol):
-    """The body of a streaming answer. Not thread-safe: one owner at a time.
+    """The body of a streaming response. Not thread-safe: one owner at a time.
 
-    One whose frames are no text has an attribute `binary`, which is true: it matters for WebSocket messages.
+    A stream of binary frames has the attribute `binary` with the value true, which sets the type of WebSocket
+    messages.
     """
 
     source: Source
     @property
     def ended(self) -> bool:
-        """True once nothing more will come after what `take` has returned."""
+        """True when `take` will return no more frames."""
 
     @property
     def deadline(self) -> float | None:
-        """When, on the cluster's monotonic clock (seconds), `take` is due even without a wake."""
+        """The time, in seconds of the cluster's monotonic clock, at which `take` is due even without a wake."""
 
     def take(self) -> list[bytes]:
-        """The frames that are ready, possibly none; never blocks. Bytes may be shared with other streams."""
+        """Returns the frames that are ready, possibly none; never blocks. Bytes may be shared with other streams."""
 
     def close(self) -> None:
-        """The client is gone, or the server stops. May be called twice."""
+        """Called when the client disconnects or the server stops. May be called twice."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """The frames as they come, blocking in between: for servers that know nothing of streams."""
+        """Iterates over the frames and blocks in between: for servers without support for streams."""
 
 
 class BrokenStreamError(Exception):
-    """A body broke off: raised by its iterator, or by `take`; the server ends the connection without a word."""
+    """A body ends with an error: raised by its iterator, or by `take`; the server closes the connection without
+    further data."""
 
 
 class Tunnel(Stream, Protocol):
-    """A stream of an answer 101 that speaks another protocol: its frames are sent as they are, after the headers as they are,
-    and it is given what the client sends.
+    """The stream of a 101 response with another protocol: headers and frames are sent unchanged, and the stream
+    receives the data that the client sends.
     """
 
     def receive(self, data: bytes) -> None:
-        """The client has sent this; never blocks."""
+        """Receives data from the client; never blocks."""
 
     @property
     def full(self) -> bool:
-        """No more should be received for now; its source tells when that changes."""
+        """True when no more data should be received for now; its source wakes when that changes."""

@@ -1,8 +1,8 @@
-"""The threads of the process, lent to whoever has something to run: connections of servers, controllers of clusters.
+"""The thread pool of the process, for connections of servers and controllers of clusters.
 
-A thread that is started costs several times what handing a task to a waiting one does, and clients that open a
-connection for every request are common, as are clusters that live for one test. The thread that waited least is taken
-first, so that a burst's threads end.
+Starting a thread costs several times as much as passing a task to an idle one, and many clients open a connection for
+every request, as many clusters live for one test. The thread that was idle for the shortest time is taken first, so
+that the additional threads of a burst end.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _Task = Callable[[], None]
 
 
 class Workers:
-    """Runs tasks, each in a thread that has nothing else to do."""
+    """Runs each task in an idle thread, or in a new one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[SimpleQueue[_Task]] = []
 
     def run(self, task: _Task) -> None:
-        """Run `task`, which must not raise.
+        """Runs `task`, which must not raise.
 
         Raises:
-            RuntimeError: the system has no more threads
+            RuntimeError: The system cannot start another thread.
         """
         with self._lock:
             if self._waiting:
@@ -40,7 +40,7 @@ class Workers:
         threading.Thread(target=self._work, args=(task,), name="fakekube-worker", daemon=True).start()
 
     def forget(self) -> None:
-        """Start anew: after a fork the threads are the parent's."""
+        """Resets the pool after a fork: the threads belong to the parent."""
         self._lock = threading.Lock()
         self._waiting = []
 

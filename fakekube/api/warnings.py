@@ -1,8 +1,7 @@
 """Encodes Warning headers: deduplicates and truncates the texts.
 
 Texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is truncated to 256,
-and
-no more are added once the truncated ones reach 4,096.
+and no more are added once the truncated ones reach 4,096.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/warning.go, k8s.io/apimachinery/pkg/util/net
 (NewWarningHeader).

@@ -1,10 +1,10 @@
 """Authenticates requests: determines the `User` from the credentials, or responds with 401.
 
 Credentials are tried in the order of the real server: a front proxy's headers, the client's certificate, the bearer
-token, the bearer token that a WebSocket client hides in a subprotocol. One valid
-credential is enough; if none is valid and one is invalid, the request is rejected; without credentials the user is
-anonymous, if that is allowed for the path. Tests often use no credentials, so a plain HTTP request without an
-Authorization header has the user `nobody`, by default an administrator.
+token, the bearer token that a WebSocket client hides in a subprotocol. One valid credential is enough; if none is
+valid and one is invalid, the request is rejected; without credentials the user is anonymous, if that is allowed for
+the path. Tests often use no credentials, so a plain HTTP request without an Authorization header has the user
+`nobody`, by default an administrator.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go and
 k8s.io/apiserver/pkg/authentication/request (bearertoken, websocket, anonymous, union).

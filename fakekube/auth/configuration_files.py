@@ -1,8 +1,7 @@
 """Reads configuration files of the group apiserver.config.k8s.io with strict decoding, as kube-apiserver does.
 
 An invalid file raises an `OptionError` that names the flag. Unknown fields and fields of the wrong type are errors;
-both
-are detected from the fields that the reader of a kind requests.
+both are detected from the fields that the reader of a kind requests.
 
 Specified by: k8s.io/apiserver/pkg/apis/apiserver (load, v1, v1beta1).
 """

@@ -45,7 +45,7 @@ class TokenAuthenticator(Protocol):
         """Returns the user of a token for these audiences; None if the token is not of this kind.
 
         Raises BadCredentialsError.
-"""
+        """
 
 
 def common_audiences(wanted: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:

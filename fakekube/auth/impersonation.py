@@ -1,10 +1,10 @@
 """Implements user impersonation: the Impersonate-… headers and their authorization.
 
-There are several modes. The constrained ones (for a node that a service account runs on, any node, a
-service account, any other user) authorize twice: the request while impersonating (`impersonate-on:MODE:VERB`), and
-the impersonated user (`impersonate:MODE`). The legacy mode authorizes only the verb `impersonate`. The first mode
-that allows wins; if none does, the response is the error of the first. The mode by which a user succeeded last is
-tried first (`Impersonation` caches it), so it also determines the text of a later error.
+There are several modes. The constrained ones (for a node that a service account runs on, any node, a service account,
+any other user) authorize twice: the request while impersonating (`impersonate-on:MODE:VERB`), and the impersonated
+user (`impersonate:MODE`). The legacy mode authorizes only the verb `impersonate`. The first mode that allows wins; if
+none does, the response is the error of the first. The mode by which a user succeeded last is tried first
+(`Impersonation` caches it), so it also determines the text of a later error.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/filters/impersonation (mode.go, constrained_impersonation.go, cache.go).
 """

@@ -1,8 +1,7 @@
 """The Node authorizer: allows kubelets what they need, and reads only of objects that their own pods use.
 
-A kubelet's user is system:node:NAME in the group system:nodes. Most requests
-are authorized by the rules of the cluster role system:node; objects that pods use need a path to the node in
-`NodeGraph`.
+A kubelet's user is system:node:NAME in the group system:nodes. Most requests are authorized by the rules of the
+cluster role system:node; objects that pods use need a path to the node in `NodeGraph`.
 
 Specified by: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node (node_authorizer.go).
 """

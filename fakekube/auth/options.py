@@ -1,8 +1,7 @@
 """The authentication and authorization flags of kube-apiserver, and the files, keys and certificates they refer to.
 
 `AuthenticationOptions` and `AuthorizationOptions` have a field for each flag, under its name with underscores. The
-files
-are read once, when a cluster is created, so that an invalid file is reported there.
+files are read once, when a cluster is created, so that an invalid file is reported there.
 
 Specified by: k8s.io/kubernetes/pkg/kubeapiserver/options (authentication.go, authorization.go) and
 k8s.io/apiserver/pkg/authentication/token/tokenfile.

@@ -1,8 +1,7 @@
 """Authenticates service account tokens: those of the TokenRequest API, and those in Secrets.
 
 A token is invalid when its service account or its bound object is deleted, or when it expires by the cluster's clock.
-The
-node of a pod's token is added to the user's extra and not checked.
+The node of a pod's token is added to the user's extra and not checked.
 
 Specified by: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go) and
 k8s.io/apiserver/pkg/authentication/serviceaccount/util.go.

@@ -1,8 +1,7 @@
 """Authorization webhooks: a remote service decides by SubjectAccessReviews.
 
 A webhook is called only for requests that its match conditions (CEL) select, and decisions are cached for the
-configured
-time. An error means no opinion or a denial, by the failure policy.
+configured time. An error means no opinion or a denial, by the failure policy.
 
 Specified by: k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, k8s.io/apiserver/pkg/authorization/cel.
 """

@@ -1,7 +1,7 @@
 """The command line: `fakekube serve`, `fakekube run` and `fakekube export`.
 
-Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for everything that
-keeps a cluster from starting (a bad flag, a busy port, a manifest that does not load), told in one line.
+Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for errors before a
+cluster is ready (an invalid flag, a busy port, an invalid manifest), which are reported in one line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Runs the command line and returns the exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else list(arguments))
         return _COMMANDS[options.command](options)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
-    """A running cluster with its manifests loaded. Raises UsageError."""
+    """Starts a cluster and loads its manifests. Raises UsageError."""
     from fakekube.client import ApiError, UnknownResource
     from fakekube.cluster import Cluster
     from fakekube.nodes.stages.errors import StageError
@@ -84,16 +84,16 @@ def _cluster(options: Options) -> Iterator[Cluster]:
 
 
 def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
-    """Where the kubeconfig of a user goes: beside the administrator's."""
+    """Returns the path for the kubeconfig of a user, in the folder of the administrator's."""
     name = re.sub("[^A-Za-z0-9.-]", "-", user)
     return (options.kubeconfig or cluster.kubeconfig).parent / f"{name}.kubeconfig"
 
 
 def _collect_seldom() -> None:
-    """Have the garbage collector look for cycles less often, in this process, which does nothing but serve.
+    """Makes Python's garbage collector run less often, because this process only serves.
 
-    Objects are trees and have none. By default a tenth of the time goes into looking, and with 5,000 pods it takes
-    100 ms now and then.
+    Objects are trees without cycles. By default, collections take a tenth of the time, and with 5,000 pods up to 100
+    ms each.
     """
     gc.freeze()
     gc.set_threshold(10_000, 20, 100)
@@ -103,7 +103,7 @@ def _collect_seldom() -> None:
 
 
 def _serve(options: Options) -> int:
-    """Serve until a signal comes."""
+    """Serves until a signal arrives."""
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -131,7 +131,7 @@ Ctrl-C ends it; nothing is kept."""
 
 
 def _run(options: Options) -> int:
-    """Run a command against a fresh cluster, and pass on its exit code."""
+    """Runs a command with a fresh cluster and returns its exit code."""
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
         try:
@@ -153,7 +153,7 @@ def _help(_options: Options) -> int:
 
 
 def _export(options: Options) -> int:
-    """Print what a cluster holds, without the data of Secrets unless that is asked for."""
+    """Prints the objects of a cluster, without the data of Secrets by default."""
     from fakekube.client import ApiError, UnknownResource
     from fakekube.client.remote import KubeconfigError, RemoteClient
     from fakekube.powers.state import as_list, as_yaml, export

@@ -1,4 +1,4 @@
-"""The flags of the command line, as values. What is wrong with them is one line."""
+"""Parses the command line. Errors are one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class UsageError(Exception):
-    """The command line, or what it names, is not usable."""
+    """The command line, or a file it refers to, is invalid."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read a command line. Raises UsageError; ends the process for --help and --version."""
+    """Parses a command line. Raises UsageError; exits the process for --help and --version."""
     arguments, rest = _split(arguments)
     parsed = _parser().parse_args(arguments)
     if parsed.command == "run" and not rest:
@@ -78,12 +78,12 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def help_text() -> str:
-    """What `fakekube` alone prints."""
+    """Returns the text that `fakekube` prints without arguments."""
     return _parser().format_help()
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """What stands before and after the first `--`."""
+    """Splits the arguments at the first `--`."""
     if "--" not in arguments:
         return arguments, ()
     place = list(arguments).index("--")
@@ -144,7 +144,7 @@ def _add_export(export: argparse.ArgumentParser) -> None:
 
 
 def _add_server_flags(command: argparse.ArgumentParser) -> None:
-    """The flags that are named as kube-apiserver names them."""
+    """Adds the flags of kube-apiserver."""
     group = command.add_argument_group("flags of kube-apiserver")
     for flag in flags():
         name, kind = f"--{flag.name.replace('_', '-')}", str(flag.type)
@@ -157,7 +157,7 @@ def _add_server_flags(command: argparse.ArgumentParser) -> None:
 
 
 class _Version(argparse.Action):
-    """Prints the version and ends the process."""
+    """Prints the version and exits the process."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         super().__init__(option_strings, dest, nargs=0, help="print the version")
@@ -170,7 +170,7 @@ class _Version(argparse.Action):
 
 
 class _Values(argparse.Action):
-    """Collects the values of a flag that may be given again, and may hold several separated by commas."""
+    """Collects the values of a flag that may be repeated, with several values separated by commas."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         known = getattr(namespace, self.dest) or ()
@@ -178,7 +178,7 @@ class _Values(argparse.Action):
 
 
 def _user(text: str) -> tuple[str, tuple[str, ...]]:
-    """A name, and after a colon groups; names of the system have colons themselves."""
+    """Parses a user name with optional groups after a colon; system names contain colons themselves."""
     parts = text.split(":")
     length = _PARTS_OF_NAMES.get(":".join(parts[:2]), 2) if parts[0] == "system" else 1
     name, groups = ":".join(parts[:length]), ":".join(parts[length:])
@@ -200,7 +200,7 @@ def _count(text: str) -> int:
 
 
 def _duration(text: str) -> float:
-    """A duration as Go writes it, in seconds."""
+    """Parses a Go duration and returns seconds."""
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 5s or 1m30s")
@@ -237,5 +237,5 @@ def _gates(text: str) -> dict[str, bool]:
     return gates
 
 
-#: How the values of flags are read, by the types of their fields.
+#: Field type → parser of the flag's value.
 _READERS: dict[str, Callable[[str], Any]] = {"float": _duration, "int": int}

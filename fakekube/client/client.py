@@ -1,9 +1,9 @@
 """A client of the API in the same process: the WSGI application called without a socket.
 
-It sends what any client sends and sees what any client sees; test authors' conveniences and controllers stand on it.
-Resources are named as kubectl names them: plural, singular, short name, kind, or plural.group.
+It sends the same requests and gets the same responses as an HTTP client; controllers and `testing` use it. Resources
+have the names that kubectl accepts: plural, singular, short name, kind, or plural.group.
 
-Invariant: objects that come out are the caller's own, parsed from the answer.
+Invariant: returned objects are parsed from the response, so that the caller may change them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Client", "UnknownResource"]
 Object = dict[str, Any]
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
-#: In the environment of a request of a client in the same process.
+#: A key in the WSGI environment that marks in-process requests.
 OWN = "fakekube.own"
 
 APPLY = "application/apply-patch+yaml"
@@ -45,21 +45,21 @@ class UnknownResource(LookupError):
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """Status code, and the body as bytes or as a stream of a watch."""
+    """A response: status code, and the body as bytes or as the stream of a watch."""
 
     code: int
     body: bytes | Stream
 
 
 class Client:
-    """Speaks to one application as one user agent.
+    """A client of one application with one user agent.
 
     Args:
-        application: the WSGI application of a cluster.
-        registry: to find resources by their names.
-        clock: of the cluster.
-        user_agent: its part before the slash becomes the field manager of writes.
-        user: as whom it asks; by default as whoever asks without credentials, an administrator.
+        application: The WSGI application of a cluster.
+        registry: Finds resources by their names.
+        clock: The clock of the cluster.
+        user_agent: The part before the slash is the field manager of writes.
+        user: The user of the requests; by default that of requests without credentials, an administrator.
     """
 
     def __init__(
@@ -77,24 +77,24 @@ class Client:
         """A discovery document, and the resources in it."""
 
     def now(self) -> str:
-        """The time of the cluster, as objects tell it."""
+        """Returns the time of the cluster in the format of timestamps."""
         return print_time(self._clock.now())
 
     def namespaced_resources(self) -> list[Resource]:
-        """One version of every namespaced resource."""
+        """Returns one version of every namespaced resource."""
         found = {(r.group, r.plural): r for r in self._registry if r.namespaced}
         return list(found.values())
 
     def listable_resources(self) -> list[Resource]:
-        """One version of every resource that can be listed and created."""
+        """Returns one version of every resource that can be listed and created."""
         found = {r.bucket: r for r in reversed(list(self._registry)) if {"list", "create"} <= r.verbs}
         return list(reversed(found.values()))
 
     # ---- paths
 
     def resource(self, name: str, api_version: str | None = None) -> Resource:
-        """The resource that a name means (pods, deploy, deployments.apps, deployments.v1.apps, Deployment), of that
-        apiVersion if one is given. Raises UnknownResource."""
+        """Returns the resource for a name (pods, deploy, deployments.apps, deployments.v1.apps, Deployment), in the
+        given apiVersion, if any. Raises UnknownResource."""
         state = self._registry.state
         if self._found_in is not state:
             self._found_in, self._found = state, {}
@@ -115,7 +115,7 @@ class Client:
         raise UnknownResource(f"no resource is called {name!r}" + (f" in {api_version}" if api_version else ""))
 
     def _place_of(self, name: str, api_version: str | None = None) -> Place:
-        """The resource that a name means, here or on another server. Raises UnknownResource."""
+        """Returns the resource for a name, on this or an aggregated API server. Raises UnknownResource."""
         try:
             return self.resource(name, api_version)
         except UnknownResource:
@@ -127,7 +127,7 @@ class Client:
             raise
 
     def _discovered(self) -> tuple[ResourceElsewhere, ...]:
-        """All resources of the cluster, whoever serves them."""
+        """Returns all resources of the cluster, including those of aggregated APIs."""
         answer = self.request("GET", "/apis", accept=ACCEPT)
         if answer.code != 200 or not isinstance(answer.body, bytes):
             return ()
@@ -138,7 +138,8 @@ class Client:
         return found
 
     def path(self, resource: Place, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """The path of a collection, or of an object in it; `namespace` counts for namespaced resources only."""
+        """Returns the path of a collection or of an object in it; `namespace` is ignored for cluster-scoped
+        resources."""
         root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         scope = f"/namespaces/{quote(namespace)}" if resource.namespaced and namespace else ""
         return "/".join(part for part in (f"{root}{scope}/{resource.plural}", quote(name), subresource) if part)
@@ -149,7 +150,7 @@ class Client:
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
         accept: str = JSON,
     ) -> Answer:
-        """Send a request; `body` is bytes or an object to be sent as JSON."""
+        """Sends a request; `body` is bytes, or an object that is sent as JSON."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": urlencode(query or {}),
@@ -174,7 +175,7 @@ class Client:
     def call(
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
     ) -> Object:
-        """The same, for the object in the answer. Raises ApiError if the API refuses."""
+        """Sends a request and returns the object in the response. Raises ApiError for an error response."""
         answer = self.request(method, path, body, query, content_type=content_type)
         assert isinstance(answer.body, bytes)
         try:
@@ -187,7 +188,7 @@ class Client:
         return result
 
     def watch(self, path: str, query: Mapping[str, str]) -> Stream:
-        """A watch as a stream of JSON lines. Raises ApiError if the API refuses."""
+        """Starts a watch and returns its stream of JSON lines. Raises ApiError for an error response."""
         answer = self.request("GET", path, None, {**query, "watch": "true"})
         if isinstance(answer.body, bytes):
             raise ApiError(json.reread(answer.body))
@@ -196,26 +197,26 @@ class Client:
     # ---- objects
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
-        """Create an object that says its kind and apiVersion."""
+        """Creates an object, which must have kind and apiVersion."""
         resource, namespace, _ = self._place(obj, namespace)
         return self.call("POST", self.path(resource, namespace), obj)
 
     def apply(
         self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None, subresource: str = "",
     ) -> Object:
-        """Server-side apply of an object that says its kind, apiVersion and name."""
+        """Applies an object (server-side apply), which must have kind, apiVersion and name."""
         resource, namespace, name = self._place(obj, namespace)
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
         return self.call("PATCH", self.path(resource, namespace, name, subresource), obj, query, content_type=APPLY)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """One object."""
+        """Gets one object."""
         return self.call("GET", self._of(resource, namespace, name))
 
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
     ) -> list[Object]:
-        """The objects of one namespace, or (without one) of all; each with its kind and apiVersion."""
+        """Lists the objects of one namespace, or of all if it is None; each has kind and apiVersion."""
         found = self._place_of(resource)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.call("GET", self.path(found, namespace), None, {k: v for k, v in query.items() if v})
@@ -223,26 +224,26 @@ class Client:
         return [{**kind, **item} for item in answer["items"]]
 
     def update(self, obj: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
-        """Replace an object (or what a subresource shows of it)."""
+        """Updates an object or its subresource."""
         resource, namespace, name = self._place(obj, namespace)
         return self.call("PUT", self.path(resource, namespace, name, subresource), obj)
 
     def patch(
         self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
     ) -> Object:
-        """Merge-patch an object."""
+        """Patches an object with a JSON merge patch."""
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=MERGE_PATCH)
 
     def strategic_patch(
         self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
     ) -> Object:
-        """Patch an object of a built-in kind by a strategic merge patch."""
+        """Patches an object of a built-in kind with a strategic merge patch."""
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
-        """Delete an object; `options` are fields of DeleteOptions."""
+        """Deletes an object; `options` are fields of DeleteOptions."""
         return self.call("DELETE", self._of(resource, namespace, name), options or None)
 
     def _of(self, resource: str, namespace: str | None, name: str, subresource: str = "") -> str:
@@ -250,7 +251,7 @@ class Client:
         return self.path(found, namespace or "default", name, subresource)
 
     def _place(self, obj: Object, namespace: str | None) -> tuple[Place, str, str]:
-        """Where an object belongs: its resource, namespace and name."""
+        """Returns resource, namespace and name of an object."""
         resource = self._place_of(obj.get("kind", ""), obj.get("apiVersion"))
         metadata = obj.get("metadata") or {}
         return resource, namespace or metadata.get("namespace") or "default", metadata.get("name", "")

@@ -1,4 +1,4 @@
-"""Resources that other servers serve, as the client finds them: in the aggregated discovery document."""
+"""Finds the resources of aggregated API servers in the aggregated discovery document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 class Place(Protocol):
-    """What a client must know of a resource to ask for its objects."""
+    """The properties of a resource that a client needs for requests."""
 
     @property
     def group(self) -> str: ...
@@ -35,7 +35,7 @@ class Place(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class ResourceElsewhere:
-    """A resource of another server."""
+    """A resource of an aggregated API server."""
 
     group: str
     version: str
@@ -48,12 +48,12 @@ class ResourceElsewhere:
 
     @property
     def api_version(self) -> str:
-        """Group and version, as objects say them."""
+        """Returns the apiVersion of objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
 def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
-    """The resources of a discovery document, in its order."""
+    """Returns the resources of a discovery document, in its order."""
     for group in document.get("items") or ():
         name = group["metadata"].get("name", "")
         for version in group["versions"]:

@@ -1,4 +1,4 @@
-"""What a test author is told when the API refuses."""
+"""The errors of the client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ApiError"]
 
 
 class ApiError(Exception):
-    """The API answered with an error; `status` is the Status it sent."""
+    """The API responded with an error; `status` is the Status object."""
 
     def __init__(self, status: dict[str, Any]) -> None:
         super().__init__(status.get("message", ""))

@@ -1,7 +1,7 @@
-"""A reader of any cluster that a kubeconfig leads to: discovery, and lists by pages.
+"""A read-only client of the cluster of a kubeconfig: discovery, and lists in pages.
 
-It has what `powers.state.export` asks of a client. Only reads are made, with the credentials of the kubeconfig: a client
-certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
+It implements the client interface of `powers.state.export`. It only reads, with the credentials of the kubeconfig: a
+client certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fakekube.codecs.errors import DecodeError
 
 __all__ = ["KubeconfigError", "RemoteClient"]
 
-#: Objects of one page of a list.
+#: The number of objects in a page of a list.
 PAGE = 500
 TIMEOUT = 60.0
 """Seconds for one request."""
@@ -34,15 +34,15 @@ Object = dict[str, Any]
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig cannot be used; says why."""
+    """A kubeconfig is invalid or not supported; the text is the reason."""
 
 
 class RemoteClient:
-    """Reads one cluster.
+    """Reads the objects of one cluster.
 
     Args:
-        path: of the kubeconfig.
-        context: one of its contexts; by default the current one.
+        path: The path of the kubeconfig.
+        context: The context; by default the current one.
 
     Raises KubeconfigError.
     """
@@ -56,10 +56,10 @@ class RemoteClient:
         self._context = _tls(path.parent, cluster, user) if self._server.startswith("https://") else None
         self._resources: list[ResourceElsewhere] | None = None
 
-    # ---- what an export asks for
+    # ---- interface for exports
 
     def listable_resources(self) -> list[ResourceElsewhere]:
-        """The preferred version of every resource that can be listed and created. Raises ApiError."""
+        """Returns the preferred version of every resource that can be listed and created. Raises ApiError."""
         if self._resources is None:
             found = [one for root in ("/api", "/apis") for one in resources_in(self._get(root, accept=ACCEPT))]
             preferred = {(one.group, one.plural): one for one in reversed(found) if {"list", "create"} <= one.verbs}
@@ -67,7 +67,7 @@ class RemoteClient:
         return self._resources
 
     def resource(self, name: str) -> ResourceElsewhere:
-        """The resource of a name that kubectl knows. Raises UnknownResource and ApiError."""
+        """Returns the resource for a name that kubectl accepts. Raises UnknownResource and ApiError."""
         wanted, _, group = name.lower().partition(".")
         for one in self.listable_resources():
             if wanted in one.names and group in ("", one.group):
@@ -76,13 +76,13 @@ class RemoteClient:
 
     @staticmethod
     def path(resource: Place, namespace: str | None = None) -> str:
-        """The path of a collection."""
+        """Returns the path of a collection."""
         root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         scope = f"/namespaces/{namespace}" if resource.namespaced and namespace else ""
         return f"{root}{scope}/{resource.plural}"
 
     def call(self, method: str, path: str) -> Object:
-        """All pages of a list as one. Resources that cannot be listed are empty. Raises ApiError."""
+        """Lists all pages. Lists that the server does not support are empty. Raises ApiError."""
         items: list[Object] = []
         token = ""
         while True:
@@ -118,7 +118,7 @@ class RemoteClient:
 
 
 def _selected(path: Path, context: str) -> tuple[Object, Object]:
-    """The cluster and the user of a context."""
+    """Returns the cluster and the user of a context."""
     try:
         config, _ = yaml.loads(path.read_bytes())
     except OSError as error:
@@ -158,7 +158,7 @@ def _authorization(folder: Path, user: Object) -> dict[str, str]:
 
 
 def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
-    """How the server is trusted, and which certificate is shown."""
+    """Returns the TLS context: CA bundle and client certificate."""
     try:
         authority = _pem(folder, cluster, "certificate-authority")
         context = ssl.create_default_context(cadata=authority or None)
@@ -177,7 +177,7 @@ def _tls(folder: Path, cluster: Object, user: Object) -> ssl.SSLContext:
 
 
 def _pem(folder: Path, part: Object, name: str) -> str:
-    """Inline data, or the file that is named."""
+    """Returns inline data, or the content of the file."""
     if part.get(f"{name}-data"):
         return base64.b64decode(part[f"{name}-data"]).decode()
     return (folder / part[name]).read_text(encoding="utf-8") if part.get(name) else ""

@@ -1,1 +1,1 @@
-"""The test author's powers, wrapped around the row of rooms: a client in process, ready clients, waiting."""
+"""Utilities for tests: an object client, clients of other packages, kubeconfigs, manifests, aggregated APIs."""

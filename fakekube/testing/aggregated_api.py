@@ -1,4 +1,4 @@
-"""A WSGI application of the test's process as an aggregated API, with the APIService that leads to it."""
+"""Serves a WSGI application of the test process as an aggregated API, with its APIService."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRIORITIES = {"groupPriorityMinimum": 100, "versionPriority": 100}
 
 
 class AggregatedAPI:
-    """See `Cluster.aggregate`, which makes it."""
+    """An aggregated API; made by `Cluster.aggregate`."""
 
     def __init__(
         self, client: Client, aggregator: Aggregator, group_version: str, application: Application, timeout: float
@@ -42,7 +42,7 @@ class AggregatedAPI:
             raise RuntimeError(problem)
 
     def remove(self) -> None:
-        """Serve it no more, and delete the APIService if it was made for this; may be called twice."""
+        """Stops serving the API, and deletes the APIService if it was created for it; may be called twice."""
         self._aggregator.unmount(self.name)
         if self._registered:
             self._registered = False
@@ -58,7 +58,7 @@ class AggregatedAPI:
         self.remove()
 
     def _register(self, group: str, version: str) -> bool:
-        """Make the APIService; False if there is one that leads to another server."""
+        """Creates the APIService; False if there is one with a Service."""
         service = {"namespace": _NAMESPACE, "name": group.replace(".", "-"), "port": 443}
         spec = {"group": group, "version": version, "service": service, "insecureSkipTLSVerify": True, **_PRIORITIES}
         obj = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": self.name}, "spec": spec}
@@ -73,7 +73,7 @@ class AggregatedAPI:
         return True
 
     def _problem(self) -> str:
-        """Why requests do not reach the application; "" if they do."""
+        """Returns the reason why requests do not reach the application; "" if they do."""
         conditions = self._client.get(_RESOURCE, self.name).get("status", {}).get("conditions", [])
         found = next((one for one in conditions if one["type"] == "Available"), None)
         if found is None:

@@ -1,6 +1,6 @@
-"""Ready clients of the packages that people use, where they are installed.
+"""Creates configured clients of common Kubernetes client packages, if they are installed.
 
-Each function imports its package when it is called; without it, the ImportError says which one is missing.
+Each function imports its package when it is called; the ImportError contains the name of a missing package.
 """
 
 from __future__ import annotations

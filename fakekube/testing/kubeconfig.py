@@ -1,4 +1,4 @@
-"""The kubeconfig of a cluster: inline, complete, readable by its owner only."""
+"""Writes kubeconfig files with inline credentials, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NAME = "fakekube"
 def kubeconfig(
     url: str, *, token: str = "", authority: str = "", certificate: str = "", key: str = "",
 ) -> dict[str, Any]:
-    """A config with one context.
+    """Returns a kubeconfig with one context.
 
     Args:
-        url: of the API server.
-        token: a bearer token of the user.
-        authority, certificate, key: PEM texts of the CA, and of the user's certificate and key.
+        url: The URL of the API server.
+        token: The bearer token of the user.
+        authority, certificate, key: The CA bundle, and the user's certificate and key (PEM).
     """
     cluster: dict[str, Any] = {"server": url}
     if authority:
@@ -41,7 +41,7 @@ def kubeconfig(
 
 
 def write_kubeconfig(path: Path, config: dict[str, Any]) -> None:
-    """Write a config to a file that only its owner can read. Raises OSError."""
+    """Writes a kubeconfig to a file that only its owner can read. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

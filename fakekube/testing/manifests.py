@@ -1,6 +1,6 @@
-"""Manifests from wherever a test has them: files, folders, YAML or JSON text, or objects.
+"""Loads manifests from files, folders, YAML or JSON text, or objects.
 
-What must exist first comes first: definitions, then namespaces, then the rest in the order given.
+The order is: CustomResourceDefinitions, then namespaces, then the rest in the given order.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _FIRST = ("CustomResourceDefinition", "Namespace")
 
 
 class ManifestError(ValueError):
-    """A source that cannot be read as manifests; says which and why."""
+    """A source does not contain valid manifests; the text contains the source and the reason."""
 
 
 def objects(*sources: Source) -> list[Object]:
-    """All objects of some sources, in the order in which they can be created.
+    """Returns all objects of some sources, in the order in which they can be created.
 
-    A text with a line break, or that does not name a file or folder, is read as YAML. Raises ManifestError.
+    A string with a line break, or that is not the path of a file or folder, is parsed as YAML. Raises ManifestError.
     """
     found = [obj for source in sources for obj in _objects(source)]
     return sorted(found, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST))
@@ -77,7 +77,8 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
 
 @lru_cache(maxsize=256)
 def _documents(text: str) -> bytes:
-    """The documents of a text, pickled: a suite loads the same for every test, and to read YAML takes forty times as long."""
+    """Returns the documents of a text, pickled: suites load the same manifests for every test, and YAML parsing takes
+    forty times as long."""
     import yaml
 
     return pickle.dumps(list(yaml.load_all(text, Loader=_loader())))
@@ -85,7 +86,7 @@ def _documents(text: str) -> bytes:
 
 @cache
 def _loader() -> type[yaml.CSafeLoader]:
-    """What reads YAML as Kubernetes does: times and a lone `=` are texts."""
+    """Returns a YAML loader with the rules of Kubernetes: times and a single `=` are strings."""
     import yaml
 
     class Loader(yaml.CSafeLoader):
@@ -102,7 +103,7 @@ _TEXTS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 
 def _expanded(document: Any, origin: str) -> Iterator[Object]:
-    """A document, or the items of a List."""
+    """Returns a document, or the items of a List."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "apiVersion" not in document:
         raise ManifestError(f"{origin}: not a Kubernetes object: kind and apiVersion are missing")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):

@@ -1,7 +1,8 @@
-"""What a test author does with objects, as one user: create, apply, get, list, patch, delete, wait.
+"""The operations on objects for tests, with one user: create, apply, get, list, patch, delete, wait.
 
-`Cluster` is such a client for its administrator, `Cluster.as_user` makes others. Everything goes through the API; only
-`wait_for` is woken by the store, so that it need not ask again and again.
+`Cluster` is such a client for its administrator, `Cluster.as_user` makes others. All operations use the API;
+`wait_for` is
+notified by the store, so that it does not poll.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["ObjectClient"]
 
 Object = dict[str, Any]
 
-#: The field manager of what test authors apply.
+#: The field manager of applies in tests.
 FIELD_MANAGER = "fakekube"
 
 
@@ -43,7 +44,7 @@ def _owner(owner: Mapping[str, Any]) -> _Reference:
 
 
 def _owners_first(found: list[Object]) -> list[Object]:
-    """Objects in their order, but each after its owners among them; circles stay as they are."""
+    """Sorts objects so that owners come before dependents; otherwise, and in cycles, the order is kept."""
     if not any(map(_owners, found)):
         return found
     waiting, ordered = found, list[Object]()
@@ -59,7 +60,7 @@ def _owners_first(found: list[Object]) -> list[Object]:
 
 
 def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
-    """The object with the uids of the owners that were loaded before it."""
+    """Returns the object with the uids of the owners that were loaded before it."""
     if not any(_owner(owner) in loaded for owner in _owners(obj)):
         return obj
     owners = [
@@ -69,11 +70,11 @@ def _relinked(obj: Object, loaded: Mapping[_Reference, Object]) -> Object:
 
 
 class ObjectClient:
-    """Works with the objects of one cluster as one user.
+    """Works with the objects of one cluster, with one user.
 
     Args:
-        client: asks the API as that user.
-        store: of the cluster.
+        client: The client with that user.
+        store: The store of the cluster.
     """
 
     def __init__(self, client: Client, store: Store[Document]) -> None:
@@ -81,10 +82,11 @@ class ObjectClient:
         self._store = store
 
     def load(self, *sources: Source) -> list[Object]:
-        """Apply manifests: files, folders, YAML text or objects; definitions and namespaces first, owners before dependents.
+        """Applies manifests: files, folders, YAML text or objects; definitions and namespaces first, owners before
+        dependents.
 
-        References to owners that are loaded, too, get the uids that these have here.
-        Raises ManifestError for what is no manifest, and ApiError for what the API refuses.
+        Owner references to objects of the same call get the new uids of those.
+        Raises ManifestError for an invalid manifest, and ApiError for an error response.
         """
         made: list[Object] = []
         loaded: dict[_Reference, Object] = {}
@@ -94,23 +96,23 @@ class ObjectClient:
         return made
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
-        """Create an object. Raises ApiError."""
+        """Creates an object. Raises ApiError."""
         return self._client.create(obj, namespace=namespace)
 
     def apply(
         self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None,
     ) -> Object:
-        """Server-side apply. Raises ApiError."""
+        """Applies an object (server-side apply). Raises ApiError."""
         return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
 
     def get(self, resource: str, name: str, *, namespace: str | None = None) -> Object:
-        """One object; the resource is named as for kubectl. Raises ApiError and UnknownResource."""
+        """Gets one object; the resource has a name that kubectl accepts. Raises ApiError and UnknownResource."""
         return self._client.get(resource, name, namespace=namespace)
 
     def list(
         self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
     ) -> list[Object]:
-        """The objects of one namespace, or (without one) of all. Raises ApiError and UnknownResource."""
+        """Lists the objects of one namespace, or of all if it is None. Raises ApiError and UnknownResource."""
         return self._client.list(
             resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
         )
@@ -118,24 +120,24 @@ class ObjectClient:
     def patch(
         self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
     ) -> Object:
-        """Merge-patch an object, or its status with `subresource="status"`. Raises ApiError."""
+        """Patches an object, or its status with `subresource="status"`. Raises ApiError."""
         return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None, **options: Any) -> Object:
-        """Delete an object; `options` are fields of DeleteOptions. Raises ApiError."""
+        """Deletes an object; `options` are fields of DeleteOptions. Raises ApiError."""
         return self._client.delete(resource, name, namespace=namespace, **options)
 
     def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
-        """Any request of the API: the object in its answer. Raises ApiError."""
+        """Sends any request and returns the object in the response. Raises ApiError."""
         return self._client.call(method, path, body, query)
 
     def wait_for(
         self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
         gone: bool = False, timeout: float = 10.0,
     ) -> Object | None:
-        """Wait until an object is there and `until` is true of it, or until it is `gone` (then None is returned).
+        """Waits until an object exists and `until` is true for it, or until it is `gone` (then returns None).
 
-        `timeout` is in real seconds. Raises TimeoutError, with the last state that was seen.
+        `timeout` is in real seconds. Raises TimeoutError, with the last state of the object.
         """
         found = self._client.resource(resource)
         changed = threading.Event()

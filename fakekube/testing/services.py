@@ -1,7 +1,7 @@
-"""`Cluster.services`: Services that lead to ports of this machine, and the certificates that servers show there.
+"""`Cluster.services`: forwards Services to local ports, and issues serving certificates.
 
-A webhook or an extension API server that runs in a test is reached under the name of its Service, as in a cluster. It needs
-a certificate of that name: the cluster's CA issues one.
+The API server calls a webhook or extension API server of a test by the name of its Service, as in a cluster. The
+server needs a certificate for that name: the cluster's CA issues one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ForwardedServices", "ServingCertificate"]
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """What a server needs to be believed under the name of its Service. All texts are PEM, but `ca_bundle`."""
+    """The serving certificate for the name of a Service. All fields are PEM, except `ca_bundle`."""
 
     certificate: str
     key: str
@@ -30,8 +30,8 @@ class ServingCertificate:
     """For a server in Python: `context.wrap_socket(socket, server_side=True)`."""
 
     def write(self, folder: Path | str) -> tuple[Path, Path]:
-        """Write `tls.crt` and `tls.key`, as controller-runtime's servers read them, to a folder; it is made if it is not
-        there. Returns both paths. Raises OSError.
+        """Writes `tls.crt` and `tls.key`, as controller-runtime's servers read them, to a folder, which is created if
+        necessary. Returns both paths. Raises OSError.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ class ForwardedServices:
         self._forwards = resolver.forwards
 
     def forward(self, service: str, port: int | None, *, host: str = "127.0.0.1") -> None:
-        """Send what the API server itself sends to a Service to a port of this machine, whatever port of the Service is
-        meant: calls of webhooks, requests for aggregated APIs, services/proxy. The Service need not exist.
+        """Forwards requests of the API server to a Service to a local port, regardless of the port of the Service:
+        calls of webhooks, requests for aggregated APIs, services/proxy. The Service need not exist.
 
         Args:
             service: `namespace/name`.
             port: a TCP port; None ends the forwarding.
-            host: where the port is.
+            host: the host of the port.
 
         Raises:
             ValueError: the Service is not named `namespace/name`, or the port is not between 1 and 65535.
@@ -69,9 +69,10 @@ class ForwardedServices:
         self._forwards[namespace, name] = (host, port)
 
     def certificate(self, service: str) -> ServingCertificate:
-        """A certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and 127.0.0.1.
+        """Issues a certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and
+        127.0.0.1.
 
-        Webhooks of forwarded Services that have no caBundle are expected to show such a one.
+        Webhooks of forwarded Services without a caBundle are verified with this CA.
 
         Raises ValueError for a Service that is not named `namespace/name`.
         """

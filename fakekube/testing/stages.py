@@ -14,11 +14,11 @@ __all__ = ["Stages"]
 
 
 class Stages:
-    """The stages of a cluster. While there are some for pods, pods do what these say, and nothing else.
+    """The stages of a cluster. If there are stages for pods, they replace the default behaviour of pods.
 
     Args:
-        known: where controllers find them, by name.
-        changed: called after each change.
+        known: The stages by name, which controllers read.
+        changed: Called after each change.
     """
 
     def __init__(self, known: dict[str, Any], changed: Callable[[], None]) -> None:
@@ -26,9 +26,11 @@ class Stages:
         self._changed = changed
 
     def load(self, *sources: Source) -> list[str]:
-        """Add stages: files, folders, YAML text or objects; those of the same name are replaced. Returns their names.
+        """Adds stages: files, folders, YAML text or objects; stages of the same name are replaced. Returns their
+        names.
 
-        Raises ManifestError for what is no manifest, and StageError, a ValueError, for what is no stage or is not supported.
+        Raises ManifestError for an invalid manifest, and StageError, a ValueError, for an invalid or unsupported
+        stage.
         """
         from fakekube.nodes.stages.stage import stage_of
 
@@ -38,12 +40,12 @@ class Stages:
         return list(made)
 
     def remove(self, name: str) -> None:
-        """Take one away; unknown names are ignored."""
+        """Removes a stage; unknown names are ignored."""
         self._known.pop(name, None)
         self._changed()
 
     def clear(self) -> None:
-        """Take all away: pods and nodes do again what they do by default."""
+        """Removes all stages: pods and nodes have their default behaviour again."""
         self._known.clear()
         self._changed()
 
