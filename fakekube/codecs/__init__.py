@@ -1,6 +1,6 @@
-"""Bytes and plain objects: JSON, YAML, CBOR, Protobuf, their streams, and the choice between them.
+"""Serializers: JSON, YAML, CBOR and Protobuf, and the framing of watch streams.
 
-Knows nothing of requests beyond their headers. A format's own module reads and writes one document;
-`formats` says how each format writes objects, lists and events, so that what is kept with an object is made
-once; `negotiation` chooses a format; `document` keeps encodings with an object.
+Each format has a package that encodes and decodes one document. `formats` encodes objects, lists and watch events
+from cached parts, `framing` separates the events of a stream, and `document` caches the encodings of an object.
+Content negotiation belongs to `endpoints`.
 """

@@ -1,12 +1,10 @@
-"""A stored object together with its encodings, each made once.
+"""A stored object together with a cache of its encodings.
 
-The values in the store are Documents. An object never changes once a Document holds it, so that an encoding
-is valid for as long as the Document lives: a list is a join of kept bytes, an event to a thousand watchers
-is encoded once.
+The values in the store are Documents. Invariant: the object of a Document never changes, so its encodings stay
+valid: a list joins cached bytes, and an event for a thousand watchers is encoded once.
 
-What is kept is the *part*: the bytes that stand in a list's items. For JSON of built-in kinds these have
-neither `kind` nor `apiVersion`; the answer to a get is the same bytes with both put in front
-(`codecs.formats`).
+The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
+`apiVersion`; the response to a get prepends both to the same bytes (`codecs.formats`).
 """
 
 from __future__ import annotations
@@ -23,19 +21,19 @@ V = TypeVar("V")
 
 
 class Document:
-    """An object that is never changed, and what was made of it."""
+    """An immutable object and its cached encodings."""
 
     __slots__ = ("_json", "_made", "object")
 
     def __init__(self, obj: Object) -> None:
         self.object = obj
-        self._json = b""  # what is asked for most has a place of its own
+        self._json = b""  # the most frequent encoding has its own attribute
         self._made: dict[Hashable, Any] = {}
 
     def encoded(self, key: Hashable, make: Callable[[Object], V]) -> V:
-        """What `make` makes of the object, made once per key.
+        """Returns `make(object)`, cached by key.
 
-        Threads that ask for the same at the same time may each make it; all get equal values, one is kept.
+        Concurrent threads may each call `make`; all get equal values, and one of them is cached.
         """
         try:
             return self._made[key]  # type: ignore[no-any-return]
@@ -44,15 +42,15 @@ class Document:
 
     @property
     def json(self) -> bytes:
-        """The object as compact JSON, as it stands in the items of a list; no newline at the end."""
+        """Returns the object as compact JSON, as an item of a list; without a trailing newline."""
         encoded = self._json  # which another thread may drop meanwhile
         if not encoded:
-            # a copy: the encoder's own bytes hold up to twice the room that they need
+            # a copy: the encoder's own bytes take up to twice the memory that they need
             encoded = self._json = memoryview(json.dumps(self.object)).tobytes()
         return encoded
 
     def supersede(self) -> None:
-        """Keep no JSON: another version has taken the place of this one, and few ask for it any more."""
+        """Drops the cached JSON after a newer version has replaced this one."""
         self._json = b""
 
     def __repr__(self) -> str:
@@ -61,10 +59,10 @@ class Document:
 
 
 def json_of(documents: Iterable[Document]) -> list[bytes]:
-    """The `json` of each: a list of thousands is little more than this loop."""
+    """Returns the `json` of each document; the inner loop of large lists."""
     return [document._json or document.json for document in documents]
 
 
 def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[Object], V]) -> list[V]:
-    """The `encoded` of each, for encodings that are never empty."""
+    """Returns `encoded` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoded(key, make) for document in documents]

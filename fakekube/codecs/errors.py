@@ -1,4 +1,4 @@
-"""What a codec raises, and nothing else, whatever bytes it is given."""
+"""The errors of codecs. A codec raises no other exceptions for any input."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["ContentError", "DecodeError", "EncodeError"]
 
 
 class DecodeError(ValueError):
-    """These bytes are no document of the format; the text is the real server's."""
+    """The bytes are not a valid document of the format. The message is the real server's."""
 
 
 class ContentError(DecodeError):
-    """The document tells its kind, but what is in it cannot be read."""
+    """The kind of the document can be decoded, but not its content."""
 
     def __init__(self, message: str, api_version: str = "", kind: str = "") -> None:
         super().__init__(message)
@@ -19,4 +19,4 @@ class ContentError(DecodeError):
 
 
 class EncodeError(ValueError):
-    """This object has no form in the format."""
+    """The object cannot be encoded in the format."""

@@ -1,16 +1,15 @@
-"""How each format writes objects, lists and watch events, from parts that are made once and kept.
+"""Encodes objects, lists and watch events in each format, from cached parts.
 
-A *part* is what stands for an object in a list: of JSON, CBOR and Protobuf the bytes, of YAML and indented
-JSON (whose layout depends on the place) the object itself. From parts
+A *part* is the encoded item of a list: bytes for JSON, CBOR and Protobuf, and the object itself for YAML and
+indented JSON, whose layout depends on the position. From parts
 
-* `object` makes the answer that is one object: `kind` and `apiVersion` come in front of what a built-in
-  kind has at rest; custom resources carry both already;
-* `items` are the parts of a collection's objects, and `list` the collection. Who keeps the items keeps what was
-  joined of them; a large list is joined while it is sent (`pieces`);
+* `object` makes a response with one object: it prepends `kind` and `apiVersion`, which stored objects of built-in
+  kinds do not contain (custom resources do);
+* `items` collects the parts of a collection's objects, and `list` makes the collection. Items cache their joined
+  bytes; a large list is joined while it is sent (`pieces`);
 * `event` makes one frame of a watch.
 
-So that an answer is the same bytes as the real server's: compact JSON ends with a newline, indented JSON
-does not.
+Responses are the same bytes as the real server's: compact JSON ends with a newline, indented JSON does not.
 
 Specified by: the serializers of k8s.io/apimachinery/pkg/runtime/serializer; RawExtension and WatchEvent of
 meta/v1.
@@ -37,17 +36,17 @@ __all__ = ["Format", "Kind", "format_of"]
 
 @dataclass(eq=False)
 class Kind:
-    """What an encoder must know of the objects that it writes.
+    """The properties of a kind that encoders need.
 
-    Make one per served kind and keep it: parts are kept under its name, so two Kinds of one name must agree.
+    Make one per served kind and reuse it: parts are cached by its name, so Kinds with the same name must be equal.
     """
 
     api_version: str
     kind: str
     type: Type | None = None
-    """None if objects have no Protobuf form."""
+    """The type of the objects; None if they have no Protobuf form."""
     custom: bool = False
-    """Objects carry kind and apiVersion at rest (custom resources, metadata only); their keys are sorted."""
+    """Stored objects contain kind and apiVersion (custom resources, metadata only); their keys are sorted."""
 
     @cached_property
     def name(self) -> str:
@@ -60,37 +59,37 @@ class Kind:
 
     @cached_property
     def cbor_members(self) -> bytes:
-        """The same two as members of a map in CBOR."""
+        """The kind and apiVersion as encoded CBOR members."""
         return cbor.part({"kind": self.kind, "apiVersion": self.api_version})[1:]
 
     def whole(self, obj: Object) -> Object:
-        """The object with its kind and apiVersion."""
+        """Returns the object with its kind and apiVersion."""
         return obj if self.custom else {"kind": self.kind, "apiVersion": self.api_version, **obj}
 
     def whole_json(self, part: bytes) -> bytes:
-        """The same of compact JSON."""
+        """Returns the compact JSON of an object with its kind and apiVersion."""
         if self.custom:
             return part
         return b"%b,%b" % (self.json_head, part[1:]) if len(part) > 2 else self.json_head + b"}"
 
 
 class Format(Protocol):
-    """See the module. Implementations have no state."""
+    """The encoder of a format. Implementations have no state."""
 
     def part(self, document: Document, kind: Kind) -> Any:
-        """What stands for the object in a list; kept with it."""
+        """Returns the encoded item of a list; cached in the document."""
 
     def items(self, documents: Iterable[Document], kind: Kind) -> Any:
-        """The parts of all, for as many lists of them as there are."""
+        """Collects the parts of documents; the result can be used for several lists."""
 
     def object(self, part: Any, kind: Kind) -> bytes:
-        """An answer that is this one object."""
+        """Encodes a response with one object."""
 
     def list(self, items: Any, kind: Kind, metadata: Object) -> bytes | Pieces:
-        """An answer that is a collection; `kind` is that of the list, `metadata` its ListMeta."""
+        """Encodes a response with a collection; `kind` is that of the list, `metadata` its ListMeta."""
 
     def event(self, event_type: str, part: Any, kind: Kind) -> bytes:
-        """One frame of a watch: event_type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+        """Encodes one frame of a watch; event_type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
 
 class JSON:
@@ -118,7 +117,7 @@ class JSON:
 
 
 class _Written:
-    """A format whose layout depends on the place: objects are written afresh."""
+    """A format whose layout depends on the position: objects are encoded for each response."""
 
     def part(self, document: Document, kind: Kind) -> Object:
         return document.object
@@ -149,7 +148,7 @@ class PrettyJSON(_Written):
 
 
 class YAML(_Written):
-    """YAML, all keys sorted. It cannot be watched (negotiation refuses it)."""
+    """YAML with sorted keys. Watches do not support it (negotiation rejects it)."""
 
     def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         return Items(encodings_of(documents, ("yaml", kind.name), yaml.item))
@@ -191,7 +190,7 @@ class CBOR:
 
 
 class Protobuf:
-    """Protobuf. Kinds without a type have no such form; negotiation refuses it."""
+    """Protobuf. Kinds without a type do not support it (negotiation rejects it)."""
 
     def part(self, document: Document, kind: Kind) -> bytes:
         if kind.type is None:
@@ -221,5 +220,5 @@ _FORMATS: Final[dict[str, Format]] = {
 
 
 def format_of(chosen: MediaType) -> Format:
-    """The format that a negotiation has chosen."""
+    """Returns the encoder for a negotiated media type."""
     return _PRETTY if chosen.pretty else _FORMATS[chosen.format]

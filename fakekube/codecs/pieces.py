@@ -1,7 +1,7 @@
-"""Large bodies of parts that exist already, joined while they are sent.
+"""Joins the parts of large response bodies while they are sent.
 
-Megabytes are not in memory as a whole, and the client reads the first piece while the next one is made. Only what is
-sent a second time is likely to be sent again and again: from then on `Items` keep their pieces.
+A large body is never in memory as a whole, and the client receives the first piece while the next one is joined.
+`Items` cache their pieces when they are sent for the second time, since they are then likely to be sent again.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Iterator, Sequence
 __all__ = ["PIECE_BYTES", "Items", "Pieces", "enclosed"]
 
 PIECE_BYTES = 64 * 1024
-"""How long pieces are, about; what is no longer than one is not worth cutting."""
+"""The approximate length of a piece in bytes; shorter bodies are not split."""
 
 
 class Items:
-    """Parts with something between them, in pieces. Iterating gives the pieces."""
+    """Parts with a separator. Iteration yields pieces of about PIECE_BYTES bytes."""
 
     __slots__ = ("_between", "_pieces", "_was_sent", "count", "length")
 
     def __init__(self, parts: Sequence[bytes], between: bytes = b"") -> None:
         self.count = len(parts)
-        """How many parts there are."""
+        """The number of parts."""
         self.length = sum(map(len, parts)) + len(between) * max(0, self.count - 1)
-        """How many bytes the pieces have together."""
+        """The total number of bytes."""
         self._between = between
         step = max(1, self.count * PIECE_BYTES // max(1, self.length))
         self._pieces: list[bytes | Sequence[bytes]] = [
             parts[start : start + step] for start in range(0, self.count, step)
         ]
-        """Joined, or the parts of each."""
+        """The pieces, each joined or still a sequence of parts."""
         self._was_sent = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -46,7 +46,7 @@ class Items:
 
 
 class Pieces:
-    """Items, and what stands around them. Iterating gives the pieces, `len` all bytes."""
+    """Items between an opening and a closing. Iteration yields pieces, `len` is the total number of bytes."""
 
     __slots__ = ("_closing", "_items", "_length", "_opening")
 
@@ -68,6 +68,6 @@ class Pieces:
 
 
 def enclosed(opening: bytes, items: Items, closing: bytes) -> bytes | Pieces:
-    """Items between an opening and a closing; large ones in pieces."""
+    """Returns items between an opening and a closing: joined bytes, or Pieces for large bodies."""
     pieces = Pieces(opening, items, closing)
     return pieces if len(pieces) > PIECE_BYTES else b"".join(pieces)

@@ -1,7 +1,7 @@
-"""What is the same in many objects is encoded once: the items of their lists.
+"""Caches the encodings of list items that are equal in many objects.
 
-Replicas have the same containers, ports and tolerations, and the same managers manage the same fields of them. So the
-bytes of such an item are found by its JSON, which costs a fraction of any other encoding; they are few, and small.
+Replicas have the same containers, ports, tolerations and managed fields. The cache key is the item's JSON, which is
+much cheaper to encode than any other format. The cache is bounded in number and size.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from fakekube.caches import BoundedCache
 
 __all__ = ["repeating"]
 
-#: The length of the JSON of the largest items that are kept, and how many are.
+#: The maximum JSON length of cached items in bytes, and the maximum number of items.
 _SMALL: Final = 2048
 _MANY: Final = 256
 
 
 def repeating(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """The same function of plain JSON data, which remembers what it made lately."""
+    """Wraps an encoder of plain JSON data with a bounded cache."""
     kept: BoundedCache[bytes, bytes] = BoundedCache(_MANY)
 
     def encoded(value: Any) -> bytes:
         try:
             key = orjson.dumps(value)
-        except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, texts that are no UTF-8
+        except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
         made = kept.get(key)
         if made is None:

@@ -212,7 +212,7 @@ def _parse(form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:
         explained = cbor.explain(body, type_)[0] if type_ is not None else ""
         if explained:
             raise Problem(explained, kind) from None
-        return Parsed(cbor.salvaged(body), cbor=body)  # it is in a field that the type does not have
+        return Parsed(cbor.loads_lenient(body), cbor=body)  # it is in a field that the type does not have
     except CodecError as error:
         prefix = "couldn't get version/kind; json parse error: " if form == "json" else ""
         raise Problem(f"{prefix}{error}") from None

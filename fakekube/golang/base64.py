@@ -1,7 +1,7 @@
-"""Bytes in JSON: base64 as Go's encoding/base64 reads it, with its words for what is wrong.
+"""Decodes base64 like Go's encoding/base64, with the same error messages.
 
-Line breaks are skipped, nothing else; a message tells at which byte the reader gave up, which is not always
-where a reader would point.
+The decoder skips line breaks and nothing else. An error contains the byte offset at which Go's decoder stops, which is
+not always the offset of the invalid byte.
 
 Specified by: Go's encoding/base64 (StdEncoding, decodeQuantum).
 """
@@ -18,14 +18,14 @@ _LINE_BREAKS: Final = b"\r\n"
 
 
 class Base64Error(ValueError):
-    """A text is no base64; the words are Go's."""
+    """A string is not valid base64. The message is Go's."""
 
 
 def canonical(text: str) -> str:
-    """What the real server prints for bytes that were written so.
+    """Returns the form in which the real server prints these base64 data.
 
     Raises:
-        Base64Error: in Go's words.
+        Base64Error: the string is not valid base64.
     """
     try:
         if encoded(binascii.a2b_base64(text, strict_mode=True)) == text:
@@ -36,12 +36,12 @@ def canonical(text: str) -> str:
 
 
 def encoded(data: bytes) -> str:
-    """Bytes as the real server prints them."""
+    """Encodes bytes as base64."""
     return binascii.b2a_base64(data, newline=False).decode()
 
 
 def _read(source: bytes) -> str:
-    """The slow and exact way: quantum by quantum."""
+    """Decodes quantum by quantum, to find the offset of an error."""
     position = 0
     while position < len(source):
         position = _quantum(source, position)
@@ -50,7 +50,7 @@ def _read(source: bytes) -> str:
 
 
 def _quantum(source: bytes, position: int) -> int:
-    """Check four characters (line breaks do not count) from a position; the position after them."""
+    """Checks the four characters at a position, ignoring line breaks. Returns the position after them."""
     count = 0
     while count < 4:
         if position == len(source):
@@ -69,7 +69,7 @@ def _quantum(source: bytes, position: int) -> int:
 
 
 def _padding(source: bytes, position: int, count: int) -> int:
-    """Check what follows the first `=`, which came after `count` characters."""
+    """Checks what follows the first `=` of a quantum; `count` characters precede it."""
     if count < 2:
         raise _illegal(position - 1)
     if count == 2:

@@ -1,6 +1,6 @@
-"""Durations such as `1h30m` or `-1.5s`, as Go reads and prints them, and its words for what is none.
+"""Parses and prints durations such as `1h30m` or `-1.5s` like Go, with the same error messages.
 
-Users of formats may also spell the units out, and count days and weeks.
+The OpenAPI format `duration` also accepts unit names in full, days and weeks (`parse_spelled_duration`).
 
 Specified by: Go's time package (format.go: ParseDuration, time.go: Duration.String);
 k8s.io/kube-openapi/pkg/validation/strfmt (duration.go).
@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"0*+([0-9]*)(?:\.([0-9]*))?")
 _UNIT: Final = re.compile(r"[^0-9.]*")
 
 _NUMBER_AND_WORD: Final = re.compile(r"(?<![0-9])([0-9]++)[\t\n\f\r ]*([A-Za-zµ]+)")
-#: Words, with what a word may begin with in the end, and how many nanoseconds they are.
+#: The unit names, the prefix that identifies each, and the length of the unit in nanoseconds.
 _SPELLED: Final = (
     (frozenset({"ns"}), "nano", 1), (frozenset({"us", "µs"}), "micro", 10**3), (frozenset({"ms"}), "milli", 10**6),
     (frozenset({"s"}), "sec", 10**9), (frozenset({"m"}), "min", 60 * 10**9), (frozenset({"h", "hr"}), "hour", 3600 * 10**9),
@@ -34,7 +34,7 @@ _SPELLED: Final = (
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds, in 64 bits. Raises ValueError in Go's words."""
+    """Returns the duration in nanoseconds (int64). Raises ValueError with Go's message."""
     negative = text[:1] == "-"
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
@@ -61,7 +61,7 @@ def parse_duration(text: str) -> int:
 
 
 def print_duration(nanoseconds: int) -> str:
-    """As Go prints a duration: `1h0m0s`, `1.5s`, `20ms`."""
+    """Prints a duration like Go's Duration.String: `1h0m0s`, `1.5s`, `20ms`."""
     sign, rest = "-" if nanoseconds < 0 else "", abs(nanoseconds)
     if rest < 10**9:
         unit = next((unit for unit in ("ms", "µs") if rest >= _NANOSECONDS[unit]), "ns") if rest else "s"
@@ -80,7 +80,14 @@ def _decimal(number: int, unit: int) -> str:
 
 
 def parse_spelled_duration(text: str) -> int:
-    """Nanoseconds: of a duration, or else the sum of all numbers before units anywhere in the text. Raises ValueError."""
+    """Parses a duration whose units may be spelled out.
+
+    Returns:
+        Nanoseconds: of a Go duration, or else the sum of all numbers that precede a unit anywhere in the text.
+
+    Raises:
+        ValueError: the text contains no duration.
+    """
     try:
         return parse_duration(text)
     except ValueError:
@@ -90,11 +97,11 @@ def parse_spelled_duration(text: str) -> int:
     ]
     if not spans:
         raise ValueError(f"unable to parse {text} as duration")
-    return (sum(spans) + _LIMIT) % (2 * _LIMIT) - _LIMIT  # 64 bits go round
+    return (sum(spans) + _LIMIT) % (2 * _LIMIT) - _LIMIT  # int64 wraps around
 
 
 def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
-    """The fraction is calculated with floats, of as many digits as 63 bits hold."""
+    """Go computes the fraction with floats, from as many digits as 63 bits hold."""
     digits = fraction[:_LIMIT_DIGITS]
     if int(digits or "0") >= _LIMIT:
         digits = digits[:-1]

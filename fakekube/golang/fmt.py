@@ -1,7 +1,7 @@
-"""JSON values as Go's fmt prints them: several of the real server's messages show them so.
+"""Formats JSON values like Go's fmt. Several messages of the real server contain values in this form.
 
-Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the types that encoding into
-`any` makes: map[string]interface {}, []interface {}, string, bool, int64, float64 and nil.
+Specified by: the documentation of Go's package fmt (verbs %v, %s, %#v), for the types that decoding into
+`any` produces: map[string]interface {}, []interface {}, string, bool, int64, float64 and nil.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ __all__ = ["GoValue", "go_syntax", "go_type", "go_type_or_nil", "plain", "string
 
 @dataclass(frozen=True, slots=True)
 class GoValue:
-    """A value that JSON does not have, where the real server holds one among JSON values."""
+    """A Go value without a JSON equivalent, which the real server stores among JSON values."""
 
     type: str
-    """As %T prints it."""
+    """The output of %T."""
     text: str
-    """As %v prints it."""
+    """The output of %v."""
     syntax: str
-    """As %#v prints it."""
+    """The output of %#v."""
     value: Any = None
-    """What it stands for."""
+    """The equivalent JSON value."""
 
 
 def go_type(value: Any) -> str:
-    """%T"""
+    """Formats the type of a value with %T."""
     return value.type if isinstance(value, GoValue) else _type_of_json(value)
 
 
 def go_type_or_nil(value: Any) -> str:
-    """The Go type of a value, as %s prints a reflect.Type that may be nil."""
+    """Formats the reflect.Type of a value, which may be nil, with %s."""
     return "%!s(<nil>)" if value is None else go_type(value)
 
 
 def plain(value: Any) -> str:
-    """%v"""
+    """Formats a value with %v."""
     if isinstance(value, dict):
         return f"map[{' '.join([f'{key}:{plain(value[key])}' for key in sorted(value)])}]"
     if isinstance(value, list):
@@ -51,7 +51,7 @@ def plain(value: Any) -> str:
 
 
 def string_verb(value: Any) -> str:
-    """%s: what is no string is marked as a mistake."""
+    """Formats a value with %s; values that are not strings are marked as errors (`%!s(int64=1)`)."""
     if isinstance(value, dict):
         return f"map[{' '.join([f'{key}:{string_verb(value[key])}' for key in sorted(value)])}]"
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def string_verb(value: Any) -> str:
 
 
 def go_syntax(value: Any) -> str:
-    """%#v"""
+    """Formats a value with %#v."""
     if isinstance(value, dict):
         members = ", ".join(f"{go_quote(key)}:{go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"

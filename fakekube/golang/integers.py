@@ -1,6 +1,6 @@
-"""Decimal numbers in texts of clients, as Go's strconv reads them, and its words for what is none.
+"""Parses decimal integers like Go's strconv, with the same error messages.
 
-A text of any length is read in bounded time: whether a number fits shows in its first twenty digits that count.
+A text of any length is parsed in bounded time: the first twenty significant digits decide whether a number fits.
 
 Specified by: strconv (ParseInt, ParseUint and Atoi, base 10).
 """
@@ -21,12 +21,14 @@ _TWENTY_DIGITS: Final = 20
 
 
 def parse_int(text: str, function: str = "ParseInt") -> int:
-    """A number of 64 bits with or without a sign.
+    """Parses a signed integer of 64 bits.
 
     Args:
-        function: the one of Go that complains.
+        text: the number.
+        function: the name of the Go function in the error message.
 
-    Raises ValueError in Go's words.
+    Raises:
+        ValueError: the text is not such a number; with Go's message.
     """
     signed = text[:1] in ("+", "-")
     number = _magnitude(text, text[1:] if signed else text, function)
@@ -38,18 +40,18 @@ def parse_int(text: str, function: str = "ParseInt") -> int:
 
 
 def parse_uint(text: str) -> int:
-    """A number of 64 bits without a sign. Raises ValueError in Go's words."""
+    """Parses an unsigned integer of 64 bits. Raises ValueError with Go's message."""
     return _magnitude(text, text, "ParseUint")
 
 
 def go_integer(value: float) -> int:
-    """A number as an integer of 64 bits, as Go converts floats on most machines: one that is too large has no place."""
+    """Converts a float to int64 like Go on amd64: a number that does not fit becomes the minimum."""
     found = int(value)
     return found if found in INT64 else INT64.start
 
 
 def _magnitude(text: str, digits: str, function: str) -> int:
-    """What comes after the sign. Digits that are too many are seen before a letter behind them is."""
+    """Parses the digits after the sign. Go reports an overflow before an invalid character that follows it."""
     match = _NUMBER.fullmatch(digits)
     if match is None:
         raise _invalid_syntax(text, function)

@@ -1,6 +1,6 @@
-"""Texts within objects that should be JSON: read, and told wrong in the words of Go's encoding/json.
+"""Parses strings within objects that must contain JSON, with the error messages of Go's encoding/json.
 
-Bodies of requests are read elsewhere (`codecs`).
+Package `codecs` decodes the bodies of requests.
 
 Specified by: encoding/json (scanner.go, decode.go) of Go.
 """
@@ -13,38 +13,38 @@ from typing import Any
 from fakekube.golang.json_reader import JSONSyntaxError, Reader
 from fakekube.golang.quoting import json_kind
 
-__all__ = ["Fraction", "JSONProblem", "object_problem", "parsed"]
+__all__ = ["Fraction", "JSONError", "object_problem", "parsed"]
 
-class JSONProblem(ValueError):
-    """A text is no JSON, or not the JSON that it should be; the words are Go's."""
+class JSONError(ValueError):
+    """A text is not valid JSON, or is JSON of another type than expected. The message is Go's."""
 
 
 class Fraction(str):
-    """A number that was not written as an integer."""
+    """The text of a number with a fraction or an exponent."""
 
     __slots__ = ()
 
 
 def parsed(text: bytes) -> Any:
-    """The value of a text; numbers with a fraction or an exponent are `Fraction`s.
+    """Parses a JSON text; numbers with a fraction or an exponent become `Fraction`s.
 
     Raises:
-        JSONProblem: it is no JSON.
-        RecursionError: it is too deep.
+        JSONError: the text is not valid JSON.
+        RecursionError: the nesting is too deep.
     """
     try:
         return json.loads(text.decode("utf-8", "replace"), parse_constant=_refuse, parse_float=Fraction)
     except ValueError:
-        raise JSONProblem(_syntax_error(text)) from None
+        raise JSONError(_syntax_error(text)) from None
 
 
 def object_problem(text: bytes) -> str:
-    """What Go says when it is to read an object from this text; "" if it can."""
+    """Returns Go's error for decoding this text into a map[string]interface{}; "" if there is none."""
     try:
         value = parsed(text)
     except RecursionError:
         return ""
-    except JSONProblem as problem:
+    except JSONError as problem:
         return str(problem)
     if value is None or isinstance(value, dict):
         return ""

@@ -1,8 +1,8 @@
-"""Reads JSON with Go's rules and words, where the quick reader would not.
+"""Parses JSON with the rules and the error messages of Go, for documents that orjson rejects.
 
-Go is more lenient than orjson: broken UTF-8 and lone surrogates become U+FFFD, numbers beyond float64 are
-accepted where nothing reads them, depth goes to 10,000. And it knows the paths of members that are given
-twice.
+Go is more lenient than orjson: invalid UTF-8 and lone surrogates become U+FFFD, numbers beyond float64 are
+accepted in fields that are not decoded, and the nesting limit is 10,000. The reader also reports the paths of
+duplicate members.
 
 Specified by: Go's encoding/json (scanner.go, decode.go), sigs.k8s.io/json (duplicate fields).
 """
@@ -18,7 +18,7 @@ from fakekube.golang.quoting import go_quote
 
 __all__ = ["MAXIMUM_DEPTH", "JSONSyntaxError", "Overflow", "Reader", "utf8"]
 
-#: Objects and arrays nest this deep at most.
+#: The maximum nesting depth of objects and arrays.
 MAXIMUM_DEPTH: Final = 10_000
 
 _MAXIMUM_DUPLICATES: Final = 100
@@ -26,13 +26,13 @@ _END: Final = "unexpected end of JSON input"
 
 
 class JSONSyntaxError(ValueError):
-    """A text is no JSON; the words are those of Go's scanner."""
+    """A text is not valid JSON. The message is that of Go's scanner."""
 
 
 class Overflow(float):
-    """A number beyond float64, say 1e999: infinite, but remembers how it was written.
+    """A number beyond float64, such as 1e999: an infinity that keeps its literal.
 
-    Go accepts it where nothing reads it; reading it fails with `json: cannot unmarshal number 1e999 into …`.
+    Go accepts it in a field that is not decoded; else it fails with `json: cannot unmarshal number 1e999 into …`.
     """
 
     __slots__ = ("literal",)
@@ -53,7 +53,7 @@ codecs.register_error("fakekube.go", _one_replacement_a_byte)
 
 
 def utf8(data: bytes) -> str:
-    """The text of these bytes, each byte that is not UTF-8 replaced by U+FFFD, as Go does it."""
+    """Decodes UTF-8; each invalid byte becomes U+FFFD, as in Go."""
     return data.decode("utf-8", "fakekube.go")
 
 
@@ -77,7 +77,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 class _Frame:
-    """An object or array that is being read."""
+    """An object or array whose members are being parsed."""
 
     __slots__ = ("container", "empty", "key", "seen")
 
@@ -89,7 +89,7 @@ class _Frame:
 
 
 class Reader:
-    """Reads a document with Go's rules and words; iterative, so that depth costs no stack."""
+    """Parses a document with the rules and messages of Go. It does not recurse, so that nesting uses no stack."""
 
     def __init__(self, body: bytes, merge: bool, *, keep_first: bool = False) -> None:
         self._body = body
@@ -100,7 +100,7 @@ class Reader:
         self._duplicates: dict[str, None] = {}
 
     def read(self) -> tuple[Any, list[str]]:
-        """The value and the paths of what is given twice. Raises JSONSyntaxError."""
+        """Returns the value and the paths of duplicate members. Raises JSONSyntaxError."""
         value = self._value(None)
         while self._frames:
             frame = self._frames[-1]
@@ -114,7 +114,7 @@ class Reader:
         return value, list(self._duplicates)
 
     def _value(self, existing: Any) -> Any:
-        """Read a scalar whole, an object or array only begun. `existing` is an object to be merged into."""
+        """Parses a scalar, or the start of an object or array. `existing` is the object that a duplicate merges into."""
         first = self._next()
         if first == b'"':
             return self._string()
@@ -158,7 +158,7 @@ class Reader:
             frame.container[-1] = self._value(None)
 
     def _ended(self, frame: _Frame, bracket: bytes, context: str) -> bool:
-        """Is this the end of the container? Else pass the comma before a further member."""
+        """Reports whether the container ends here; if it does not, consumes the comma before the next member."""
         found = self._next()
         if found == bracket:
             self._at += 1
@@ -237,7 +237,7 @@ class Reader:
         return self._body[self._at : self._at + 1]
 
     def _unexpected(self, context: str) -> JSONSyntaxError:
-        """The error about the byte at which reading stands; Go tries a space after the last one."""
+        """Returns the error for the byte at the current position; at the end of the input Go scans a space."""
         found = self._body[self._at] if self._at < len(self._body) else ord(" ")
         return JSONSyntaxError(f"invalid character {_quoted_byte(found)} {context}")
 
@@ -257,12 +257,12 @@ _HEXADECIMAL: Final = frozenset(bytes((code,)) for code in b"0123456789abcdefABC
 
 
 def _integer(literal: str) -> int | float:
-    """An integer however long; beyond what a float holds, an Overflow."""
+    """Parses an integer of any length; one beyond float64 becomes an Overflow."""
     return int(literal) if isfinite(float(literal)) else Overflow(literal)
 
 
 def _quoted_byte(code: int) -> str:
-    """A byte as Go's scanner shows it: as the character of that number, in single quotes."""
+    """Quotes a byte like Go's scanner: the character with that code point, in single quotes."""
     if code == ord("'"):
         return r"'\''"
     if code == ord('"'):

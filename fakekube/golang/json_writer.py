@@ -1,7 +1,7 @@
-"""Writes JSON that is not for orjson: nested too deep, or with scalars in another form. Without recursion.
+"""Encodes JSON that orjson cannot: deeply nested documents, and scalars in another form. It does not recurse.
 
-What is indented can be a thousand times longer than what it was read from: before the text is made of its parts, which
-share what they have in common, it is measured.
+Invariant: memory is bounded. Indentation can make a document a thousand times longer than its compact form, so the
+length of the parts is checked before they are joined.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any, Final
 
 __all__ = ["LONGEST", "written"]
 
-#: Bytes that a document may have; ten thousand levels, each on a line of its own, have half of that.
+#: The maximum length of a document in bytes: twice that of ten thousand levels with one line each.
 LONGEST: Final = 1 << 30
 
 
 def written(value: Any, scalar: Callable[[Any], bytes], *, pretty: bool = False, sort_keys: bool = False) -> bytes:
-    """The JSON of a value.
+    """Encodes a value as JSON.
 
     Args:
-        value: plain JSON data; bytes in it are JSON already.
-        scalar: writes keys, and what is neither an object nor an array.
-        pretty: indented by two spaces, as Go's json.MarshalIndent does it; else compact.
-        sort_keys: members are sorted by their names.
+        value: plain JSON data; `bytes` in it are encoded JSON.
+        scalar: encodes keys and scalars.
+        pretty: indent by two spaces like Go's json.MarshalIndent; else compact.
+        sort_keys: sort the members by name.
 
     Raises:
-        OverflowError: it would be longer than any document is.
+        OverflowError: the document exceeds the maximum length.
     """
     colon = b": " if pretty else b":"
     parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Does a certificate go with a private key? In the words of Go's crypto/tls.
+"""Checks that a certificate and a private key belong together, with the error messages of Go's crypto/tls.
 
 Specified by: crypto/tls (X509KeyPair) of Go.
 """
@@ -21,7 +21,7 @@ _BLOCK = re.compile(
 
 
 def key_pair_problem(certificate: bytes, key: bytes) -> str:
-    """What is wrong with a certificate (chain) and its key, both PEM; "" if nothing is."""
+    """Returns the error of X509KeyPair for a certificate (chain) and its key, both PEM; "" if there is none."""
     leaf, problem = _find(certificate, lambda kind: kind == "CERTIFICATE")
     if leaf is None:
         return _no_certificate(problem)
@@ -42,7 +42,7 @@ def _blocks(text: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _find(text: bytes, wanted: Callable[[str], bool]) -> tuple[bytes | None, list[str]]:
-    """The first block of a wanted type, or the types of those that there are."""
+    """Returns the first block whose type matches, or else the types of all blocks."""
     skipped = []
     for kind, block in _blocks(text):
         if wanted(kind):

@@ -1,6 +1,6 @@
-"""Is a text a mail address, as Go's net/mail takes one: bare, with a name before it, or alone in a group?
+"""Checks mail addresses like Go's net/mail: a bare address, one with a display name, or one in a group.
 
-The grammar is regular but for comments within comments, and RE2 takes no longer for a hostile text than for another.
+The grammar is regular except for nested comments, and RE2 matches any text in linear time.
 
 Specified by: RFC 5322, as far as net/mail (ParseAddress) follows it.
 """
@@ -34,7 +34,7 @@ _FORMS: Final = tuple(re2.compile(f"(?s){form}") for form in (
 
 
 def is_mail_address(text: str) -> bool:
-    """Does ParseAddress take it?"""
+    """Reports whether ParseAddress accepts the text."""
     match = next((found for form in _FORMS if (found := form.fullmatch(text))), None)
     literal = match.group("literal") if match is not None else None
     return match is not None and (literal is None or is_address(literal))

@@ -1,4 +1,4 @@
-"""IP addresses in texts, as Go's newer package reads them, and its words for what is none.
+"""Parses IP addresses like Go's net/netip, with the same error messages.
 
 Specified by: Go's net/netip (ParseAddr), net (ParseIP).
 """
@@ -16,7 +16,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def parse_address(text: str) -> Address:
-    """An address; a zone is read, and left out. Raises ValueError in Go's words."""
+    """Parses an address; its zone is checked and dropped. Raises ValueError with Go's message."""
     separator = re.search(r"[.:%]", text)
     try:
         if separator is None:
@@ -33,7 +33,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_address(text: str) -> bool:
-    """Is it an address, without a zone?"""
+    """Reports whether the text is an address without a zone."""
     try:
         parse_address(text)
     except ValueError:
@@ -42,7 +42,7 @@ def is_address(text: str) -> bool:
 
 
 def _check_v4(text: str) -> None:
-    """Raises what Go finds first, reading from the left."""
+    """Raises Go's first error, from left to right."""
     value = digits = dots = 0
     for position, character in enumerate(text):
         if character.isascii() and character.isdigit():
@@ -64,7 +64,7 @@ def _check_v4(text: str) -> None:
 
 
 def _check_v6(text: str) -> None:
-    """Raises what Go finds first, reading from the left."""
+    """Raises Go's first error, from left to right."""
     rest, zone = (text.partition("%")[0], text.partition("%")[2]) if "%" in text else (text, None)
     if zone == "":
         raise ValueError("zone must be a non-empty string")
@@ -102,7 +102,7 @@ def _check_v6(text: str) -> None:
 
 
 def _check_embedded(rest: str, ellipsis: bool, count: int) -> None:
-    """An IPv4 address at the end of an IPv6 address."""
+    """Checks an IPv4 address at the end of an IPv6 address."""
     if not ellipsis and count != 6:
         raise ValueError(f"embedded IPv4 address must replace the final 2 fields of the address (at {go_quote(rest)})")
     if count > 6:

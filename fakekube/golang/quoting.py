@@ -1,4 +1,4 @@
-"""How Go prints single values: %q and %v of fmt, %T, and the numbers of encoding/json.
+"""Formats single values like Go: %q, %v and %T of fmt, and the numbers of encoding/json.
 
 Specified by: strconv.Quote, strconv.FormatFloat, fmt, encoding/json (floatEncoder, HTML escaping).
 """
@@ -17,7 +17,7 @@ _GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
 
 
 def go_quote(text: str) -> str:
-    """`text` as Go's %q prints it."""
+    """Formats `text` with %q."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_go_escape(character) for character in text) + '"'
@@ -37,7 +37,7 @@ def _go_escape(character: str) -> str:
 
 
 def go_float(value: float) -> str:
-    """A float as Go's %v prints it: the shortest form that reads back, with an exponent below 0.0001 and from a million on."""
+    """Formats a float with %v: the shortest digits that round-trip, with an exponent below 1e-4 and from 1e6."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     magnitude = exponent + len(digits) - 1
@@ -56,7 +56,7 @@ _GO_TYPES: Final[dict[type, str]] = {
 
 
 def go_type(value: Any) -> str:
-    """The Go type of a JSON value, as %T prints it."""
+    """Formats the Go type of a JSON value with %T."""
     return _GO_TYPES.get(type(value), "<nil>")
 
 
@@ -64,18 +64,18 @@ _JSON_KINDS: Final[dict[type, str]] = {dict: "object", list: "array", str: "stri
 
 
 def json_kind(value: Any) -> str:
-    """What encoding/json calls a JSON value that does not fit (UnmarshalTypeError); not null."""
+    """Returns the name of a value's JSON type in encoding/json's UnmarshalTypeError; not for null."""
     return _JSON_KINDS.get(type(value), "number")
 
 
 def go_json(value: Any) -> str:
-    """A value as encoding/json marshals it, with <, > and & escaped."""
+    """Encodes a value like encoding/json, with <, > and & escaped."""
     text = json_text(_whole(value))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _whole(value: Any) -> Any:
-    """Go writes no fraction that is zero."""
+    """Converts whole floats to integers: Go prints no fraction of zero."""
     if isinstance(value, dict):
         return {name: _whole(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -84,5 +84,5 @@ def _whole(value: Any) -> Any:
 
 
 def json_number(value: float) -> float:
-    """A float as it comes back from JSON that Go has printed: a whole one is an integer, of the digits that tell it."""
+    """Returns the number that results from encoding a float as JSON and decoding it: a whole float becomes an integer."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value

@@ -1,4 +1,4 @@
-"""Random names, and the alphabet that keeps names from spelling words.
+"""Generates random name suffixes from an alphabet without vowels.
 
 Specified by: k8s.io/apimachinery/pkg/util/rand (String, SafeEncodeString).
 """
@@ -15,10 +15,10 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def random_string(length: int) -> str:
-    """So many characters of the alphabet."""
+    """Returns `length` random characters of the alphabet."""
     return "".join(random.choices(_ALPHABET, k=length))
 
 
 def safe_encode_string(text: str) -> str:
-    """A text with each byte replaced by a character of the alphabet: what hashes look like in names."""
+    """Replaces each byte of a text by a character of the alphabet; names contain hashes in this form."""
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in text.encode())

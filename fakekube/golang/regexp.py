@@ -1,7 +1,7 @@
-"""Regular expressions as Go's regexp reads them.
+"""Compiles regular expressions like Go's regexp, with the same error messages.
 
-RE2 is asked itself, since Go's package is RE2 rewritten; what it knows and Go does not is refused, and its complaints
-are put into Go's words.
+The implementation uses RE2, of which Go's package is a port. It rejects the syntax that only RE2 supports, and
+translates RE2's errors into Go's.
 
 Specified by: Go's regexp/syntax (parse.go).
 """
@@ -19,7 +19,7 @@ from fakekube.golang.strings import bytes_of
 
 __all__ = ["PatternError", "compiled", "matcher"]
 
-#: How RE2 begins to complain → how Go does.
+#: The start of an RE2 error → the start of Go's error.
 _COMPLAINTS: Final = {
     "missing )": "missing closing )", "missing ]": "missing closing ]",
     "invalid perl operator": "invalid or unsupported Perl syntax",
@@ -28,20 +28,20 @@ _COMPLAINTS: Final = {
     "invalid named capture group": "invalid named capture",
 }
 
-#: Groups within groups, in Go.
+#: Go's maximum nesting depth of groups.
 _MAX_DEPTH: Final = 1000
 
 
 class PatternError(ValueError):
-    """What Go says of a pattern."""
+    """A pattern is not valid. The message is Go's."""
 
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """The compiled pattern.
+    """Compiles a pattern.
 
     Raises:
-        PatternError: it is none.
+        PatternError: the pattern is not valid.
     """
     problem = _problem(pattern)
     if problem:
@@ -56,17 +56,17 @@ def compiled(pattern: str) -> Any:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Is there somewhere in a text what a pattern describes? Quicker than a search, which tells where.
+    """Returns a function that reports whether a text contains a match. It is faster than a search for the position.
 
     Raises:
-        PatternError: it is none.
+        PatternError: the pattern is not valid.
     """
     search = compiled(pattern).search
     return lambda text: search(bytes_of(text)) is not None
 
 
 def _problem(pattern: str) -> str:
-    """What only Go minds."""
+    """Returns Go's error for a pattern that RE2 accepts and Go rejects; "" if there is none."""
     if _depth(pattern) > _MAX_DEPTH:
         return f"expression nests too deeply: `{pattern}`"
     single_byte = re.match(r"(?:[^\\]|\\[^C])*\\C", pattern, re.DOTALL)
@@ -83,7 +83,7 @@ def _in_words_of_go(complaint: str, pattern: str) -> str:
 
 
 def _depth(pattern: str) -> int:
-    """How deep groups can be nested, at most."""
+    """Returns an upper bound of the nesting depth of groups."""
     if pattern.count("(") <= _MAX_DEPTH:
         return 0
     depth = deepest = 0

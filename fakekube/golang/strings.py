@@ -1,8 +1,8 @@
-"""Texts that may hold bytes which are no UTF-8, as Go's strings may.
+"""Strings that may contain invalid UTF-8, like Go's strings.
 
-A body in Protobuf or CBOR can bring such bytes. Here each of them is a lone surrogate (PEP 383), so that
-Protobuf and CBOR write it again as it came, Go's %q prints it as `\\xff`, and JSON, which cannot hold it, has
-U+FFFD in its place. Bodies in JSON and YAML never bring any.
+Bodies in Protobuf or CBOR can contain such bytes. Each of them is stored as a lone surrogate (PEP 383): Protobuf
+and CBOR encode it as the original byte, %q formats it as `\\xff`, and JSON, which has no form for it, contains
+U+FFFD instead. Bodies in JSON and YAML never produce such strings.
 
 Specified by: Go's encoding/json (encode.go, appendString), strconv.Quote.
 """
@@ -23,12 +23,12 @@ _BYTE: Final = re.compile("[\udc80-\udcff]")
 
 
 def text_of(data: bytes) -> str:
-    """The text of these bytes, whatever they are."""
+    """Decodes bytes, which may be invalid UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of a text."""
+    """Encodes a text; the inverse of `text_of`."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -36,21 +36,21 @@ def bytes_of(text: str) -> bytes:
 
 
 def byte_of(character: str) -> int | None:
-    """The byte that a character stands for, if it is not UTF-8."""
+    """Returns the invalid byte that a lone surrogate represents; None for any other character."""
     code = ord(character) - 0xDC00
     return code if 0x80 <= code <= 0xFF else None
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for each byte that is not UTF-8."""
+    """Replaces each invalid byte by U+FFFD."""
     return _BYTE.sub("\ufffd", text)
 
 
 def json_text(value: Any, *, sort_keys: bool = False) -> str:
-    """Compact JSON of plain data; what is not UTF-8 is `\\ufffd`.
+    """Encodes plain data as compact JSON; invalid UTF-8 becomes `\\ufffd`.
 
     Raises:
-        TypeError: there is something in it that JSON does not know.
+        TypeError: a value has no JSON form.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()

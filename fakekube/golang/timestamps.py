@@ -1,7 +1,7 @@
-"""Times as Go's time.Parse reads them with the two layouts of the API, with its words for what is wrong.
+"""Parses times like Go's time.Parse with the two layouts of the API, with the same error messages.
 
-A time is kept as the text that the real server prints: in UTC, whole seconds (`Time`) or six digits of a
-fraction (`MicroTime`).
+Objects contain times in the form that the real server prints: in UTC, with whole seconds (`Time`) or with
+microseconds (`MicroTime`).
 
 Specified by: Go's time package (format.go: Parse, RFC3339) and k8s.io/apimachinery/pkg/apis/meta/v1 (time.go,
 micro_time.go).
@@ -25,7 +25,7 @@ _RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 _LOCAL: Final = "2006-01-02T15:04:05"
 _ZERO: Final = "0001-01-01T00:00:00"
 _SECONDS: Final = len(_ZERO)
-"""Up to here an ISO 8601 text tells date and time to the second."""
+"""The length of the date and time of an ISO 8601 text, to the second."""
 
 _USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
@@ -35,20 +35,20 @@ _PRINTED: Final = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
 
 
 class TimeError(ValueError):
-    """A text is no time; the words are Go's."""
+    """A text is not a valid time. The message is Go's."""
 
 
 def print_time(moment: datetime) -> str:
-    """A moment in UTC as metav1.Time prints it, in whole seconds."""
+    """Prints a UTC time like metav1.Time, in whole seconds."""
     return orjson.dumps(moment, option=_PRINTED).decode()[1:-1]  # several times faster than isoformat
 
 
 @lru_cache(maxsize=1024)
 def parse_time(text: str) -> str | None:
-    """The printed form of a `Time`; None for Go's zero time, which prints as null.
+    """Returns the printed form of a `Time`; None for Go's zero time, which prints as null.
 
     Raises:
-        TimeError: in Go's words.
+        TimeError: the text is not a valid time.
     """
     if _USUAL.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
         return text
@@ -57,10 +57,10 @@ def parse_time(text: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def parse_micro_time(text: str) -> str | None:
-    """The printed form of a `MicroTime`; None for Go's zero time, which prints as null.
+    """Returns the printed form of a `MicroTime`; None for Go's zero time, which prints as null.
 
     Raises:
-        TimeError: in Go's words.
+        TimeError: the text is not a valid time.
     """
     if _USUAL_MICRO.fullmatch(text) and _is_date(text) and not text.startswith(_ZERO):
         return text
@@ -68,10 +68,10 @@ def parse_micro_time(text: str) -> str | None:
 
 
 def parse_nanosecond_time(text: str) -> str:
-    """What Go's MarshalText prints of a time in RFC 3339: its zone stays, of the fraction nine digits at most.
+    """Parses an RFC 3339 time and prints it like Go's MarshalText: in its own zone, with at most nanoseconds.
 
     Raises:
-        TimeError: in Go's words.
+        TimeError: the text is not a valid time.
     """
     _Parser(text, _RFC3339).printed(0)
     parts = _PARTS.fullmatch(text)
@@ -82,7 +82,7 @@ def parse_nanosecond_time(text: str) -> str:
 
 
 def local_time_problem(text: str) -> str:
-    """What is wrong with a text as a time without a zone, in Go's words; "" if nothing is."""
+    """Returns Go's error for parsing a text as a time without a zone; "" if there is none."""
     try:
         _Parser(text, _LOCAL).printed(0)
     except TimeError as problem:
@@ -99,7 +99,7 @@ def _is_date(text: str) -> bool:
 
 
 class _Parser:
-    """One reading of a text along a layout, element by element."""
+    """Parses one text along a layout, element by element."""
 
     def __init__(self, text: str, layout: str) -> None:
         self.text = text
@@ -107,7 +107,7 @@ class _Parser:
         self.layout = layout
 
     def printed(self, digits: int) -> str | None:
-        """Read all, and print in UTC with so many digits of the fraction."""
+        """Parses the whole text and prints the time in UTC with `digits` fractional digits."""
         year = self._number("2006", "-")
         month = self._number("01", "-", range(1, 13), "month")
         day = self._number("02", "T")
@@ -120,7 +120,7 @@ class _Parser:
             raise TimeError(f"parsing time {quoted(self.text)}: extra text: {quoted(self.rest)}")
         if not 1 <= day <= _days(year, month):
             raise self._out_of_range("day")
-        # Years that `datetime` cannot hold are moved by 400, in which the calendar repeats.
+        # Years outside of the range of `datetime` are shifted by 400, the period of the calendar.
         shift = 400 if year < 2 else -400 if year > 9998 else 0
         moment = datetime(year + shift, month, day, hour, minute, second) - offset
         text = f"{moment.year - shift:04d}{moment.strftime('-%m-%dT%H:%M:%S')}"
@@ -130,7 +130,7 @@ class _Parser:
         return f"{text}{fraction}Z"
 
     def _number(self, element: str, then: str, allowed: range | None = None, name: str = "") -> int:
-        """A number with as many digits as its element of the layout, then a literal."""
+        """Parses a number with as many digits as its layout element, then a literal."""
         held = self.rest
         digits = held[: len(element)]
         if len(digits) < len(element) or not _decimal(digits):
@@ -143,7 +143,7 @@ class _Parser:
         return number
 
     def _hour(self) -> int:
-        """The one number that may have a single digit."""
+        """Parses the hour, the only number that may have a single digit."""
         held = self.rest
         length = 2 if _decimal(held[:2]) and len(held) > 1 else 1
         if not _decimal(held[:length]):
@@ -161,7 +161,7 @@ class _Parser:
         self.rest = self.rest[len(literal) :]
 
     def _fraction(self) -> int:
-        """Nanoseconds. Without one in the layout, a fraction of any length is taken after the seconds."""
+        """Parses the fraction of the seconds into nanoseconds. If the layout has none, Go accepts one of any length."""
         if self.layout == _RFC3339_MICRO:
             digits = self.rest[1:7]
             unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
@@ -185,7 +185,7 @@ class _Parser:
         zone = held[:6]
         if len(zone) < 6 or zone[3] != ":":
             raise self._cannot_parse(held, "Z07:00")
-        # A number out of range is told before anything else that is wrong, the minutes before the hours.
+        # Go reports a number out of range before any other error, and the minutes before the hours.
         hours = int(zone[1:3]) if _decimal(zone[1:3]) else -1
         minutes = int(zone[4:6]) if hours >= 0 and _decimal(zone[4:6]) else -1
         if hours > 24 or minutes > 60:
@@ -205,7 +205,7 @@ class _Parser:
 
 
 def quoted(text: str) -> str:
-    """As the time package quotes: what is not printable ASCII byte by byte."""
+    """Quotes a text like Go's time package: characters other than printable ASCII are escaped byte by byte."""
     if text.isascii() and text.isprintable():
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return '"' + "".join(map(_escaped, bytes_of(text))) + '"'

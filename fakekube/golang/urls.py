@@ -1,7 +1,7 @@
-"""URLs, as Go reads them, and its words for what is none.
+"""Parses URLs like Go's net/url, with the same error messages.
 
-The parts are kept decoded, but for the path, the query and the parts of a user, of which the text counts, too. A host
-may hold escapes of bytes beyond ASCII only; what stands in brackets is an IPv6 address.
+The components are stored decoded; of the path, the query and the user info the raw text is stored, too. In a host
+only bytes beyond ASCII may be escaped; brackets enclose an IPv6 address.
 
 Specified by: Go's net/url (Parse, ParseRequestURI), RFC 3986, RFC 6874.
 """
@@ -35,7 +35,7 @@ _PATH_SAFE: Final = "/:@&=+$,;"
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The parts of a URL."""
+    """The components of a URL."""
 
     text: str
     scheme: str = ""
@@ -44,20 +44,20 @@ class Url:
     host: str = ""
     """With the port."""
     path: str = ""
-    """As it was written; "" of an opaque URL such as mailto:someone."""
+    """The raw text; "" for an opaque URL such as mailto:someone."""
     query: str = ""
     """As it was written."""
     fragment: str = ""
 
     @property
     def hostname(self) -> str:
-        """Without port and brackets."""
+        """The host without port and brackets."""
         name = self._split[0]
         return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
     @property
     def port(self) -> str:
-        """"" if there is none."""
+        """The port; "" if there is none."""
         return self._split[1]
 
     @property
@@ -67,14 +67,14 @@ class Url:
 
     @property
     def escaped_path(self) -> str:
-        """The path as it is sent."""
+        """The path in escaped form."""
         if self.path == "*" or _PATH.fullmatch(self.path):
             return self.path
         return quote(unquote_to_bytes(bytes_of(self.path)), safe=_PATH_SAFE)
 
 
 def parse_url(text: str) -> Url:
-    """A URL or a reference relative to one, with its fragment. Raises ValueError in Go's words."""
+    """Parses a URL or a relative reference, with its fragment. Raises ValueError with Go's message."""
     address, _, fragment = text.partition("#")
     url = _wrapped(address, request=False)
     try:
@@ -85,12 +85,14 @@ def parse_url(text: str) -> Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """What a request may be for: an absolute URL, or a path. A fragment is a part of it. Raises ValueError in Go's words."""
+    """Parses the target of a request: an absolute URL or a path. `#` starts no fragment. Raises ValueError with Go's
+    message.
+    """
     return _wrapped(text, request=True)
 
 
 def query_values(query: str) -> dict[str, list[str]]:
-    """The parameters; those that cannot be read are left out."""
+    """Parses the parameters of a query; invalid ones are dropped."""
     found: dict[str, list[str]] = {}
     for part in query.split("&"):
         name, _, value = part.partition("=")
@@ -159,7 +161,7 @@ def _host(scheme: str, host: str) -> str:
 
 
 def _literal(host: str) -> str:
-    """An address in brackets. `%25` begins a zone, in which more may be escaped."""
+    """Parses an address in brackets. `%25` starts a zone, in which more characters may be escaped."""
     end = host.rfind("]")
     if end < 0:
         raise ValueError("missing ']' in host")
@@ -182,12 +184,12 @@ def _check_port(text: str) -> None:
 
 
 def _decoded_host(text: str) -> str:
-    """A host may escape what is not ASCII, and the sign before a zone."""
+    """Decodes a host, in which only bytes beyond ASCII and the `%` before a zone may be escaped."""
     return _decoded_authority(text, lambda escape: escape == "%25" or int(escape[1:], 16) >= 0x80)
 
 
 def _decoded_zone(text: str) -> str:
-    """A zone may escape what it could hold as it is, and blanks."""
+    """Decodes a zone, in which characters that are legal without an escape, and spaces, may be escaped."""
     return _decoded_authority(text, lambda escape: escape in _ZONE_ESCAPES or bool(_IN_HOST.match(_ascii(escape))))
 
 
@@ -215,5 +217,5 @@ def _decoded(text: str) -> str:
 
 
 def _invalid_escape(rest: str) -> ValueError:
-    """Three bytes are shown."""
+    """Go's message contains the first three bytes."""
     return ValueError(f"invalid URL escape {go_quote(text_of(bytes_of(rest)[:3]))}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fakekube.golang.integers import INT64
-from fakekube.golang.json_objects import JSONProblem, parsed
+from fakekube.golang.json_objects import JSONError, parsed
 from fakekube.golang.quoting import json_kind
 from fakekube.golang.strings import bytes_of
 from fakekube.golang.timestamps import TimeError, parse_time
@@ -70,19 +70,19 @@ _AVOID_PODS = _struct(_Field("preferAvoidPods", "v1.PreferAvoidPodsEntry", _AVOI
 
 
 def read_tolerations(text: str) -> list[Part]:
-    """Parses the tolerations of an annotation. Raises JSONProblem."""
+    """Parses the tolerations of an annotation. Raises JSONError."""
     found: list[Part] = _read(text, _Field("", "core.Toleration", _TOLERATION, many=True)) or []
     return found
 
 
 def read_taints(text: str) -> list[Part]:
-    """Parses the taints of an annotation. Raises JSONProblem."""
+    """Parses the taints of an annotation. Raises JSONError."""
     found: list[Part] = _read(text, _Field("", "core.Taint", _TAINT, many=True)) or []
     return found
 
 
 def read_avoid_pods(text: str) -> Part:
-    """Parses the preferAvoidPods annotation. Raises JSONProblem."""
+    """Parses the preferAvoidPods annotation. Raises JSONError."""
     found: Part = _read(text, _Field("", "v1.AvoidPods", _AVOID_PODS)) or {}
     return found
 
@@ -91,7 +91,7 @@ def _read(text: str, root: _Field) -> Any:
     try:
         return _value(parsed(bytes_of(text)), root, "value")
     except RecursionError:
-        raise JSONProblem("exceeded max depth") from None
+        raise JSONError("exceeded max depth") from None
 
 
 def _value(value: Any, field: _Field, where: str) -> Any:
@@ -137,11 +137,11 @@ def _time(value: Any, where: str) -> str | None:
     try:
         return parse_time(value)
     except TimeError as error:
-        raise JSONProblem(str(error)) from None
+        raise JSONError(str(error)) from None
 
 
-def _mismatch(value: Any, where: str, go_type: str, *, shows_number: bool = False) -> JSONProblem:
+def _mismatch(value: Any, where: str, go_type: str, *, shows_number: bool = False) -> JSONError:
     kind = json_kind(value)
     number = f" {value}" if shows_number and kind == "number" else ""
     place = f"{where} of type {go_type}"
-    return JSONProblem(f"json: cannot unmarshal {kind}{number} into Go {place}")
+    return JSONError(f"json: cannot unmarshal {kind}{number} into Go {place}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from fakekube.errors import FieldError
 from fakekube.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
-from fakekube.golang.json_objects import JSONProblem
+from fakekube.golang.json_objects import JSONError
 from fakekube.golang.quoting import go_quote
 from fakekube.registry.revalidating_strategy import RevalidatingStrategy
 from fakekube.registry.status_strategy import StatusStrategy, restore
@@ -146,7 +146,7 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
     if annotations.get(TAINTS):
         try:
             errors += _taints(read_taints(annotations[TAINTS]), f"{ANNOTATIONS}.{TAINTS}")
-        except JSONProblem as problem:
+        except JSONError as problem:
             errors.append(invalid(ANNOTATIONS, TAINTS, str(problem)))
     if annotations.get(AVOID_PODS):
         errors += _avoid_pods(annotations[AVOID_PODS])
@@ -156,7 +156,7 @@ def _annotations(annotations: Mapping[str, str]) -> list[FieldError]:
 def _avoid_pods(text: str) -> list[FieldError]:
     try:
         found = read_avoid_pods(text)
-    except JSONProblem as problem:
+    except JSONError as problem:
         return [invalid(f"{ANNOTATIONS}.AvoidPods", AVOID_PODS, str(problem))]
     errors: list[FieldError] = []
     for index, entry in enumerate(found.get("preferAvoidPods") or ()):

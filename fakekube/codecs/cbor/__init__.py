@@ -1,4 +1,4 @@
-"""CBOR as Kubernetes profiles it.
+"""CBOR in Kubernetes' profile.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor.
 """
@@ -15,9 +15,9 @@ from fakekube.codecs.cbor.codec import (
     joined,
     load_map,
     loads,
+    loads_lenient,
     part,
     read,
-    salvaged,
 )
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "joined",
     "load_map",
     "loads",
+    "loads_lenient",
     "part",
     "read",
-    "salvaged",
 ]

@@ -1,8 +1,6 @@
-"""CBOR as Kubernetes profiles it: documents, the parts that lists and events are joined from, and
-explanations.
+"""Encodes and decodes CBOR documents in Kubernetes' profile, and the parts from which lists and events are joined.
 
-Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor; see `cbor_encoder`, `cbor_decoder`,
-`cbor_items`.
+Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor; see `encoder`, `decoder`, `items`.
 """
 
 from __future__ import annotations
@@ -15,36 +13,46 @@ from fakekube.codecs.cbor.decoder import Reader, quick
 from fakekube.codecs.cbor.diagnosis import diagnosis
 from fakekube.codecs.cbor.encoder import encoded, holds_bytes, with_bytes
 from fakekube.codecs.cbor.explanation import explain, type_meta
-from fakekube.codecs.cbor.items import SELF_DESCRIBED, SIZES, StumbledError, check, head
+from fakekube.codecs.cbor.items import SELF_DESCRIBED, SIZES, CBORError, check, head
 from fakekube.codecs.errors import ContentError, DecodeError
 from fakekube.schema.model import Type
 
 __all__ = [
-    "SELF_DESCRIBED", "diagnosis", "dumps", "explain", "head", "holds_bytes", "joined", "load_map", "loads", "part", "read",
-    "salvaged",
+    "SELF_DESCRIBED",
+    "diagnosis",
+    "dumps",
+    "explain",
+    "head",
+    "holds_bytes",
+    "joined",
+    "load_map",
+    "loads",
+    "loads_lenient",
+    "part",
+    "read",
 ]
 
 
 def dumps(value: Any, type_: Type | None = None) -> bytes:
-    """One document.
+    """Encodes one document.
 
     Args:
         value: plain JSON data.
-        type_: of a built-in object, so that []byte fields are written as bytes.
+        type_: the type of a built-in object; with it, []byte fields are encoded as byte strings.
 
     Raises:
-        EncodeError: NaN, or an infinity.
+        EncodeError: the value contains NaN or an infinity.
     """
     return SELF_DESCRIBED + part(value, type_)
 
 
 def part(value: Any, type_: Type | None = None) -> bytes:
-    """The same without the tag in front: what stands in a list."""
+    """Encodes a value without the self-described tag, as an item of a list."""
     return encoded(value if type_ is None else with_bytes(type_, value))
 
 
 def joined(container: bytes, members: bytes, count: int) -> bytes:
-    """A map with further members in front: their bytes, and how many they are."""
+    """Prepends `count` encoded members to an encoded map."""
     low = container[0] & 31
     size = SIZES.get(low, 0)
     number = low if not size else int.from_bytes(container[1 : 1 + size], "big")
@@ -52,24 +60,24 @@ def joined(container: bytes, members: bytes, count: int) -> bytes:
 
 
 def loads(body: bytes, *, untyped: bool = False) -> Any:
-    """Read one document.
+    """Decodes one document.
 
-    Kind and version are looked for as a struct has them, first of all; of what is `untyped`, only if there is
-    something wrong with it.
+    The kind and the version are decoded first, into a struct; of an `untyped` document only to report an error.
 
     Args:
         body: the bytes.
-        untyped: the document is of a kind that has no Go type.
+        untyped: the kind has no Go type.
 
     Raises:
-        ContentError: well formed, but with something in it that is not accepted; its kind, if it tells one.
-        DecodeError: not well formed, or no object.
+        ContentError: the document is well formed, but contains an item that is not accepted. The error has the kind
+            of the document, if there is one.
+        DecodeError: the document is not well formed, or is not an object.
     """
     return read(body, untyped=untyped)[0]
 
 
 def read(body: bytes, *, untyped: bool = False) -> tuple[Any, bool]:
-    """The same, and whether all is written as usual, so that the plain data tell what it is."""
+    """Decodes like `loads`. Also reports whether the fast decoder succeeded, so that no information is lost."""
     try:
         return quick(body), True
     except _STUMBLED:
@@ -81,37 +89,37 @@ def _read_carefully(body: bytes, *, untyped: bool) -> Any:
     try:
         check(body)
         if untyped:
-            with suppress(StumbledError):
+            with suppress(CBORError):
                 return Reader(body).content()
         api_version, kind = type_meta(body)
-    except StumbledError as problem:
+    except CBORError as problem:
         raise DecodeError(f"unable to determine group/version/kind: {problem}") from None
     try:
         return Reader(body).content() if untyped else Reader(body).value()
-    except StumbledError as problem:
+    except CBORError as problem:
         raise ContentError(str(problem), api_version, kind) from None
 
 
 def load_map(body: bytes) -> dict[str, Any] | None:
-    """Read a map or null, whatever kind it is of. Raises DecodeError."""
+    """Decodes a map or null of any kind. Raises DecodeError."""
     try:
         found: dict[str, Any] | None = quick(body)
     except _STUMBLED:
         try:
             check(body)
             found = Reader(body).content()
-        except StumbledError as problem:
+        except CBORError as problem:
             raise DecodeError(str(problem)) from None
     return found
 
 
-#: What may come of reading something unusual quickly.
-_STUMBLED = (StumbledError, LookupError, ValueError, TypeError, struct.error, RecursionError)
+#: The errors of the fast decoder for unusual documents.
+_STUMBLED = (CBORError, LookupError, ValueError, TypeError, struct.error, RecursionError)
 
 
-def salvaged(body: bytes) -> Any:
-    """Read a document that `loads` calls well formed, without the values that it refuses.
+def loads_lenient(body: bytes) -> Any:
+    """Decodes a well-formed document leniently: values that `loads` rejects become null.
 
-    They may stand where a built-in type knows no field: then nobody reads them.
+    Such values are legal in members that the built-in type does not declare, since Go does not decode those.
     """
     return Reader(body, leniently=True).value()

@@ -1,12 +1,12 @@
-"""Reads CBOR as Kubernetes profiles it.
+"""Decodes CBOR in Kubernetes' profile.
 
-A quick reader takes what nobody could object to. Where it stumbles, `Reader` reads again: it takes the rest
-of what is accepted (tags, items of indefinite length, floats), or knows what is wrong. What a byte string
-means depends on the tags around it; times under tags become text; integers beyond int64, NaN, infinities,
-undefined, other simple values, bignums and members given twice are refused.
+A fast decoder (`quick`) handles the common items. When it fails, `Reader` decodes the document again: it supports
+all that the profile accepts (tags, items of indefinite length, floats) and reports errors. The tags around a byte
+string determine its text; tagged times become text; integers beyond int64, NaN, infinities, undefined, other simple
+values, bignums and duplicate members are rejected.
 
-As in the real server's library, an error does not end the reading: the first one is told, unless a map turns out to
-have a member twice. So whatever is read is passed, even if it is wrong, and each item is looked at once.
+Like the real server's library, the reader continues after an error and reports the first one; a duplicate member of
+a map takes precedence. So each item is consumed exactly once, even if it is invalid.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (decode.go),
 github.com/fxamacker/cbor/v2 (decode.go).
@@ -28,7 +28,7 @@ from fakekube.codecs.cbor.items import (
     MAJOR_NAMES,
     SELF_DESCRIBED,
     SIZES,
-    StumbledError,
+    CBORError,
     not_accepted,
     skip,
     wrong_content,
@@ -43,7 +43,7 @@ V = TypeVar("V")
 
 
 def quick(body: bytes) -> Any:
-    """Read a document of the usual items. Raises anything if it is not one of these."""
+    """Decodes a document of common items. Raises any exception if it contains others."""
     at = 3 if body.startswith(SELF_DESCRIBED) else 0
 
     def read() -> Any:
@@ -64,23 +64,23 @@ def quick(body: bytes) -> Any:
             members = {}
             for _ in range(argument):
                 first = body[at]
-                if 0x40 < first < 0x58:  # a short byte string, the usual key
+                if 0x40 < first < 0x58:  # a short byte string, the common form of a key
                     begin = at + 1
                     at = begin + (first & 31)
                     key = body[begin:at].decode()
                 elif first >> 5 in (2, 3):
                     key = read()
                 else:
-                    raise StumbledError
+                    raise CBORError
                 first = body[at]
-                if 0x40 <= first < 0x58:  # and the usual value
+                if 0x40 <= first < 0x58:  # and of a value
                     begin = at + 1
                     at = begin + (first & 31)
                     members[key] = body[begin:at].decode()
                 else:
                     members[key] = read()
             if len(members) != argument:
-                raise StumbledError
+                raise CBORError
             return members
         if major == 4:
             return [read() for _ in range(argument)]
@@ -89,7 +89,7 @@ def quick(body: bytes) -> Any:
         if first == 0xF4:
             return False
         if argument > INT64_MAXIMUM or (major == 6 and argument != _BASE64):
-            raise StumbledError
+            raise CBORError
         if major == 0:
             return argument
         if major == 1:
@@ -102,14 +102,14 @@ def quick(body: bytes) -> Any:
 
     value = read()
     if at != len(body) or not (value is None or value.__class__ is dict):
-        raise StumbledError
+        raise CBORError
     if value and not value.get("apiVersion", "").__class__ is value.get("kind", "").__class__ is str:
-        raise StumbledError
+        raise CBORError
     return value
 
 
-class MismatchError(StumbledError):
-    """An item that cannot be read into a Go type; `field` is the outermost field of a struct that it stands in."""
+class MismatchError(CBORError):
+    """An item does not fit a Go type; `field` is the outermost struct field that contains it."""
 
     def __init__(self, major: int, go_type: str, note: str = "") -> None:
         super().__init__()
@@ -122,8 +122,8 @@ class MismatchError(StumbledError):
         return f"cbor: cannot unmarshal {self._what} into Go {into} type {self._go_type}{note}"
 
 
-class DuplicateError(StumbledError):
-    """A map has a member twice; it counts more than what was found before in the map."""
+class DuplicateError(CBORError):
+    """A map has a duplicate member; this takes precedence over earlier errors in the map."""
 
     def __init__(self, key: Any, index: int) -> None:
         shown = go_quote(key) if isinstance(key, str) else "<nil>" if key is None else json_text(key)
@@ -131,9 +131,11 @@ class DuplicateError(StumbledError):
 
 
 class Reader:
-    """Reads any value; `at` is where the next item begins: behind what was read or refused.
+    """Decodes any value; `at` is the offset of the next item, also after an error.
 
-    `leniently`: what is not accepted is null; a key that is none is empty.
+    Args:
+        body: the document.
+        leniently: values that are not accepted become null, keys that are not strings become empty.
     """
 
     def __init__(self, body: bytes, *, leniently: bool = False) -> None:
@@ -141,7 +143,7 @@ class Reader:
         self.body = body
         self._leniently = leniently
         self.later: list[int] = []
-        """The tags 21 to 23 around what is being read: how byte strings shall be written as text."""
+        """The enclosing tags 21 to 23: the expected text encoding of byte strings."""
 
     # ---- heads
 
@@ -156,7 +158,7 @@ class Reader:
         return self.body[self.at] >> 5
 
     def argument(self) -> int:
-        """The argument of the head here, which is passed (-1: indefinite length)."""
+        """Consumes the head and returns its argument (-1: indefinite length)."""
         low = self.body[self.at] & 31
         self.at += 1
         if low < 24:
@@ -167,7 +169,7 @@ class Reader:
         return int.from_bytes(self.body[begin : self.at], "big")
 
     def indexes(self) -> Iterator[int]:
-        """Counts the parts of the container here, whose head and end are passed."""
+        """Counts the elements of a container; consumes its head and its end."""
         count = self.argument()
         index = 0
         while index != count:
@@ -178,28 +180,28 @@ class Reader:
             index += 1
 
     def skip(self) -> None:
-        """Pass an item that is not looked at."""
+        """Skips an item."""
         self.at = skip(self.body, self.at)
 
     def skip_members(self, indexes: Iterator[int]) -> None:
-        """Pass the rest of a map."""
+        """Skips the remaining members of a map."""
         for _ in indexes:
             self.skip()
             self.skip()
 
     def check_tags(self) -> None:
-        """What stands under a tag must be what a time is made of, if it is the tag of a time."""
+        """Checks that the content of a time tag has a type that a time can have."""
         begin = self.at
         while self.major == 6:
             problem = wrong_content(self.argument(), self.first)
             if problem:
                 self.skip()
-                raise StumbledError(problem)
+                raise CBORError(problem)
         self.at = begin
 
     @contextmanager
     def below_tags(self) -> Iterator[None]:
-        """Pass the tags here; those that say how bytes become text count for what is below them."""
+        """Consumes tags; those that select the text encoding of byte strings apply to the content."""
         before = len(self.later)
         if self.major == 6:
             self.check_tags()
@@ -215,11 +217,11 @@ class Reader:
     # ---- values without a type
 
     def value(self) -> Any:
-        """The next item, as it is read where no type says otherwise."""
+        """Decodes the next item without a type."""
         return _READERS[self.major](self)
 
     def content(self) -> dict[str, Any] | None:
-        """The next item, which must be a map or null."""
+        """Decodes the next item, which must be a map or null."""
         with self.below_tags():
             if self.major == 5:
                 return self._map()
@@ -240,31 +242,31 @@ class Reader:
 
     def _array(self) -> list[Any]:
         items: list[Any] = []
-        problem: StumbledError | None = None
+        problem: CBORError | None = None
         for _ in self.indexes():
             try:
                 items.append(self.value())
-            except StumbledError as found:
+            except CBORError as found:
                 items.append(None)
                 problem = problem or found
         return self._unless(problem, items)
 
     def _map(self) -> dict[str, Any]:
         members: dict[str, Any] = {}
-        problem: StumbledError | None = None
+        problem: CBORError | None = None
         key = ""
         indexes = self.indexes()
         for index in indexes:
             try:
                 key = self.text(key)
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
                 members.setdefault("")
                 self.skip()
                 continue
             try:
                 value = self.value()
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
                 value = None
                 if not self._leniently:
@@ -275,7 +277,7 @@ class Reader:
             members.setdefault(key, value)
         return self._unless(problem, members)
 
-    def _unless(self, problem: StumbledError | None, value: V) -> V:
+    def _unless(self, problem: CBORError | None, value: V) -> V:
         if problem is not None and not self._leniently:
             raise problem
         return value
@@ -287,7 +289,7 @@ class Reader:
         if number in (0, 1):
             return self._time()
         if number in (2, 3):
-            raise StumbledError(not_accepted("tag", "bignum"))
+            raise CBORError(not_accepted("tag", "bignum"))
         if number not in _LATER:
             return self.value()
         self.at = begin
@@ -300,12 +302,12 @@ class Reader:
             try:
                 return parse_nanosecond_time(text)
             except TimeError as problem:
-                raise StumbledError(f"cbor: cannot set {text} for time.Time: {problem}") from None
+                raise CBORError(f"cbor: cannot set {text} for time.Time: {problem}") from None
         number = self._primitive() if self.major == 7 else self._seconds()
         try:
             moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
         except OverflowError:
-            raise StumbledError(
+            raise CBORError(
                 "cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: "
                 "Time.MarshalText: year outside of range [0,9999]"
             ) from None
@@ -326,17 +328,17 @@ class Reader:
             return (False, True, None)[first - 0xF4]
         form = FLOATS.get(first)
         if form is None:
-            raise StumbledError(not_accepted("primitives", f"simple value {self.argument()} is not recognized"))
+            raise CBORError(not_accepted("primitives", f"simple value {self.argument()} is not recognized"))
         number = struct.unpack_from(form, self.body, self.at + 1)[0]
         self.at += 1 + struct.calcsize(form)
         if not math.isfinite(number):
-            raise StumbledError
+            raise CBORError
         return number
 
     # ---- texts
 
     def text(self, before: str = "", go_type: str = "string") -> str:
-        """The next item, which must be a string; null leaves what was there `before`."""
+        """Decodes the next item, which must be a string; null keeps the value `before`."""
         with self.below_tags():
             if self.major == 2:
                 return self.octets()
@@ -346,17 +348,17 @@ class Reader:
             return before
 
     def octets(self) -> str:
-        """The text that the byte string here stands for."""
+        """Decodes a byte string to its text."""
         data = b"".join(self._chunks())
         return _LATER[self.later[-1]](data) if self.later else text_of(data)
 
     def unicode(self) -> str:
-        """The text of the text string here."""
+        """Decodes a text string."""
         chunks = self._chunks()
         try:
             return "".join([chunk.decode() for chunk in chunks])
         except UnicodeDecodeError:
-            raise StumbledError("cbor: invalid UTF-8 string") from None
+            raise CBORError("cbor: invalid UTF-8 string") from None
 
     def _chunks(self) -> list[bytes]:
         if self.first & 31 == 31:
@@ -366,9 +368,10 @@ class Reader:
         return [self.body[begin : self.at]]
 
     def refuse(self, go_type: str, note: str = "") -> None:
-        """Pass the next item, which is of a major type that the Go type does not take.
+        """Skips the next item, whose major type does not fit the Go type.
 
-        Raises StumbledError; not for null.
+        Raises:
+            CBORError: always, except for null.
         """
         major = self.major
         number = self.argument() if major == 1 else 0
@@ -385,7 +388,7 @@ class Reader:
 
 
 _BREAK: Final = 0xFF
-#: The tag that Kubernetes itself writes.
+#: The tag that Kubernetes itself encodes.
 _BASE64: Final = 22
 _READERS: Final = (
     Reader._positive, Reader._negative, Reader.octets, Reader.unicode,

@@ -1,4 +1,4 @@
-"""CBOR in diagnostic notation, as errors show a body: `{'kind': "x", 1: [_ 2.0]}`.
+"""Formats CBOR in diagnostic notation, for errors that contain the body: `{'kind': "x", 1: [_ 2.0]}`.
 
 Specified by: RFC 8949, section 8; github.com/fxamacker/cbor/v2 (diagnose.go), with byte strings as text where
 they are UTF-8.
@@ -16,7 +16,7 @@ __all__ = ["diagnosis"]
 
 
 def diagnosis(body: bytes) -> str:
-    """The notation of a well-formed document; its bytes in hexadecimal if a text in it is no UTF-8."""
+    """Returns the notation of a well-formed document; hexadecimal digits if it contains invalid UTF-8."""
     try:
         return _Writer(body).item()
     except UnicodeDecodeError:
@@ -29,7 +29,7 @@ _ESCAPED: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
 
 
 class _Writer:
-    """Writes the items one after the other; `at` is where the next one begins."""
+    """Formats items in sequence; `at` is the offset of the next one."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -58,7 +58,7 @@ class _Writer:
         return _primitive(first, argument)
 
     def _head(self, low: int) -> int:
-        """The argument of the head here, which is passed."""
+        """Consumes the head and returns its argument."""
         begin = self._at + 1
         self._at = begin + SIZES.get(low, 0)
         return int.from_bytes(self._body[begin : self._at], "big") if low in SIZES else low

@@ -1,8 +1,8 @@
-"""Writes CBOR as Kubernetes profiles it.
+"""Encodes CBOR in Kubernetes' profile.
 
-All strings are byte strings, []byte fields are byte strings under tag 22 (the client shall think of base64),
-floats take the fewest bytes, integers beyond int64 are floats. The real server shuffles the members of maps
-on purpose; here they stand in the order of the object.
+All strings become byte strings, []byte fields become byte strings with tag 22 (expected conversion to base64),
+floats take the fewest bytes, and integers beyond int64 become floats. The real server shuffles the members of maps
+deliberately; this encoder keeps the order of the object.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/cbor/internal/modes (encode.go).
 """
@@ -25,10 +25,10 @@ from fakekube.schema.model import Shape, Type
 __all__ = ["encoded", "holds_bytes", "with_bytes"]
 
 def encoded(value: Any) -> bytes:
-    """The item of a value: plain JSON data, and bytes.
+    """Encodes a value: plain JSON data, and bytes.
 
     Raises:
-        EncodeError: NaN, an infinity, or surrogates.
+        EncodeError: the value contains NaN, an infinity, or surrogates.
     """
     try:
         return _item(value)
@@ -70,7 +70,7 @@ def _float(number: float) -> bytes:
 
 
 class _Texts(dict[str, bytes]):
-    """The items of texts; of short ones made once, since keys and most values come again and again."""
+    """Caches the items of short texts, since keys and most values occur often."""
 
     def __missing__(self, text: str) -> bytes:
         data = bytes_of(text)
@@ -90,7 +90,7 @@ _MAP_HEADS: Final = [head(5, length) for length in range(256)]
 
 
 class _Writers(dict[type, Callable[[Any], bytes]]):
-    """What writes the values of a type."""
+    """The encoders of values by Python type."""
 
     def __missing__(self, kind: type) -> Callable[[Any], bytes]:
         if issubclass(kind, float):
@@ -110,7 +110,7 @@ _WRITERS: Final = _Writers(
         float: _float,
     }
 )
-#: The same of what stands in lists.
+#: The same for the items of lists.
 _LISTED: Final = _Writers({**_WRITERS, dict: repeating(_map)})
 
 
@@ -118,18 +118,18 @@ _CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})
 
 
 def holds_bytes(type_: Type) -> bool:
-    """Is there a []byte somewhere in this type?"""
+    """Reports whether a type contains a []byte field at any depth."""
     return _holds(type_, frozenset({Shape.BYTES}))
 
 
 def _changes(type_: Type) -> bool:
-    """Is there something in this type that plain data does not tell?"""
+    """Reports whether encoding a value of this type needs the type."""
     return _holds(type_, _CHANGED)
 
 
 @cache
 def _holds(type_: Type, shapes: frozenset[Shape]) -> bool:
-    """Is there something of these shapes somewhere in this type?"""
+    """Reports whether a type contains one of these shapes at any depth."""
     seen = {type_}
     todo = [type_]
     while todo:
@@ -149,7 +149,7 @@ def _inner(type_: Type) -> list[Type]:
 
 
 def with_bytes(type_: Type, value: Any) -> Any:
-    """The value with bytes in the place of base64, and floats where there must be floats."""
+    """Returns the value with base64 texts of []byte fields replaced by bytes, and numbers of float fields by floats."""
     if value is None or not _changes(type_):
         return value
     shape, items = type_.shape, type_.items

@@ -1,10 +1,8 @@
-"""What is wrong with a well-formed CBOR document of a built-in type, in the words of the real server's
-library.
+"""Finds the error of a well-formed CBOR document that does not fit its built-in type.
 
-The library decodes straight into Go types and complains in its own way; here documents are decoded to plain
-data first, and types are checked as for JSON. Only when that fails is the document read once more along its
-type, to find what the library would have found first. It names the field of the outermost struct, whatever
-the depth.
+The real server's library decodes into Go types and has its own messages. Here documents are decoded to plain
+data first, and types are checked as for JSON. Only if that fails, the document is decoded again along its
+type, to find the error that the library reports. The message names the field of the outermost struct at any depth.
 
 Specified by: github.com/fxamacker/cbor/v2 (decode.go: parseToValue, parseMapToStruct, fill…).
 """
@@ -16,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fakekube.codecs.cbor.decoder import DuplicateError, MismatchError, Reader
-from fakekube.codecs.cbor.items import FLOATS, INT64_MAXIMUM, MAJOR_NAMES, StumbledError
+from fakekube.codecs.cbor.items import FLOATS, INT64_MAXIMUM, MAJOR_NAMES, CBORError
 from fakekube.golang import base64
 from fakekube.golang.timestamps import parse_micro_time, parse_time
 from fakekube.schema.model import Field, Shape, Type
@@ -31,15 +29,14 @@ _TYPE_META: Final = Type(
 
 
 def explain(body: bytes, type_: Type) -> tuple[str, str]:
-    """Why a document does not fit its type.
+    """Returns the errors of decoding a document into a type.
 
     Args:
         body: a well-formed document.
-        type_: the struct that it shall be decoded into.
+        type_: the struct to decode into.
 
     Returns:
-        The error ("" if there is none), and what a strict reader complains of ("" if nothing): the first of
-        each.
+        The first error, and the first strict decoding error; "" if there is none.
     """
     whole = replace(type_, resolve=lambda: {**_TYPE_META.fields, **type_.fields})
     finding = _problem(body, whole, strict=True)
@@ -48,28 +45,28 @@ def explain(body: bytes, type_: Type) -> tuple[str, str]:
     return str(_problem(body, whole, strict=False) or ""), str(finding)
 
 
-def _problem(body: bytes, type_: Type, *, strict: bool) -> StumbledError | None:
+def _problem(body: bytes, type_: Type, *, strict: bool) -> CBORError | None:
     try:
         _Walk(body, strict=strict).document(type_)
-    except StumbledError as problem:
+    except CBORError as problem:
         return problem
     return None
 
 
 def type_meta(body: bytes) -> tuple[str, str]:
-    """The apiVersion and kind of a well-formed document, whatever the other members hold. Raises StumbledError."""
+    """Decodes only the apiVersion and kind of a well-formed document. Raises CBORError."""
     found = _Walk(body, strict=False).document(_TYPE_META) or {}
     return found.get("apiVersion", ""), found.get("kind", "")
 
 
-class _UnknownFieldError(StumbledError):
-    """A struct has no field of this name; it counts more than what was found before in the struct."""
+class _UnknownFieldError(CBORError):
+    """A struct has no field of this name; this takes precedence over earlier errors in the struct."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"cbor: found unknown field at map element index {index}")
 
 
-#: What reads the texts of what may be absent.
+#: The parsers of textual types that may be null.
 _PARSERS: Final[dict[Shape, Callable[[str], Any]]] = {
     Shape.TIME: parse_time, Shape.MICRO_TIME: parse_micro_time, Shape.QUANTITY: lambda text: canonical(text.strip()),
 }  # fmt: skip
@@ -77,7 +74,7 @@ _RAW: Final = {
     Shape.RAW: "failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR",
     Shape.FIELDS_V1: "failed to transcode FieldsV1 to JSON: metav1.FieldsV1 cbor invalid",
 }
-#: Of the keys of types that have a name.
+#: The Go names of key types.
 _KEY_TYPES: Final = {
     "v1.ResourceList": "v1.ResourceName", "v1.JSONSchemaDefinitions": "string", "v1.JSONSchemaDependencies": "string",
 }  # fmt: skip
@@ -86,23 +83,23 @@ _NULL: Final = (0xF6, 0xF7)
 
 
 class _Walk(Reader):
-    """Reads a document along its type; of strings and structs it gives the values."""
+    """Decodes a document along its type; returns the values of strings and structs only."""
 
     def __init__(self, body: bytes, *, strict: bool) -> None:
         super().__init__(body)
         self._strict = strict
         self.raw_problem = ""
-        """What is wrong with the first part that is read when all else is."""
+        """The first error of the parts that Go decodes after all others (RawExtension, FieldsV1)."""
 
     def document(self, type_: Type) -> Any:
-        """The whole document, of a struct. Raises StumbledError."""
+        """Decodes the document into a struct. Raises CBORError."""
         found = self.read(type_)
         if self.raw_problem:
-            raise StumbledError(self.raw_problem)
+            raise CBORError(self.raw_problem)
         return found
 
     def read(self, type_: Type, *, pointer: bool = False) -> Any:
-        """The next item. Raises StumbledError."""
+        """Decodes the next item. Raises CBORError."""
         if self.first in _NULL and (pointer or type_.shape in _PARSERS):
             self.at += 1
             return None
@@ -120,13 +117,13 @@ class _Walk(Reader):
             note = "cannot decode CBOR array to struct without toarray option" if self.major == 4 else ""
             self.refuse(type_.go, note)
             return members
-        problem: StumbledError | None = None
+        problem: CBORError | None = None
         others: set[tuple[type, Any]] = set()
         indexes = self.indexes()
         for index in indexes:
             try:
                 name, wrong = self._name()
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
                 self.skip()
                 continue
@@ -145,7 +142,7 @@ class _Walk(Reader):
             members[field.name] = None
             try:
                 members[field.name] = self.read(field.type, pointer=field.pointer)
-            except StumbledError as found:
+            except CBORError as found:
                 if isinstance(found, MismatchError):
                     found.field = f"{type_.go}.{field.name}"
                 problem = problem or found
@@ -153,8 +150,8 @@ class _Walk(Reader):
             raise problem
         return members
 
-    def _name(self) -> tuple[Any, StumbledError | None]:
-        """The key here, and what is wrong with it if it can be told from others. Raises StumbledError if not."""
+    def _name(self) -> tuple[Any, CBORError | None]:
+        """Decodes a key. Returns it and its error, if any. Raises CBORError for a key that cannot be compared."""
         major = self.major
         if major == 0:
             return self.argument(), None
@@ -171,7 +168,7 @@ class _Walk(Reader):
         wrong = MismatchError(major, "string", note)
         try:
             key = self.value()
-        except StumbledError:
+        except CBORError:
             raise wrong from None
         if isinstance(key, dict | list):
             raise wrong
@@ -183,19 +180,19 @@ class _Walk(Reader):
         if self.major != 5 or type_.items is None:
             self.refuse(type_.go)
             return
-        problem: StumbledError | None = None
+        problem: CBORError | None = None
         key, names = "", set[str]()
         indexes = self.indexes()
         for index in indexes:
             try:
                 key = self.text(key, _KEY_TYPES.get(type_.go) or type_.go[4:].partition("]")[0])
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
                 self.skip()
                 continue
             try:
                 self.read(type_.items)
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
                 continue
             if key in names:
@@ -209,17 +206,17 @@ class _Walk(Reader):
         if self.major != 4 or type_.items is None:
             self.refuse(type_.go)
             return
-        problem: StumbledError | None = None
+        problem: CBORError | None = None
         for _ in self.indexes():
             try:
                 self.read(type_.items)
-            except StumbledError as found:
+            except CBORError as found:
                 problem = problem or found
         if problem is not None:
             raise problem
 
     def _pass_rest(self, indexes: Iterator[int]) -> None:
-        """Pass the value of a member, and all that follow."""
+        """Skips the value of a member, and all members that follow."""
         self.skip()
         self.skip_members(indexes)
 
@@ -233,7 +230,7 @@ class _Walk(Reader):
         try:
             _PARSERS[type_.shape](text)
         except ValueError as problem:
-            raise StumbledError(str(problem)) from None
+            raise CBORError(str(problem)) from None
 
     def _integer(self, type_: Type) -> None:
         self._whole(type_.go, _LIMITS.get(type_.format, INT64_MAXIMUM + 1))
@@ -273,18 +270,18 @@ class _Walk(Reader):
             try:
                 base64.canonical(text)
             except base64.Base64Error as problem:
-                raise StumbledError(f"cbor: failed to decode base64 from byte string: {problem}") from None
+                raise CBORError(f"cbor: failed to decode base64 from byte string: {problem}") from None
 
     def _int_or_string(self, _type: Type) -> None:
         begin = self.at
         try:
             self.text()
-        except StumbledError:
+        except CBORError:
             self.at = begin
             self._whole("int32", _LIMITS["int32"])
 
     def _raw(self, type_: Type) -> None:
-        """It is read once all else is."""
+        """Go decodes it after all other fields."""
         begin = self.at
         self.skip()
         if self.raw_problem:
@@ -296,7 +293,7 @@ class _Walk(Reader):
                 reader.value()
             elif reader.major == 5:
                 reader.content()
-        except StumbledError as problem:
+        except CBORError as problem:
             self.raw_problem = f"{_RAW[type_.shape]}: {problem}"
 
 

@@ -1,4 +1,4 @@
-"""JSON as Go's encoding/json reads and writes it.
+"""JSON with the behaviour of Go's encoding/json.
 
 Specified by: encoding/json, sigs.k8s.io/json.
 """

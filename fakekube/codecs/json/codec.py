@@ -1,14 +1,12 @@
-"""JSON as Go's encoding/json reads and writes it.
+"""Encodes and decodes JSON like Go's encoding/json.
 
-Reading: orjson does the work. What it refuses is read a second time by `golang.json_reader`, which either takes it,
-because Go is more lenient (broken UTF-8, lone surrogates, 1e999, depth up to 10,000), or knows Go's words
-for what is wrong. The same reader finds the paths of members that are given twice; that there are none is
-proved cheaply: writing the value again yields as many colons as the body has.
+Decoding uses orjson. If orjson rejects a body, `golang.json_reader` parses it again: either Go is more lenient
+(invalid UTF-8, lone surrogates, 1e999, depth up to 10,000), or the reader returns Go's error. The same reader finds
+the paths of duplicate members. A cheap check proves that there are none: encoding the value again yields as many
+colons as the body has.
 
-Writing: orjson's compact form, with the characters escaped that Go escapes for HTML, and numbers as Go
-prints them. Neither `dumps` nor `dumps_pretty` ends with a newline: the real server's compact answers do,
-its indented ones do not, and watch events are framed; all that is the business of `codecs.formats` and
-`codecs.framing`.
+Encoding uses orjson's compact form, escapes the characters that Go escapes for HTML, and prints numbers like Go.
+Neither `dumps` nor `dumps_pretty` ends with a newline; `codecs.formats` and `codecs.framing` add it.
 
 Specified by: Go's encoding/json (scanner.go, decode.go, encode.go) and sigs.k8s.io/json.
 """
@@ -37,7 +35,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def _read(body: bytes, merge: bool, *, keep_first: bool = False) -> tuple[Any, list[str]]:
-    """Read with Go's rules and words. Raises DecodeError."""
+    """Parses with Go's rules and messages. Raises DecodeError."""
     try:
         return Reader(body, merge, keep_first=keep_first).read()
     except JSONSyntaxError as error:
@@ -45,21 +43,21 @@ def _read(body: bytes, merge: bool, *, keep_first: bool = False) -> tuple[Any, l
 
 
 def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
-    """Read one JSON document.
+    """Decodes one JSON document.
 
-    Integers stay integers whatever their size; what Go makes of them depends on the field (see `untyped`).
+    Integers of any size stay integers; their conversion depends on the field (see `untyped`).
 
     Args:
-        body: the bytes; broken UTF-8 becomes U+FFFD, byte by byte.
-        merge: what becomes of a member that is given twice: as Go decodes into structs, two objects are
-            merged; as Go decodes into untyped values (False), the last one counts.
+        body: the bytes; each invalid UTF-8 byte becomes U+FFFD.
+        merge: how duplicate members are resolved: True merges two objects, as Go decodes into structs; False keeps
+            the last value, as Go decodes into untyped values.
 
     Returns:
-        The value, and the paths of members given twice (`spec.containers[0].name`), in the order in which the
-        second ones occur, each once and no more than 100.
+        The value, and the paths of duplicate members (`spec.containers[0].name`) in the order of the second
+        occurrences, each once, at most 100.
 
     Raises:
-        DecodeError: in Go's words.
+        DecodeError: the body is not valid JSON.
     """
     try:
         value = orjson.loads(body)
@@ -78,15 +76,15 @@ def loads(body: bytes, *, merge: bool = True) -> tuple[Any, list[str]]:
 
 
 def first_values(body: bytes, *, merge: bool) -> Any:
-    """What `loads` has read, of members given twice the first value: Go reads that one, too, and may refuse it."""
+    """Decodes a body again, keeping the first of duplicate members: Go decodes that value, too, and may reject it."""
     return _read(body, merge, keep_first=True)[0]
 
 
 def reread(text: bytes) -> Any:
-    """Read what `dumps` has written, however deep it is; not for bodies.
+    """Decodes the output of `dumps`, of any depth. Use `loads` for bodies.
 
     Raises:
-        DecodeError: it is no JSON.
+        DecodeError: the text is not valid JSON.
     """
     try:
         return orjson.loads(text)
@@ -95,7 +93,7 @@ def reread(text: bytes) -> Any:
 
 
 def literals(body: bytes) -> Any:
-    """Read once more what `loads` has read, numbers that are no integers as the text that stands there."""
+    """Decodes a body again, with numbers that are not integers as their literal text."""
     try:
         return stdlib_json.loads(utf8(body), parse_float=str)
     except (RecursionError, ValueError):  # nested too deep for that reader
@@ -103,11 +101,11 @@ def literals(body: bytes) -> Any:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of an object, those given twice included."""
+    """The members of an object, duplicates included."""
 
 
 def members(body: bytes) -> Iterator[str]:
-    """The paths of all members (`spec.containers[0].name`) in their order, as often as they are given."""
+    """Yields the paths of all members (`spec.containers[0].name`) in the order of the document, duplicates included."""
     try:
         todo = [("", stdlib_json.loads(utf8(body), object_pairs_hook=_Pairs), False)]
     except (RecursionError, ValueError):  # nested too deep for that reader
@@ -123,7 +121,7 @@ def members(body: bytes) -> Iterator[str]:
 
 
 def untyped(value: Any) -> Any:
-    """Make of a value that was just read what Go holds without a type: integers beyond int64 become floats.
+    """Converts a decoded value to what Go decodes without a type: integers beyond int64 become floats.
 
     Changes the tree in place, and returns it.
 
@@ -147,23 +145,23 @@ def untyped(value: Any) -> Any:
 
 
 def dumps(value: Any, *, floats: bool = True) -> bytes:
-    """The compact form, as Go's json.Marshal prints it; no newline at the end.
+    """Encodes compact JSON like Go's json.Marshal, without a trailing newline.
 
     Args:
         value: plain JSON data.
-        floats: there may be floats in it. False saves looking for those that Go prints in another way.
+        floats: the value may contain floats. False skips the search for floats that Go prints differently.
 
     Raises:
-        EncodeError: a number is infinite or NaN, or there is something that JSON does not know.
+        EncodeError: a number is infinite or NaN, or a value has no JSON form.
     """
     return _dumps(value, 0, floats)
 
 
 def dumps_pretty(value: Any) -> bytes:
-    """The form indented by two spaces, as Go's json.MarshalIndent prints it; no newline at the end.
+    """Encodes JSON indented by two spaces like Go's json.MarshalIndent, without a trailing newline.
 
     Raises:
-        EncodeError: a number is infinite or NaN, or the text would be longer than any document is.
+        EncodeError: a number is infinite or NaN, or the text exceeds the maximum length.
     """
     try:
         return _dumps(value, orjson.OPT_INDENT_2, True)
@@ -191,7 +189,7 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
 
 
 def _ending(pattern: bytes) -> re.Pattern[bytes]:
-    """Finds where a number may end so. Patterns begin with a literal, for which a search is quick."""
+    """Compiles a pattern for the end of a number. Patterns begin with a literal, so that the search is fast."""
     return re.compile(pattern + rb"(?:[,}\]\n]|\Z)")
 
 
@@ -205,17 +203,17 @@ _LONGEST: Final = 32
 
 
 def _ends_number(text: bytes, ending: re.Pattern[bytes]) -> bool:
-    """Is there an end of this kind that may be one of a number?"""
+    """Reports whether a match of the pattern may be the end of a number."""
     if ending.search(text) is None:
         return False
     return any(_BEGINNING(text[max(found.start() - _LONGEST, 0) : found.start()]) for found in ending.finditer(text))
 
 
 def float_text(number: float) -> str:
-    """A float as Go's encoding/json prints it: shortest digits, an exponent only below 1e-6 and from 1e21.
+    """Prints a float like Go's encoding/json: shortest digits, an exponent only below 1e-6 and from 1e21.
 
     Raises:
-        EncodeError: JSON has no infinity and no NaN.
+        EncodeError: the number is infinite or NaN.
     """
     if not isfinite(number):
         word = "NaN" if isnan(number) else "+Inf" if number > 0 else "-Inf"
@@ -233,7 +231,7 @@ def _scalar(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
-        if isinstance(value, str):  # surrogates, which are no characters
+        if isinstance(value, str):  # surrogates, which orjson rejects
             return b'"%b"' % b"\\ufffd".join(orjson.dumps(text)[1:-1] for text in _SURROGATES(value))
         raise EncodeError(f"json: {error}") from None
 

@@ -12,7 +12,7 @@ from fakekube.apis.core.pods.validation_options import DELETION_COST, Validation
 from fakekube.apis.core.pods.visitor import containers, containers_with_paths
 from fakekube.errors import FieldError
 from fakekube.errors.field import forbidden, invalid
-from fakekube.golang.json_objects import JSONProblem
+from fakekube.golang.json_objects import JSONError
 from fakekube.golang.quoting import go_quote
 from fakekube.validation.annotation_values import read_tolerations
 from fakekube.validation.paths import descending
@@ -51,7 +51,7 @@ def pod_annotations(
 def _tolerations(text: str, path: str, options: ValidationOptions) -> list[FieldError]:
     try:
         found = read_tolerations(text)
-    except JSONProblem as problem:
+    except JSONError as problem:
         return [invalid(path, TOLERATIONS, str(problem))]
     return tolerations(found, f"{path}.{TOLERATIONS}", allow_comparisons=options.comparing_tolerations)
 
