@@ -1,1 +1,1 @@
-"""Types, and the walks over them that are compiled once per type: decoding, defaulting, printing."""
+"""The model of types, and the operations that are compiled once per type: decoding, defaulting, printing."""

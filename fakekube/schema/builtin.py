@@ -1,8 +1,7 @@
-"""Built-in types as the model has them, made from `data/` when they are first asked for.
+"""Makes the `Type`s of built-in types from `data/`, on first use.
 
-A `Type` is made once per minor and Go name (`[]string` and `map[string]k8s.io/….Quantity` are names too), so
-identity of types is identity of Go types as far as their name tells. What belongs to a field and not to a
-type (list type, map keys, map type and enum) makes a type of its own for that field.
+A `Type` is made once per minor and Go name (including `[]string` and `map[string]k8s.io/….Quantity`), so types with
+the same Go name are identical. A field with its own list type, map keys, map type or enum has its own `Type`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SCALARS: Mapping[str, tuple[Shape, str]] = {
     "float64": (Shape.NUMBER, "double"),
 }
 
-#: Types with a JSON form of their own.
+#: Types with a custom JSON form.
 _CUSTOM: Mapping[str, Shape] = {
     _META + "Time": Shape.TIME,
     _META + "MicroTime": Shape.MICRO_TIME,
@@ -41,7 +40,7 @@ _CUSTOM: Mapping[str, Shape] = {
     "k8s.io/apimachinery/pkg/runtime.RawExtension": Shape.RAW,
 } | {f"{_EXTENSIONS}{version}.JSON": Shape.ANY for version in ("v1", "v1beta1")}
 
-#: Unions of a struct with something simpler, by base name: the alternative ("%s" is the package).
+#: Unions of a struct and a simpler type, by base name: the Go name of the alternative ("%s" is the package).
 _UNIONS: Mapping[str, str] = {
     "JSONSchemaPropsOrArray": "[]%s.JSONSchemaProps",
     "JSONSchemaPropsOrBool": "bool",
@@ -66,7 +65,7 @@ class Builtins:
         return known
 
     def kind_type(self, group: str, version: str, kind: str) -> Type | None:
-        """The type of a kind; None if there is no such kind, or none that can be met."""
+        """Returns the type of a kind; None if the kind is unknown or has no type."""
         known = self._kind_types.get((group, version, kind))
         if known is None:
             row = self.facts.kind(group, version, kind)
@@ -76,7 +75,7 @@ class Builtins:
         return known
 
     def _make(self, go_name: str, row: Mapping[str, Any]) -> Type:
-        """`row` is that of the field, where it says something of the type."""
+        """Makes a type; `row` is the row of the field if it has attributes of the type."""
         if go_name in _SCALARS:
             shape, format_ = _SCALARS[go_name]
             go = "[]uint8" if go_name == "bytes" else go_name
@@ -124,7 +123,7 @@ class Builtins:
         return {field.name: field for field in self._flat(go_name, _Inlining())}
 
     def _flat(self, go_name: str, around: _Inlining) -> Iterator[Field]:
-        """The fields of a struct in order, those of inlined structs in their place."""
+        """Returns the fields of a struct in order, with those of inlined structs in their position."""
         for name, row in self.facts.type(go_name).get("fields", {}).items():
             type_name = row["t"].removeprefix("*")
             if name.startswith("+"):
@@ -155,28 +154,28 @@ class Builtins:
 
 @dataclass(slots=True, frozen=True)
 class _Inlining:
-    """The inlined structs around a field: their Protobuf numbers (where it nests them) and their names."""
+    """The inlined structs that contain a field: their Protobuf numbers (if they are messages) and their names."""
 
     numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
     def within(self, type_name: str, row: Mapping[str, Any]) -> _Inlining:
-        """One struct further in."""
+        """Returns the inlining of a nested struct."""
         numbers = (*self.numbers, row["n"]) if "n" in row else self.numbers
         return _Inlining(numbers, (*self.names, type_name.rpartition(".")[2]))
 
 
 @cache
 def builtins(version: str = "1.36") -> Builtins:
-    """The types of a minor, made once per process."""
+    """Returns the types of a minor, made once per process."""
     return Builtins(data.minor(version))
 
 
 def type_of(go_name: str) -> Type:
-    """See `Builtins.type_of`, of the newest minor."""
+    """Returns `Builtins.type_of` of the newest minor."""
     return builtins().type_of(go_name)
 
 
 def kind_type(group: str, version: str, kind: str) -> Type | None:
-    """See `Builtins.kind_type`, of the newest minor."""
+    """Returns `Builtins.kind_type` of the newest minor."""
     return builtins().kind_type(group, version, kind)

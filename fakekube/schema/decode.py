@@ -1,23 +1,22 @@
-"""Reading parsed JSON as a built-in type: Go's decoder, message for message.
+"""Decodes parsed JSON into a built-in type, with the errors of Go's decoder.
 
-Theory of operation: each type is compiled once into a decoder, a closure `(value, walk) -> tree`, that knows
-two roads.
+Theory of operation: each type is compiled once into a decoder, a closure `(value, walk) -> tree`, with two modes.
 
-* The quick road (`walk` is None) is for values with nothing wrong in them. A struct looks at the names it is
-  given, in their order; for each such layout there is a plan of what to do with which field, in the order of
-  the type. The first irregularity ends it.
-* The careful road then goes through the value in the order of the document, because that decides which
-  mistake is told: the *first* wrong type is remembered and told at the end, but a value with a form of its
-  own (a time, a quantity …) that cannot be read ends everything at once. `Walk.stack` holds where we are;
-  texts of paths are made only when something is wrong.
+* The fast path (`walk` is None) decodes valid values. A struct takes the names of its members in their order as its
+  layout; for each layout it caches a plan of the fields in the order of the type. The first irregularity ends the
+  fast path.
+* The slow path then walks the value in the order of the document, which determines the error to report: the *first*
+  type mismatch is recorded and raised at the end, but an invalid value of a type with a custom JSON form (a time, a
+  quantity …) ends the decoding at once. `Walk.stack` contains the current position; paths are formatted only for
+  errors.
 
-Invariant: where there is no mistake, both roads lead to the same tree.
+Invariant: for a valid value, both paths return the same tree.
 
-The result is a tree of its own in the field order of the type: unknown fields dropped (and reported), nulls
-and zero values of `omitempty` fields dropped, the zero values that Go always prints present, maps sorted. Two
-things stay as they came: lists and maps that are empty but not null (defaulting may tell them from absent
-ones; `printing.normalise` drops them), and values of any form (RawExtension, JSON, FieldsV1), which are
-shared with the input.
+The result is a new tree in the field order of the type: unknown fields are dropped (and reported), nulls and zero
+values of `omitempty` fields are dropped, the zero values that Go always prints are present, maps are sorted. Two
+kinds of values stay unchanged: lists and maps that are empty but not null (defaulting may distinguish them from absent
+ones; `printing.normalise` drops them), and values of any type (RawExtension, JSON, FieldsV1), which are shared with
+the input.
 
 Specified by: sigs.k8s.io/json (Go's encoding/json, case-sensitive, with strict errors), and the UnmarshalJSON
 of the types in k8s.io/apimachinery and k8s.io/apiextensions-apiserver.
@@ -37,18 +36,17 @@ __all__ = ["DecodeError", "Strict", "decode"]
 
 
 def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Literals | None = None) -> Any:
-    """Read parsed JSON as a type.
+    """Decodes parsed JSON into a type.
 
     Args:
-        type_: what it should be.
-        value: what `codecs` made of the body; not changed, but values of any form in it become part of the
-        result. strict: told of unknown fields and duplicates. literals: reads the body once more, with each
-        number that is no integer as the text it was written as; asked
-            only where such a text matters (messages, quantities). Without it, numbers are taken to be written
-            as Python writes them.
+        type_: the type to decode into.
+        value: the parsed body; not changed, but values of any type in it become part of the result.
+        strict: collects unknown fields and duplicates.
+        literals: parses the body again, with each number that is not an integer as its literal text; called only if a
+            literal is needed (messages, quantities). Without it, the literals are those that Python prints.
 
     Raises:
-        DecodeError: in the real server's words.
+        DecodeError: the value does not fit the type.
     """
     if value is None:
         return zero(type_)

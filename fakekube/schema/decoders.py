@@ -1,4 +1,4 @@
-"""A decoder for each shape of type: closures compiled once per type. See `decode` for how they work together.
+"""Compiles a decoder for each shape of type. `decode` describes how the decoders work together.
 
 Specified by: Go's encoding/json (decode.go), and the UnmarshalJSON of the types in k8s.io/apimachinery and
 k8s.io/apiextensions-apiserver.
@@ -19,7 +19,7 @@ from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["decoder"]
 
-#: So many layouts of one struct are remembered.
+#: The maximum number of cached layouts per struct.
 _MAXIMUM_PLANS: Final = 500
 
 
@@ -32,7 +32,7 @@ def decoder(type_: Type) -> Decoder:
 
 
 class _Step:
-    """What to do with one field of a struct."""
+    """The decoding step of one field of a struct."""
 
     __slots__ = ("as_it_is", "drop_zero", "frame", "make", "name", "rank", "read")
 
@@ -55,14 +55,14 @@ def _struct(type_: Type) -> Decoder:
     go = type_.go
 
     def step(name: str) -> _Step | None:
-        """Steps are made on first use, so that types that are not used are not compiled."""
+        """Makes a step on first use, so that unused types are not compiled."""
         known = steps.get(name)
         if known is None and name in ranks:
             known = steps[name] = _Step(type_, type_.fields[name], ranks[name], always.get(name))
         return known
 
     def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
-        """The fields of a layout and those that are always printed, in the order of the type."""
+        """Returns the fields of a layout and those that are always printed, in the order of the type."""
         if not ranks.keys() >= set(layout):
             raise Irregularity
         taken = (step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
@@ -163,7 +163,9 @@ def _map(type_: Type) -> Decoder:
 
 
 def _union(type_: Type) -> Decoder:
-    """A struct or its alternative. Anything else is an error beside a boolean, and null beside a list."""
+    """Decodes a struct or its alternative. Other values are an error if the alternative is a boolean, and null if it
+    is a list.
+    """
     struct, alternative = type_.items, type_.alternative
     assert struct is not None
     assert alternative is not None
@@ -174,7 +176,7 @@ def _union(type_: Type) -> Decoder:
             return _own_form(decoder(struct), value, walk)
         if value.__class__ is alternative_class:
             held = _own_form(decoder(alternative), value, walk)
-            return None if held == [] else held  # an empty list prints as if there were none
+            return None if held == [] else held  # an empty list prints like an absent one
         if alternative_class is bool:
             raise _broken("boolean or JSON schema expected", walk)
         return None
@@ -187,14 +189,14 @@ def _own_form(read: Decoder, value: Any, walk: Walk | None) -> Any:
 
 
 def _mismatch(value: Any, go: str, walk: Walk | None) -> None:
-    """A value that is not of the Go type `go`."""
+    """Reports a value that does not fit the Go type `go`."""
     if walk is None:
         raise Irregularity
     walk.mismatch(value, go)
 
 
 def _broken(message: str, walk: Walk | None) -> Exception:
-    """What ends a decode at once."""
+    """Returns the exception that ends a decode at once."""
     return Irregularity() if walk is None else DecodeError(message)
 
 
@@ -223,7 +225,7 @@ def _integer(type_: Type) -> Decoder:
     return decode_integer
 
 
-#: Whole numbers up to here print alike as integers and as floats; they are kept as integers, but for -0.
+#: Whole numbers up to this limit print the same as integers and as floats; they become integers, except for -0.
 _EXACT: Final = 2**53
 
 
@@ -268,7 +270,7 @@ def _bytes(type_: Type) -> Decoder:
 
 
 def _bytes_of_numbers(value: list[Any], walk: Walk | None) -> str | None:
-    """Go also takes bytes as a list of numbers."""
+    """Decodes []byte. Go also accepts a list of numbers."""
     for item in value:
         if item is not None and not (type(item) is int and 0 <= item < 256):
             _not_a_number(item, "uint8", walk)
@@ -277,7 +279,7 @@ def _bytes_of_numbers(value: list[Any], walk: Walk | None) -> str | None:
 
 
 def _text(read_text: Callable[[str], str | None]) -> Callable[[Type], Decoder]:
-    """Times: strings in a form of their own."""
+    """Decodes times."""
 
     def compile_text(_: Type) -> Decoder:
         def decode_text(value: Any, walk: Walk | None) -> Any:
@@ -324,7 +326,7 @@ def _any(_: Type) -> Decoder:
     return lambda value, _: value
 
 
-#: Shapes whose values are taken as they are if they are of this class.
+#: Shapes whose values are accepted unchanged if they are of this class.
 _AS_IT_IS: Final[dict[Shape, type]] = {Shape.STRING: str, Shape.BOOLEAN: bool}
 
 _SCALARS: Final = frozenset({Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER})

@@ -1,12 +1,11 @@
-"""Constant defaults, compiled per type: what every object of a kind gets where nothing was said.
+"""Sets the constant defaults of fields; compiled per type.
 
-A default belongs to a field and applies wherever its struct is present (`data/` says so where that holds for
-all kinds, or names the path where it holds for one kind only). A default is set where the field is nil
-(pointers), zero (scalars) or empty (lists). Resource lists are rounded up to thousandths here, as the real
-server's defaulting does.
+A default belongs to a field and applies wherever its struct is present (`data/` has the default of a field if it
+applies to all kinds, or a path if it applies to one kind only). It is set if the field is nil (pointers), zero
+(scalars) or empty (lists). Resource lists are rounded up to thousandths, like in the real server's defaulting.
 
-Defaults that depend on other fields are not here: `data/generate.py` lists them, the modules of their kinds
-apply them afterwards. So an object is complete after `apply` and the strategy's `default`.
+The modules of the kinds set the defaults that depend on other fields; `data/generate.py` lists them. An object is
+completely defaulted after `apply` and the strategy's `default`.
 
 Specified by: k8s.io/kubernetes/pkg/apis/**/zz_generated.defaults.go and defaults.go.
 """
@@ -26,26 +25,26 @@ __all__ = ["apply", "defaulter"]
 
 Defaulter = Callable[[Any], None]
 
-#: One thread at a time compiles: while a recursive type is being compiled, what is known of it is not the truth.
+#: Serializes compilation: while a recursive type is being compiled, its cached defaults are incomplete.
 _compiling = RLock()
 
 _RESOURCE_LIST: Final = "k8s.io/api/core/v1.ResourceList"
 
-#: Kinds that hold resource lists but have no defaulting at all.
+#: Kinds that contain resource lists but have no defaulting.
 _WITHOUT_DEFAULTING: Final = frozenset({("node.k8s.io", "RuntimeClass")})
 
 
 def apply(group: str, version: str, kind: str, obj: dict[str, Any]) -> None:
-    """Set the constant defaults of a kind (of the newest minor) in a decoded object, in place.
+    """Sets the constant defaults of a kind (of the newest minor) in a decoded object, in place.
 
-    Fields may be out of order afterwards. A kind that is not known has no defaults.
+    Fields may be out of order afterwards. An unknown kind has no defaults.
     """
     defaulter(group, version, kind)(obj)
 
 
 @cache
 def defaulter(group: str, version: str, kind: str, types: Builtins | None = None) -> Defaulter:
-    """The compiled defaults of a kind, of the newest minor unless `types` are those of another."""
+    """Returns the compiled defaults of a kind; `types` selects the minor (default: the newest)."""
     types = types or builtins()
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
@@ -65,11 +64,11 @@ def defaulter(group: str, version: str, kind: str, types: Builtins | None = None
 
 
 def _nothing(_: Any) -> None:
-    """The defaults of what has none."""
+    """Sets no defaults."""
 
 
 def _at_path(path: str, value: Any) -> Defaulter:
-    """One default of one kind: `.spec.suspend`; the structs on the way are no pointers."""
+    """Compiles one default of one kind (`.spec.suspend`); the structs on the path are not pointers."""
     *parents, name = path.removeprefix(".").split(".")
 
     def default_path(obj: Any) -> None:
@@ -82,14 +81,13 @@ def _at_path(path: str, value: Any) -> Defaulter:
 
 
 def _of_type(type_: Type) -> Defaulter | None:
-    """The defaults of a value of a type, None if there are none below it."""
+    """Compiles the defaults of a type; None if it has none at any depth."""
     if "default" not in type_.compiled:
-        # A type inside itself is taken to have none until the outer round is done: no recursive type has
-        # defaults.
+        # A nested occurrence of the type itself counts as one without defaults: no recursive type has defaults.
         type_.compiled["default"] = None
         try:
             type_.compiled["default"] = _compile(type_)
-        except RecursionError:  # nothing was found out
+        except RecursionError:  # the result is unknown
             del type_.compiled["default"]
             raise
     known: Defaulter | None = type_.compiled["default"]
@@ -157,7 +155,7 @@ def _below_only(below: Mapping[str, Defaulter]) -> Defaulter:
 
 
 def _constant(field: Field) -> tuple[str, bool, Any, Callable[[], Any] | None]:
-    """Name, whether None alone is absent, the value, and a maker of it where it must be new each time."""
+    """Name, whether only None is absent, the value, and a factory if the value must be new each time."""
     value = field.default
     make = None
     if isinstance(value, dict | list):
@@ -167,7 +165,7 @@ def _constant(field: Field) -> tuple[str, bool, Any, Callable[[], Any] | None]:
 
 
 def _round_up(value: Any) -> None:
-    """Quantities of a resource list are not finer than thousandths."""
+    """Rounds the quantities of a resource list up to thousandths."""
     for name, amount in value.items():
         rounded = rounded_up_to_milli(amount)
         if rounded != amount:

@@ -1,7 +1,7 @@
-"""Names of DNS, as objects have them: labels and subdomains; and forms of short texts in general.
+"""Validates DNS labels and subdomains, and other texts by length and regular expression.
 
-A check takes a text and returns what is wrong with it, in the real server's words, in order. Where a text may be but the
-start of a name (`prefix`, a generateName), one dash at its end is as good as a letter, since something will follow.
+A check takes a text and returns the real server's messages in order. With `prefix` (a generateName) a single trailing
+dash is legal, since a suffix follows.
 
 Specified by: k8s.io/apimachinery/pkg/api/validate/content/dns.go, …/api/validation/generic.go.
 """
@@ -39,7 +39,7 @@ def too_long_text(maximum: int) -> str:
 
 
 def regex_text(description: str, regex: str, *examples: str) -> str:
-    """What a string must look like, in words, by example, and as a regular expression."""
+    """Returns a message with the description, the examples and the regular expression of a format."""
     if not examples:
         return f"{description} (regex used for validation is '{regex}')"
     shown = " or ".join(f"'{example}', " for example in examples)
@@ -47,14 +47,14 @@ def regex_text(description: str, regex: str, *examples: str) -> str:
 
 
 def fits(value: str, maximum: int) -> bool:
-    """Is `value` at most `maximum` bytes long?"""
+    """Reports whether `value` has at most `maximum` bytes."""
     return len(value) <= maximum if value.isascii() else len(value.encode(errors="surrogatepass")) <= maximum
 
 
 def form(
     regex: str, description: str, *examples: str, maximum: int = 0
 ) -> Callable[[str], list[str]]:
-    """A check of a length and a regular expression."""
+    """Makes a check of the length and a regular expression."""
     matches = re.compile(regex).fullmatch
     text = regex_text(description, regex, *examples)
 
@@ -93,17 +93,17 @@ _label_1035 = form(
 
 
 def _mask_trailing_dash(prefix: str) -> str:
-    """A prefix without the dash at its end, which whatever is appended makes legal."""
+    """Drops the trailing dash of a prefix."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1123 subdomain: the form of most names."""
+    """Validates an RFC 1123 subdomain, the format of most names."""
     return _subdomain(_mask_trailing_dash(name) if prefix else name)
 
 
 def long_name(name: str) -> list[str]:
-    """A subdomain, in the words of declarative validation."""
+    """Validates a subdomain with the messages of declarative validation."""
     long = [] if fits(name, SUBDOMAIN_LENGTH) else [f"must be no more than {SUBDOMAIN_LENGTH} bytes"]
     return long + dns_subdomain(name)[len(long) :]
 
@@ -113,7 +113,7 @@ _label_matches = re.compile(LABEL).fullmatch
 
 
 def dns_label(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1123 label: a subdomain without dots."""
+    """Validates an RFC 1123 label: a subdomain without dots."""
     if prefix:
         name = _mask_trailing_dash(name)
     errors = _label(name)
@@ -123,5 +123,5 @@ def dns_label(name: str, prefix: bool = False) -> list[str]:
 
 
 def dns_1035_label(name: str, prefix: bool = False) -> list[str]:
-    """RFC 1035 label: one that starts with a letter."""
+    """Validates an RFC 1035 label, which starts with a letter."""
     return _label_1035(_mask_trailing_dash(name) if prefix else name)

@@ -1,6 +1,6 @@
-"""Members that a document gives twice: a null that comes after another value leaves Go's structs and scalars as they are.
+"""Resolves duplicate members: a null that follows another value does not change Go's structs and scalars.
 
-Pointers, maps, lists, and what reads itself become nil, as everywhere.
+Pointers, maps, lists and types with a custom UnmarshalJSON become nil.
 
 Specified by: Go's encoding/json (literalStore).
 """
@@ -17,12 +17,12 @@ _KEPT: Final = frozenset({Shape.STRUCT, Shape.STRING, Shape.BOOLEAN, Shape.INTEG
 
 
 def keep_before_null(type_: Type, value: Any, first: Any) -> None:
-    """Put back into `value`, which was read so that the last of two members counts, what a null may not replace.
+    """Restores values in `value`, decoded with the last of duplicate members, that a null does not replace.
 
     Args:
-        type_: of the document.
-        value: is changed in place.
-        first: the same document, read so that the first of two members counts.
+        type_: the type of the document.
+        value: the document; changed in place.
+        first: the same document, decoded with the first of duplicate members.
     """
     if type_.shape is Shape.STRUCT and isinstance(value, dict) and isinstance(first, dict):
         for name, field in type_.fields.items():

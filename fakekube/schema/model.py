@@ -1,11 +1,10 @@
-"""The one model of a type, for built-ins and custom resources alike.
+"""The model of types, for built-in types and custom resources.
 
-A `Type` says of which shape a value is and what rules hold for it; a struct has `Field`s, in the order in
-which the real server prints them. Everything that depends on types (decoding, defaulting, validation,
-printing, strategic merge, apply, Protobuf, OpenAPI, CEL) reads this model; nothing else describes a type a
-second time. Built-ins come from `data/`, lazily: the fields of a struct are made when they are first asked
-for. Custom resources come from the structural schema of their definition, and use the attributes of the
-second half as well.
+A `Type` has the shape of a value and its rules; a struct has `Field`s, in the order in which the real server prints
+them. All operations that depend on types (decoding, defaulting, validation, printing, strategic merge, apply,
+Protobuf, OpenAPI, CEL) use this model. Built-in types are made from `data/` lazily: the fields of a struct are made on
+first use. Types of custom resources are made from the structural schema of the definition, and also use the attributes
+of the second half.
 
 Invariant: a `Type` does not change once its fields have been resolved; types may be recursive.
 """
@@ -22,7 +21,7 @@ __all__ = ["Field", "ListType", "MapType", "Shape", "Type"]
 
 
 class Shape(Enum):
-    """What a value looks like in JSON, and how Go reads it."""
+    """The form of a value in JSON, and the way in which Go decodes it."""
 
     STRUCT = "struct"
     LIST = "list"
@@ -39,11 +38,11 @@ class Shape(Enum):
     INT_OR_STRING = "int-or-string"
     FIELDS_V1 = "fields-v1"
     UNION = "union"
-    """A struct (`items`), or what stands in `alternative`: JSONSchemaPropsOrBool and its like."""
+    """A struct (`items`) or the type in `alternative`: JSONSchemaPropsOrBool and similar types."""
     RAW = "raw"
     """An embedded object of any kind (runtime.RawExtension)."""
     ANY = "any"
-    """Any JSON value, kept as it is (apiextensions JSON; unknown parts of custom resources)."""
+    """Any JSON value, stored unchanged (apiextensions JSON; unknown parts of custom resources)."""
 
 
 class ListType(Enum):
@@ -63,7 +62,7 @@ class MapType(Enum):
 
 @dataclass(slots=True, eq=False)
 class Field:
-    """One field of a struct: its JSON name, and what Go and Protobuf say of it."""
+    """One field of a struct: its JSON name, and its properties in Go and Protobuf."""
 
     name: str
     type: Type
@@ -72,41 +71,40 @@ class Field:
     omit_zero: bool = False
     """A struct without content is not printed (`omitzero`)."""
     pointer: bool = False
-    """None and the zero value are two things."""
+    """The field is a pointer: None and the zero value are different."""
     required: bool = False
     default: Any = None
-    """A constant default, applied where the field is absent; None is no default."""
+    """A constant default for an absent field; None if there is none."""
     patch_strategy: tuple[str, ...] = ()
-    """Of strategic merge: "merge", "replace", "retainKeys"."""
+    """The strategic merge patch strategy: "merge", "replace", "retainKeys"."""
     patch_merge_key: str = ""
     number: int = 0
     """Protobuf field number."""
     wire: str = ""
     """The wire kind of the Protobuf tag: varint, bytes, fixed64 …; repeated when the type is a list."""
     inlined: tuple[int, ...] = ()
-    """Protobuf numbers of the messages around the field that JSON does not show (inlined structs), outermost
-    first."""
+    """Protobuf numbers of the inlined structs that contain the field, outermost first."""
     embedded: tuple[str, ...] = ()
-    """Names of the inlined structs around the field, outermost first: Go's messages show them in paths."""
+    """Names of the inlined structs that contain the field, outermost first: paths in Go's messages contain them."""
     row: Mapping[str, Any] = field(default_factory=dict)
-    """The row in `data/` that the field was made from."""
+    """The source row in `data/`."""
 
 
 @dataclass(eq=False)
 class Type:
-    """A type. Of the optional attributes only those that fit the shape mean something."""
+    """A type. Each optional attribute applies to some shapes only."""
 
     shape: Shape
     name: str = ""
-    """The Go name of a built-in type, as in `data/`; empty for schemas of definitions."""
+    """The Go name of a built-in type, as in `data/`; empty for types of custom resources."""
     go: str = ""
-    """How Go's messages call the type: `int32`, `map[string]string`, `v1.PodSpec`, `[]v1.Container` …"""
+    """The name of the type in Go's messages: `int32`, `map[string]string`, `v1.PodSpec`, `[]v1.Container` …"""
     resolve: Callable[[], Mapping[str, Field]] | None = None
     """Makes the fields of a struct on first use."""
     items: Type | None = None
-    """Of the items of a list, or of the values of a map; of a union the struct."""
+    """The type of a list's items, of a map's values, or of a union's struct."""
     alternative: Type | None = None
-    """Of a union what may stand there instead of the struct."""
+    """The alternative to the struct of a union."""
     list_type: ListType = ListType.ATOMIC
     list_map_keys: tuple[str, ...] = ()
     map_type: MapType = MapType.GRANULAR
@@ -114,21 +112,21 @@ class Type:
     """int32, int64, uint16 …; of schemas: any OpenAPI format."""
     enum: tuple[Any, ...] = ()
 
-    # What only the schemas of custom resources use.
+    # Attributes of custom resources only.
     nullable: bool = False
     default: Any = None
     required: tuple[str, ...] = ()
     preserve_unknown_fields: bool = False
     takes_unknown_fields: bool = False
-    """It, or something that it is in, preserves unknown fields: then apply takes them, though pruning may not."""
+    """The type or an enclosing one preserves unknown fields: apply accepts them, though pruning may drop them."""
     embedded_resource: bool = False
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    """minimum, maxLength, pattern, allOf, x-kubernetes-validations …: what validation compiles."""
+    """The rules for validation: minimum, maxLength, pattern, allOf, x-kubernetes-validations …"""
 
     compiled: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What the walks over types have compiled for this one, by the name of the walk."""
+    """The compiled operations of this type, by name."""
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """The fields of a struct by JSON name, in their order; inlined structs are part of the struct."""
+        """The fields of a struct by JSON name, in order, including the fields of inlined structs."""
         return self.resolve() if self.resolve else {}

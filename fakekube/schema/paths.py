@@ -1,4 +1,4 @@
-"""Paths into what a schema describes (`.spec.a`, `['key']`): of selectable fields, and of what a rule complains about.
+"""Resolves field paths in a schema (`.spec.a`, `['key']`): of selectable fields, and the fieldPath of validation rules.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (ValidFieldPath).
 """
@@ -14,7 +14,7 @@ __all__ = ["Place", "SchemaPathError", "place_at"]
 
 Schema = Mapping[str, Any]
 
-#: A delimiter, a quoted string (delimiters in it do not count; it may lack its end), or what lies between delimiters.
+#: A delimiter, a quoted string (which may contain delimiters and may be unterminated), or the text between delimiters.
 _TOKENS = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\.")
 _ESCAPED = {
@@ -23,23 +23,23 @@ _ESCAPED = {
 
 
 class SchemaPathError(ValueError):
-    """A path leads nowhere; says why in the real server's words."""
+    """A path is not valid. The message is the real server's."""
 
 
 @dataclass(slots=True, frozen=True)
 class Place:
-    """Where a path leads."""
+    """The target of a path."""
 
     path: str
-    """As field errors print it."""
+    """The path in the form of field errors."""
     root: str
     """The first name."""
     schema: Schema | None
-    """What is known of the value; None for the values of a map of anything."""
+    """The schema of the value; None for a value of an untyped map."""
 
 
 def place_at(path: str, schema: Schema, *, brackets: bool = True) -> Place:
-    """The place in a schema; `brackets` may be forbidden. Raises SchemaPathError."""
+    """Resolves a path in a schema; `brackets` allows the array notation. Raises SchemaPathError."""
     tokens, names = _tokens(path), list[tuple[str, bool]]()
     below: Schema | None = schema
     for token in tokens:
@@ -81,7 +81,7 @@ def _unquoted(token: str) -> str:
 
 
 def _step(schema: Schema | None, name: str) -> tuple[Schema | None, bool]:
-    """What lies below a name, and whether it is the name of a field (else it is a key)."""
+    """Returns the schema of a member, and whether the name is a field (else it is a map key)."""
     schema = schema or {}
     if schema.get("properties"):
         if name in schema["properties"]:

@@ -1,13 +1,12 @@
-"""The form in which an object is stored and printed, restored after something changed it.
+"""Normalises objects to the form in which the real server stores and prints them.
 
-Decoding gives trees in printed form; defaulting and strategies add keys at the end of a dict, leave empty
-lists behind and set zero values. `normalise` brings a tree back: fields in the order of the type, what
-`omitempty` leaves out left out, what Go always prints present, keys of maps sorted, and empty lists and maps
-of fields without `omitempty` null. The last is what a round trip through the storage of the real server does:
-Protobuf cannot tell empty from absent.
+Decoding returns trees in this form; defaulting and strategies append keys to dicts, leave empty lists and set zero
+values. `normalise` restores the form: fields in the order of the type, no `omitempty` zero values, all fields that Go
+always prints, sorted map keys, and null for empty lists and maps of fields without `omitempty`. The last rule is the
+effect of a round trip through the storage of the real server: Protobuf does not distinguish empty from absent.
 
-Invariant: normalise(normalise(x)) == normalise(x); a subtree that is in its form already is returned as it
-is, so a normalised tree may share parts with its argument.
+Invariant: normalise(normalise(x)) == normalise(x); a subtree that is already normalised is returned unchanged, so the
+result may share parts with the argument.
 
 Specified by: Go's encoding/json and the generated Protobuf code of the API types.
 """
@@ -28,12 +27,12 @@ __all__ = ["normalise", "surely_differ"]
 Normaliser = Callable[[Any], Any]
 
 
-#: So many layouts of one struct are remembered.
+#: The maximum number of cached layouts per struct.
 _MAXIMUM_PLANS: Final = 500
 
 
 class _Omit(Enum):
-    """When a field is left out."""
+    """The condition for omitting a field."""
 
     EMPTY = auto()
     NULL = auto()
@@ -41,28 +40,28 @@ class _Omit(Enum):
 
 
 class _Form(StrEnum):
-    """What becomes of empty lists and maps."""
+    """The treatment of empty lists and maps."""
 
     STORED = "normalise"
-    """Those of fields that are always printed are null, others are left out."""
+    """Null if the field is always printed, else omitted."""
     HELD = "normalise before storage"
-    """Those of fields that are always printed stay, others are left out."""
+    """Kept if the field is always printed, else omitted."""
     COMPARED = "normalise for comparison"
-    """All stay: within atomic lists, where Go compares values and not what is printed of them."""
+    """Kept: within atomic lists, where Go compares values instead of their printed form."""
 
 
 def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[str, Any] | None = None) -> Any:
-    """A tree of a built-in type in its printed form. `tree` itself is not changed.
+    """Normalises a tree of a built-in type. `tree` itself is not changed.
 
     Args:
-        type_: of the tree.
+        type_: the type of the tree.
         tree: an object, or a part of one.
-        stored: as it is once it was stored; False: as it is before, when empty lists and maps of fields that
-            are always printed are not null yet, and within atomic lists tell from absent ones.
-        settled: an object of the type that is in its form; fields that the tree shares with it need no look.
+        stored: True for the form after storage; False for the form before it: empty lists and maps of fields that
+            are always printed are kept, and within atomic lists empty and absent ones are different.
+        settled: a normalised object of the type; fields that the tree shares with it are not visited.
 
     Raises:
-        KeyError: there is a field that the type does not have.
+        KeyError: the tree has a field that the type does not declare.
     """
     form = _normaliser(type_, _Form.STORED if stored else _Form.HELD)
     if settled is None:
@@ -73,9 +72,9 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[s
 
 
 def surely_differ(one: Any, other: Any) -> bool:
-    """Do two trees of a type differ in more than their form? False leaves it open: see what `normalise` makes of them.
+    """Reports whether two trees of a type certainly differ after `normalise`; False if that is unknown.
 
-    It never touches a scalar that is there on both sides, nor how many items a list has.
+    It compares what `normalise` never changes: scalars that both trees have, and the lengths of lists.
     """
     if not one or not other or one == other:
         return False
@@ -98,18 +97,18 @@ def _as_it_is(_: Type, __: _Form) -> Normaliser:
 
 
 class _Plan(NamedTuple):
-    """What to do with the structs of one layout."""
+    """The normalisation of structs with one layout."""
 
     in_form: bool
-    """The fields stand in the order of the type, and none is missing: without empty values it is in its form."""
+    """The fields are in the order of the type and complete: a struct without empty values is normalised."""
     nested: tuple[tuple[str, Normaliser], ...]
-    """The fields with parts."""
+    """The fields whose values are objects or lists."""
     steps: tuple[tuple[Any, ...], ...]
-    """For each field in the order of the type: name, normaliser, whether it is left out empty or null, maker."""
+    """For each field in the order of the type: name, normaliser, condition for omitting it, factory of its zero value."""
 
 
 def _struct(type_: Type, form: _Form) -> Normaliser:
-    """As in decoding, a plan is remembered for each layout."""
+    """Makes the normaliser of a struct, which caches a plan for each layout, as in decoding."""
     always = dict(always_printed(type_))
     ranks = {name: rank for rank, name in enumerate(type_.fields)}
     plans: BoundedCache[tuple[str, ...], _Plan] = BoundedCache(_MAXIMUM_PLANS)
@@ -152,7 +151,7 @@ def _struct(type_: Type, form: _Form) -> Normaliser:
 
 
 def _with_parts(value: dict[str, Any], parts: tuple[tuple[str, Normaliser], ...]) -> dict[str, Any]:
-    """A struct that is in its form but for its parts: itself, if these are."""
+    """Normalises the parts of a struct that is otherwise normalised. Returns the struct itself if nothing changes."""
     tree = value
     for name, nested in parts:
         item = value[name]
@@ -165,10 +164,10 @@ def _with_parts(value: dict[str, Any], parts: tuple[tuple[str, Normaliser], ...]
 
 
 def _omission(field: Field) -> _Omit:
-    """When Go leaves a field out."""
+    """Returns the condition on which Go omits a field."""
     shape = field.type.shape
     if shape is Shape.UNION:
-        return _Omit.NEVER  # null is not nil: it is what is left of a value that was neither of the two
+        return _Omit.NEVER  # null is not nil: it replaces a value that was neither the struct nor the alternative
     if field.omit_zero or field.pointer or shape in _NULLABLE:
         return _Omit.NULL if field.omit_empty or field.omit_zero else _Omit.NEVER
     if shape in _OMITTED_EMPTY and field.omit_empty:
@@ -232,10 +231,10 @@ def _union(type_: Type, form: _Form) -> Normaliser:
     return normalise_union
 
 
-#: What nil becomes as a value of a map.
+#: The form of nil as a map value.
 _EMPTY_VALUES: Final[dict[Shape, Any]] = {Shape.LIST: [], Shape.BYTES: ""}
 
-#: Shapes whose nil is null: left out when omitted only if they are null, since empty is not nil.
+#: Shapes whose nil is null: `omitempty` omits only null, since empty is not nil.
 _NULLABLE: Final = frozenset({Shape.ANY, Shape.FIELDS_V1})
 
 _OMITTED_EMPTY: Final = frozenset({

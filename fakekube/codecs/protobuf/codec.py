@@ -1,7 +1,7 @@
-"""Kubernetes' Protobuf: messages of the built-in types, in an envelope that tells their kind.
+"""Encodes and decodes Kubernetes' Protobuf: messages of the built-in types, in an envelope with their kind.
 
 The envelope is four bytes (`k8s` and a zero) and a message runtime.Unknown: the kind and version, the
-content, and two strings that are empty. Lists are joined from the contents of their items.
+content, and two empty strings. Lists are joined from the encoded items.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, runtime (generated.proto: Unknown,
 TypeMeta), meta/v1 (WatchEvent, ListMeta).
@@ -23,12 +23,12 @@ from fakekube.schema.model import Type
 
 __all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
 
-#: What every document begins with.
+#: The prefix of every document.
 MAGIC: Final = b"k8s\0"
 
 
 def encode(type_: Type, obj: dict[str, Any]) -> bytes:
-    """The content of an object: a message of its type, without kind and apiVersion.
+    """Encodes an object as a message of its type, without kind and apiVersion.
 
     Raises:
         EncodeError: the object does not fit the type.
@@ -37,10 +37,10 @@ def encode(type_: Type, obj: dict[str, Any]) -> bytes:
 
 
 def decode(type_: Type, content: bytes) -> dict[str, Any]:
-    """The object in a message of this type, without kind and apiVersion.
+    """Decodes a message of this type into an object, without kind and apiVersion.
 
     Raises:
-        DecodeError: in the words of the generated code.
+        DecodeError: the message is malformed.
     """
     return read_struct(type_, content)
 
@@ -57,33 +57,33 @@ def _envelope_head(api_version: str, kind: str) -> bytes:
     return MAGIC + _delimited(1, type_meta)
 
 
-#: What ends an envelope: no encoding, and no type of the content.
+#: The end of an envelope: empty contentEncoding and contentType.
 _ENVELOPE_TAIL: Final = b"\x1a\0\x22\0"
 
 
 def part(type_: Type, obj: dict[str, Any]) -> bytes:
-    """The content of an object as field 2: so it stands in the envelope, and in the items of a list.
+    """Encodes an object as field 2, its field number both in the envelope and in the items of a list.
 
     Raises:
-        EncodeError: the object is not of the type.
+        EncodeError: the object does not fit the type.
     """
     return _delimited(2, content_of(type_)(obj))
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:
-    """A document: the part of an object with its kind."""
+    """Encodes a document from the part of an object."""
     return b"%b%b%b" % (_envelope_head(api_version, kind), made, _ENVELOPE_TAIL)
 
 
 def list_document(api_version: str, kind: str, metadata: dict[str, Any], items: Items) -> bytes | Pieces:
-    """A document that is a list, from its ListMeta and the parts of its items."""
+    """Encodes a list document from its ListMeta and the parts of its items."""
     meta = _delimited(1, encode(type_of("k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"), metadata))
     opening = b"%b\x12%b%b" % (_envelope_head(api_version, kind), varint(len(meta) + items.length), meta)
     return enclosed(opening, items, _ENVELOPE_TAIL)
 
 
 def event(event_type: str, document: bytes) -> bytes:
-    """A WatchEvent around a document (with its envelope)."""
+    """Encodes a WatchEvent that contains a document (with its envelope)."""
     return _delimited(1, event_type.encode()) + _delimited(2, _delimited(1, document))
 
 
@@ -103,20 +103,20 @@ _UNKNOWN: Final = Table(
 
 
 def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False) -> dict[str, Any]:
-    """Read a document.
+    """Decodes a document.
 
     Args:
         body: the document with its envelope.
-        api_version: what the object is if it does not say.
-        kind: the same of its kind.
-        any_version: an object of this kind is read as one of `api_version`, whatever version it claims.
+        api_version: the default if the envelope has none.
+        kind: the default if the envelope has none.
+        any_version: decode an object of this kind as `api_version`, regardless of the version in the envelope.
 
     Returns:
-        The object with apiVersion and kind in front. Nothing more if that kind is not known.
+        The object, beginning with apiVersion and kind; only these two if the kind is unknown.
 
     Raises:
-        ContentError: the message of the object is broken.
-        DecodeError: there is no envelope, or a broken one.
+        ContentError: the message of the object is malformed.
+        DecodeError: the envelope is missing or malformed.
     """
     if not body:
         raise DecodeError("empty data")
@@ -128,7 +128,7 @@ def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False
     unknown: dict[str, Any] = {}
     scan(body[len(MAGIC) :], _UNKNOWN, unknown, "Unknown")
     said = unknown.get("APIVersion", "")
-    if said.count("/") > 1:  # no group and version: nobody complains
+    if said.count("/") > 1:  # no group and version: the real server reports no error
         said = ""
     head = {"apiVersion": said or api_version, "kind": unknown.get("Kind") or kind}
     group, _, version = head["apiVersion"].rpartition("/")

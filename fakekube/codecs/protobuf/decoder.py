@@ -1,11 +1,10 @@
-"""Reads the messages of Kubernetes' types into objects as JSON would show them.
+"""Decodes the messages of Kubernetes' types into plain JSON objects.
 
-For each struct a table leads from the number of a field to its reader. Unknown fields are passed over,
-messages that come in parts are merged, of scalars that come twice the last one counts. What is zero and not
-shown in JSON is left out; everything else (order, defaults, required zeroes) is the business of the
-decoding by schema that follows.
+Each struct has a table from field numbers to decoders. Unknown fields are skipped, repeated occurrences of a
+message field are merged, and of a repeated scalar field the last value is kept. Zero values that JSON omits are
+dropped; `schema.decode` then establishes the order of fields and the zero values that are always printed.
 
-Specified by: k8s.io/api/*/generated.pb.go (Unmarshal of gogo/protobuf), with its words for what is wrong.
+Specified by: k8s.io/api/*/generated.pb.go (Unmarshal of gogo/protobuf), including the error messages.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from fakekube.schema.model import Field, Shape, Type
 __all__ = ["Member", "Table", "read_struct", "scan"]
 
 Read = Callable[[Any], Any]
-"""Makes a value of the content of a field: bytes, or the number of a varint."""
+"""Converts the content of a field (bytes, or the number of a varint) to a value."""
 
 
 def _end() -> DecodeError:
@@ -35,12 +34,12 @@ def _end() -> DecodeError:
 
 
 def _negative_length() -> DecodeError:
-    """A length beyond int64, or one that leads beyond it."""
+    """The error for a length beyond int64, or one that ends beyond it."""
     return DecodeError("proto: negative length found during unmarshaling")
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number of at most 64 bits, and where it ends."""
+    """Decodes a number of at most 64 bits. Returns it and its end."""
     if at < end and data[at] < 0x80:
         return data[at], at + 1
     number = shift = 0
@@ -61,7 +60,7 @@ def _signed(number: int) -> int:
 
 
 def _delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where a length-delimited content begins and ends."""
+    """Returns the start and the end of length-delimited content."""
     length, at = _varint(data, at, end)
     after = at + length
     if after >> 63:
@@ -73,23 +72,23 @@ def _delimited(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class Member:
-    """How one field is read into the object that is being made."""
+    """The decoder of one field."""
 
     wire: int
     go_name: str
     store: Callable[[dict[str, Any], Any], None]
-    """Gets the object, and the content: bytes, or the number of a varint."""
+    """Stores the content (bytes, or the number of a varint) in an object: called with (object, content)."""
 
 
-#: The wire type of entries of maps, as a `Member` has it: the low bits are those on the wire. The reader of an
-#: entry gets the message around it too, since nobody looks whether key and value end within the entry.
+#: The wire type of map entries in a `Member`: the low bits are those on the wire. The decoder of an entry also gets
+#: the enclosing message, since the generated code does not check that key and value end within the entry.
 _ENTRY: Final = 8 | 2
 
 Fields = dict[int, Member]
 
 
 class Table:
-    """The members of a message: by number, and by the tag with which they usually begin."""
+    """The members of a message by number, and by their usual tag byte."""
 
     __slots__ = ("by_number", "by_tag")
 
@@ -99,16 +98,16 @@ class Table:
 
 
 def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
-    """Read all fields of a message.
+    """Decodes all fields of a message.
 
     Args:
         data: the content of the message.
         table: its members.
-        into: the object that gets them.
+        into: the object to store them in.
         message: its Go name, for errors.
 
     Raises:
-        DecodeError: in the words of the generated code.
+        DecodeError: the message is malformed.
     """
     at, end = 0, len(data)
     by_tag = table.by_tag
@@ -146,7 +145,7 @@ def scan(data: bytes, table: Table, into: dict[str, Any], message: str) -> None:
 
 
 def _pass_over(data: bytes, at: int, end: int, fields: Fields, message: str) -> int:
-    """Pass a field that is not known; one that is known must have another wire type."""
+    """Skips an unknown field. Raises DecodeError for a known field, which has a wrong wire type."""
     key, _ = _varint(data, at, end)
     number, wire = _signed32(key >> 3), key & 7
     if wire == 4:
@@ -159,7 +158,7 @@ def _pass_over(data: bytes, at: int, end: int, fields: Fields, message: str) -> 
 
 
 def _skip(data: bytes, at: int, end: int) -> int:
-    """Pass a field with its tag; groups with all that is in them."""
+    """Skips a field with its tag, or a whole group."""
     depth = 0
     while at < end:
         key, at = _varint(data, at, end)
@@ -196,10 +195,10 @@ _tables: dict[Type, Table] = {}
 
 
 def read_struct(type_: Type, data: bytes, into: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read a message of a struct type; `into` is an object that is merged into.
+    """Decodes a message of a struct type, merging it into the object `into`.
 
     Raises:
-        DecodeError: in the words of the generated code.
+        DecodeError: the message is malformed.
     """
     table = _tables.get(type_)
     if table is None:
@@ -264,7 +263,7 @@ def _set(field: Field, read: Read) -> Callable[[dict[str, Any], Any], None]:
     return store
 
 
-#: Zero values of scalars ("0" is a quantity, and shown).
+#: Zero values of scalars that JSON omits ("0" is a quantity, which JSON contains).
 _ZEROS: Final = ("", 0, False)
 
 
@@ -319,7 +318,7 @@ def _entered(name: str, items: Type) -> Callable[[dict[str, Any], Any], None]:
 
 
 def _zero_of(type_: Type) -> Callable[[], Any]:
-    """What a map holds for an entry without a value."""
+    """Makes the value of a map entry without a value."""
     made: dict[Shape, Callable[[], Any]] = {
         Shape.STRUCT: dict, Shape.LIST: list, Shape.INTEGER: int, Shape.BOOLEAN: bool,
         Shape.QUANTITY: lambda: "0",
@@ -330,7 +329,7 @@ def _zero_of(type_: Type) -> Callable[[], Any]:
 # ---------------------------------------------------------------- values
 
 def _value(type_: Type) -> tuple[int, Read]:
-    """The wire type of a value, and its reader."""
+    """Returns the wire type and the decoder of a type."""
     shape = type_.shape
     if shape is Shape.STRUCT:
         return 2, lambda data: read_struct(type_, data)
@@ -354,7 +353,7 @@ def _number(data: bytes) -> float:
 
 
 def _parts(message: str, *numbered: tuple[int, int, str]) -> Callable[[bytes], dict[str, Any]]:
-    """A reader of the scalar fields of a small message: (number, wire type, name)."""
+    """Makes a decoder of a small message with scalar fields: (number, wire type, name)."""
     table = Table({number: Member(wire, name, _kept(name)) for number, wire, name in numbered})
 
     def read(data: bytes) -> dict[str, Any]:
@@ -377,7 +376,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _moment(data: bytes) -> datetime | None:
-    """The time in a Timestamp; None for an empty one."""
+    """Decodes a Timestamp; None for an empty one."""
     if not data:
         return None
     found = _timestamp(data)
@@ -415,7 +414,7 @@ def _raw(data: bytes) -> Any:
 
 
 def _fields_v1(data: bytes) -> Any:
-    """Nobody reads broken ones, and nobody complains of them."""
+    """Decodes FieldsV1; invalid JSON is not an error."""
     raw = _raw_parts(data).get("Raw")
     try:
         return None if not raw else json.loads(raw, merge=False)[0]
@@ -434,7 +433,7 @@ _WRAPPED: Final = Table({1: Member(2, "Items", _appended("items", text_of))})
 
 
 def _union(type_: Type, data: bytes) -> Any:
-    """A struct or its alternative, as `protobuf_encoder` writes them."""
+    """Decodes a struct or its alternative (see `encoder`)."""
     table = _tables.get(type_)
     if table is None:
         table = _tables[type_] = _union_table(type_)

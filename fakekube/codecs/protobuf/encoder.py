@@ -1,12 +1,12 @@
-"""Writes objects as the messages that Kubernetes' generated code writes, byte for byte.
+"""Encodes objects to the same bytes as Kubernetes' generated code.
 
-What Go holds as a value is always written, zero or not; what it holds as a pointer only if it is there; lists and
-maps (keys sorted) only if they have members; inlined structs always.
+Fields that Go holds by value are always encoded, also if zero; pointers only if set; lists and maps (with sorted
+keys) only if not empty; inlined structs always.
 
-For each set of fields that objects of a struct have, the writers of these fields are made once, in the order of the
-numbers; what stands for the fields that are missing between them is part of the tags. Small values come again and
-again ("Always", 80, "100m"), so that their bytes, tag and all, are kept (`_Kept`). Nothing is compiled before an
-object has it: types contain themselves.
+For each set of present fields of a struct the encoders are made once, in the order of the field numbers; the zero
+values of absent fields are part of the preceding tag bytes. Small values occur often ("Always", 80, "100m"), so
+their bytes, including the tag, are cached (`_Kept`). Field encoders are compiled on first use, since types may be
+recursive.
 
 Specified by: k8s.io/api/*/generated.pb.go (gogo/protobuf, proto2) and the hand-written messages of meta/v1
 (Time), api/resource (Quantity), util/intstr, runtime (RawExtension).
@@ -32,14 +32,14 @@ from fakekube.schema.model import Field, Shape, Type
 __all__ = ["content_of"]
 
 Write = Callable[[Any], bytes]
-"""Makes the bytes of a value: of its content, or with its tag. What is None is absent, and makes it raise."""
+"""Encodes a value, without or with its tag. Raises an exception for None, which is an absent value."""
 
 
 def content_of(type_: Type) -> Write:
-    """The function that writes the content of a message of this type (the bytes between tag and next tag).
+    """Returns the function that encodes the content of a message of this type, without the tag.
 
     Raises:
-        EncodeError: when called with something that the type does not hold.
+        EncodeError: raised by the returned function for a value that does not fit the type.
     """
     known = _guarded.get(type_)
     if known is None:
@@ -61,7 +61,7 @@ def _guard(write: Write) -> Write:
 
 
 class _Kept(dict[Any, bytes]):
-    """What was made of values: of the first ones that are short."""
+    """A cache of encoded values: of the first short ones."""
 
     __slots__ = ("_content", "_tag")
 
@@ -91,14 +91,14 @@ def _delimited(data: bytes) -> bytes:
 # ---------------------------------------------------------------- structs
 
 Steps = tuple[list[tuple[str, Write]], bytes]
-"""The names of the members that are there (none for the object itself), how each is written, and what follows."""
+"""The present members: name ("" for the object itself) and encoder of each, and the bytes that follow."""
 
-#: For how many sets of fields a struct keeps its steps.
+#: The maximum number of field sets for which a struct caches its steps.
 _SHAPES: Final = 64
 
 
 def _struct(members: Layout) -> Write:
-    """Writes the content of a struct."""
+    """Makes the encoder of a struct's content."""
     shapes: BoundedCache[tuple[str, ...], Steps] = BoundedCache(_SHAPES)
 
     def write(value: dict[str, Any]) -> bytes:
@@ -118,11 +118,11 @@ def _struct(members: Layout) -> Write:
 
 
 def _steps(members: Layout, names: tuple[str, ...]) -> Steps:
-    """How objects with these fields are written."""
+    """Makes the steps that encode objects with these fields."""
     steps: list[tuple[str, Write]] = []
     before = b""
     for number in members.numbers:
-        if number in members.inlined:  # its fields stand in the same object
+        if number in members.inlined:  # its fields are members of the same object
             steps.append(("", _message(before + _tag(number, 2), _struct(members.inlined[number]))))
             before = b""
             continue
@@ -152,7 +152,7 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 def _field(field: Field, before: bytes) -> Write:
-    """Writes a field that is there, with its tags, and something before it."""
+    """Makes the encoder of a present field with its tags, prefixed by `before`."""
     type_, number = field.type, field.number
     if type_.shape is Shape.LIST and not is_wrapped(type_):
         assert type_.items is not None
@@ -185,25 +185,25 @@ def _map(before: bytes, tag: bytes, items: Type) -> Write:
         name, value = entry
         return _delimited(b"\x0a" + _text(name) + (zero() if value is None else member(value)))
 
-    # What else there is cannot be a key.
+    # No other type can be a key.
     write: Write = _Kept(tag, content).__getitem__ if items.shape in _SIMPLE else lambda entry: tag + content(entry)
     return lambda value: before + b"".join([write(entry) for entry in sorted(value.items())])
 
 
 def _value(number: int, type_: Type, before: bytes = b"") -> Write:
-    """Writes a value (no list, no map) with its tag, and something before it."""
+    """Makes the encoder of a value (not a list or map) with its tag, prefixed by `before`."""
     shape = type_.shape
     if shape in _SIMPLE:
         wire, content = _SIMPLE[shape]
         return _Kept(before + _tag(number, wire), content).__getitem__
-    if shape is Shape.NUMBER:  # 0.0 and -0.0 are one key
+    if shape is Shape.NUMBER:  # 0.0 and -0.0 are equal keys
         tag, pack = before + _tag(number, 1), struct.Struct("<d").pack
         return lambda value: tag + pack(value)
     return _message(before + _tag(number, 2), base64.b64decode if shape is Shape.BYTES else _content(type_))
 
 
 def _zero(field: Field) -> bytes:
-    """What is written for a field that is held by value and is not there."""
+    """Encodes the zero value of an absent field that Go holds by value."""
     if field.type.shape in (Shape.LIST, Shape.MAP, Shape.BYTES):
         return b""
     return _zero_item(field.number, field.type)
@@ -219,7 +219,7 @@ def _zero_item(number: int, type_: Type) -> bytes:
     return _tag(number, wire) + known
 
 
-#: The content of zero values (with its length, where it has one).
+#: The content of zero values (with its length, if it is length-delimited).
 _ZEROS: Final = {
     Shape.STRING: b"\0",
     Shape.INTEGER: b"\0",
@@ -253,7 +253,7 @@ def _int_or_string(value: int | str) -> bytes:
     return _delimited(b"\x08\0\x10" + varint(value) + b"\x1a\0")
 
 
-#: Values that can be keys, and are often the same: the wire type, and what follows the tag.
+#: The types with cacheable values: the wire type, and the encoder of the content.
 _SIMPLE: Final[dict[Shape, tuple[int, Write]]] = {
     Shape.STRING: (2, _text),
     Shape.INTEGER: (0, varint),
@@ -267,7 +267,7 @@ _contents: dict[Type, Write] = {}
 
 
 def _content(type_: Type) -> Write:
-    """The content writer of a type that is a message."""
+    """Returns the cached content encoder of a message type."""
     known = _contents.get(type_)
     if known is None:
         known = _contents[type_] = _made_content(type_)
@@ -285,7 +285,9 @@ def _made_content(type_: Type) -> Write:
 
 
 def _union(type_: Type) -> Write:
-    """JSONSchemaPropsOrBool and its like: the struct is field 1 (of OrBool 2), the rest the other one."""
+    """Makes the encoder of JSONSchemaPropsOrBool and similar types: the struct is field 1 (in OrBool field 2), the
+    alternative is the other field.
+    """
     assert type_.items is not None
     assert type_.alternative is not None
     schema, alternative = _content(type_.items), type_.alternative
@@ -301,7 +303,7 @@ def _union(type_: Type) -> Write:
 
 @lru_cache(maxsize=4096)
 def _time(text: str) -> bytes:
-    """Seconds and nanoseconds; a Time has whole seconds, a MicroTime six digits."""
+    """Encodes seconds and nanoseconds; a Time has whole seconds, a MicroTime microseconds."""
     moment = datetime.fromisoformat(text)
     seconds = int((moment - _EPOCH).total_seconds() // 1)
     return b"\x08" + varint(seconds) + b"\x10" + varint(moment.microsecond * 1000)

@@ -1,10 +1,10 @@
-"""What Protobuf sees of a struct: its fields by number, with the messages that JSON does not show.
+"""The Protobuf layout of structs: fields by number, with the messages of inlined structs.
 
-In JSON the fields of an inlined struct (a pod's volume and its source) stand beside the others; in Protobuf
-such a struct is a message of its own, never absent. A `Layout` is the tree of both. `kind` and `apiVersion`
-have no place in a message: they are in the envelope.
+In JSON the fields of an inlined struct (the source of a pod's volume) are members of the outer object; in Protobuf
+such a struct is a nested message that is never absent. A `Layout` is the tree of both. A message does not contain
+`kind` and `apiVersion`: they are in the envelope.
 
-Specified by: the `protobuf` tags of the Go types, as they stand in `data/`.
+Specified by: the `protobuf` tags of the Go types, which `data/` contains.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from fakekube.schema.model import Field, Shape, Type
 
 __all__ = ["Layout", "is_wrapped", "layout", "varint"]
 
-#: Named lists of strings that are messages around a list.
+#: Named list types that are messages with one list of strings.
 _WRAPPERS: Final = frozenset({"ExtraValue", "Verbs"})
 
 
 def is_wrapped(type_: Type) -> bool:
-    """Is this list a message with the items in field 1?"""
+    """Reports whether this list is a message with the items in field 1."""
     return type_.shape is Shape.LIST and type_.name.rpartition(".")[2] in _WRAPPERS
 
 
 @dataclass(slots=True)
 class Layout:
-    """A message: a field or, for an inlined struct, a further layout by each number."""
+    """A message: by number, a field, or a nested layout for an inlined struct."""
 
     fields: dict[int, Field] = field(default_factory=dict)
     inlined: dict[int, Layout] = field(default_factory=dict)
@@ -37,12 +37,12 @@ class Layout:
 
     @property
     def numbers(self) -> list[int]:
-        """Of all members, in the order in which they are written."""
+        """The numbers of all members, in the order of encoding."""
         return sorted([*self.fields, *self.inlined])
 
 
 def layout(type_: Type) -> Layout:
-    """The layout of a struct."""
+    """Returns the layout of a struct."""
     whole = Layout()
     for member in _members(type_.fields.values()):
         place = whole
@@ -53,7 +53,7 @@ def layout(type_: Type) -> Layout:
 
 
 def _members(fields: Iterable[Field]) -> list[Field]:
-    """The fields without those of TypeMeta, whose numbers are taken by others."""
+    """Drops the fields of TypeMeta, whose numbers other fields use."""
     members = [member for member in fields if member.number]
     opening = [(member.name, member.number) for member in members[:2]]
     if opening == [("kind", 1), ("apiVersion", 2)]:
@@ -64,7 +64,7 @@ def _members(fields: Iterable[Field]) -> list[Field]:
 
 
 def varint(number: int) -> bytes:
-    """A number in Protobuf's variable length; negative ones as 64 bits."""
+    """Encodes a varint; negative numbers take 64 bits."""
     if 0 <= number < 0x80:
         return bytes((number,))
     number &= 0xFFFFFFFFFFFFFFFF

@@ -1,7 +1,7 @@
-"""The Go names of fields, which errors of the generated code tell.
+"""The Go names of fields, which the error messages of the generated code contain.
 
-They follow from the JSON names by Go's habits (`podIP` → PodIP, `dnsPolicy` → DNSPolicy); what does not is in
-a table.
+They follow from the JSON names by Go's conventions (`podIP` → PodIP, `dnsPolicy` → DNSPolicy); a table has the
+exceptions.
 
 Specified by: k8s.io/api/*/types.go.
 """
@@ -13,14 +13,14 @@ from typing import Final
 
 __all__ = ["go_name"]
 
-#: First words of JSON names that Go writes in capitals.
+#: The first words of JSON names that Go capitalizes.
 _INITIALISMS: Final = frozenset((
     "api", "aws", "ca", "cel", "cidr", "csi", "dns", "fc", "fs", "gce", "gid", "gmsa", "grpc", "http", "id", "ip", "iqn",
     "iscsi", "json", "nfs", "os", "pd", "pkix", "qos", "rbd", "se", "ssl", "tcp", "tls", "ttl", "tty", "uid", "url",
 ))  # fmt: skip
 _FIRST_WORD: Final = re.compile("[a-z]+").match
 
-#: Fields whose Go name is another, wherever they are.
+#: The exceptions that apply to all structs.
 _IRREGULAR: Final = {
     "$ref": "Ref", "$schema": "Schema", "-": "Raw", "bool": "BoolValue", "bools": "BoolValues",
     "cephfs": "CephFS", "chapAuthDiscovery": "DiscoveryCHAPAuth", "chapAuthSession": "SessionCHAPAuth",
@@ -30,7 +30,7 @@ _IRREGULAR: Final = {
     "string": "StringValue", "strings": "StringValues", "wwids": "WWIDs",
 }  # fmt: skip
 
-#: The same of fields of one struct, by its name.
+#: The exceptions by the name of the struct.
 _IRREGULAR_IN: Final = {
     ("APIResourceList", "resources"): "APIResources", ("AdmissionResponse", "status"): "Result",
     ("DeviceAttribute", "version"): "VersionValue", ("DeviceAttribute", "versions"): "VersionValues",
@@ -46,11 +46,11 @@ _IRREGULAR_IN: Final = {
 
 
 def go_name(name: str, struct: str = "") -> str:
-    """The Go name of a field.
+    """Returns the Go name of a field.
 
     Args:
-        name: as JSON has it.
-        struct: the name of the Go struct that it is in.
+        name: the JSON name.
+        struct: the name of the Go struct that declares it.
     """
     known = _IRREGULAR_IN.get((struct, name)) or _IRREGULAR.get(name)
     if known is not None:

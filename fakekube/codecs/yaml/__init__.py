@@ -1,4 +1,4 @@
-"""YAML as sigs.k8s.io/yaml reads and writes it.
+"""YAML with the behaviour of sigs.k8s.io/yaml.
 
 Specified by: sigs.k8s.io/yaml, go-yaml v2.
 """

@@ -1,8 +1,8 @@
-"""YAML as sigs.k8s.io/yaml reads and writes it.
+"""Encodes and decodes YAML like sigs.k8s.io/yaml.
 
-Since the real server passes on what it has read as JSON, keys are sorted and whole floats are integers. A body that
-is JSON is read as JSON, which is many times faster; where YAML would read it in another way (members given twice,
-escaped surrogates) it is read as YAML (`reader`). Reader and emitter are imported when they are first needed.
+The real server converts YAML to JSON, so keys are sorted and whole floats become integers. A body that is JSON is
+decoded as JSON, which is many times faster, unless YAML gives another result (duplicate members, escaped
+surrogates). Reader and emitter are imported on first use.
 
 Specified by: sigs.k8s.io/yaml (yaml.go).
 """
@@ -20,19 +20,19 @@ from fakekube.codecs.errors import DecodeError, EncodeError
 
 __all__ = ["STRICT_ERROR", "dumps", "item", "loads", "strict_error"]
 
-#: How the error of a strict reader begins; its complaints follow, a line each.
+#: The prefix of a strict decoding error; the messages follow, one per line.
 STRICT_ERROR: Final = "yaml: unmarshal errors:\n  "
 
-#: Escapes that JSON knows and YAML does not: of surrogates, and of the slash.
+#: Escapes of JSON that YAML does not support: of surrogates, and of the slash.
 _OTHER_ESCAPES: Final = (b"\\ud", b"\\uD", b"\\/")
-#: How a number in compact JSON ends that is none of Go's integers, or may be none, and how it begins before that. In a
-#: string (`since 3.0, that is`) the two seldom stand together, and do no harm.
+#: Patterns for the end and the start of a number in compact JSON that may not be a Go integer. A match within a string
+#: (`since 3.0, that is`) is rare, and only costs time.
 _ODD_END: Final = re.compile(rb"[0-9](?:[.eE][-+]?[0-9]++|(?<![0-9][0-9])[0-9]{17,}+)[,}\]]")
 _BEGINNING: Final = re.compile(rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?\Z")
 _LONGEST: Final = 32
 
 
-#: Control characters as they stand in JSON (the one in ASCII is looked for by itself), and keys that are too long.
+#: Control characters in JSON (the ASCII one is checked separately), and keys that are too long.
 _DELETE: Final = b"\x7f"
 _CONTROL: Final = re.compile(rb"\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]").search
 _LONG: Final = 1000
@@ -40,14 +40,14 @@ _LONG_KEY: Final = re.compile(rb'[{,]"(?:[^"\\]|\\.){1022,}+":').search
 
 
 def loads(body: bytes) -> tuple[Any, list[str]]:
-    """Read the first document of a body.
+    """Decodes the first document of a body.
 
     Returns:
-        The value as JSON data (None if there is no document), and what a strict reader complains of, a line
-        each: `line 6: key "a" already set in map`. Of keys given twice the last one counts.
+        The value as JSON data (None if there is no document), and the strict decoding errors, one per line:
+        `line 6: key "a" already set in map`. Of duplicate keys the last value is kept.
 
     Raises:
-        DecodeError: in go-yaml's words.
+        DecodeError: the body is not valid YAML; with go-yaml's message.
     """
     from fakekube.codecs.yaml import reader
 
@@ -58,12 +58,12 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
             if text.count(b":") == body.count(b":"):
                 return reader.as_json(value) if _holds_odd_number(text) else orjson.loads(text), []
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
-            pass  # no JSON, then
+            pass  # not JSON
     return reader.read(body)
 
 
 def _has_other_escapes(body: bytes) -> bool:
-    """May there be one? A backslash may also be the second half of an escaped one: `\\\\/`."""
+    """Reports whether there may be such an escape. False positives are possible: in `\\\\/` the slash is not escaped."""
     return b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)
 
 
@@ -73,15 +73,15 @@ def _holds_odd_number(text: bytes) -> bool:
 
 
 def strict_error(problems: Sequence[str]) -> str:
-    """The error that YAMLToJSONStrict makes of the complaints of `loads`."""
+    """Returns the error of YAMLToJSONStrict for the strict decoding errors of `loads`."""
     return STRICT_ERROR + "\n  ".join(problems)
 
 
 def dumps(value: Any) -> bytes:
-    """One document, with a newline at the end.
+    """Encodes one document, with a trailing newline.
 
     Raises:
-        EncodeError: not a number, or a text that YAML has no form for.
+        EncodeError: the value contains NaN, or a text that YAML cannot represent.
     """
     from fakekube.codecs.yaml.emitter import emit
 
@@ -89,10 +89,10 @@ def dumps(value: Any) -> bytes:
 
 
 def item(value: dict[str, Any]) -> bytes:
-    """An object as it stands in the items of a list.
+    """Encodes an object as an item of a list.
 
     Raises:
-        EncodeError: as `dumps`.
+        EncodeError: like `dumps`.
     """
     from fakekube.codecs.yaml.emitter import emit_item
 
@@ -100,8 +100,8 @@ def item(value: dict[str, Any]) -> bytes:
 
 
 def _as_read(value: Any) -> Any:
-    """What is written is what go-yaml reads in the value's JSON: it takes no control characters (JSON escapes but some
-    of them) and no long keys, and a line may break where U+0085 stands.
+    """Returns the value that go-yaml decodes from the value's JSON. go-yaml rejects control characters (JSON escapes
+    only some of them) and long keys, and may break a line at U+0085.
     """
     text = json.dumps(value)
     odd = _DELETE in text or (not text.isascii() and _CONTROL(text))

@@ -1,11 +1,10 @@
-"""Writes YAML as go-yaml v2 lays it out: block style, compact sequences, long lines folded at 80 columns.
+"""Emits YAML with the layout of go-yaml v2: block style, compact sequences, long lines folded at 80 columns.
 
-A block begins where its parent put it (behind a dash, or on a new line), and ends without a line break: each of its
-lines is begun by who writes it. Where the text of a scalar has ended its line already, a mark says so (`_ENDED`).
+A block begins at the current position (after a dash, or on a new line) and ends without a line break: each function
+begins its own lines. If the text of a scalar already ended its line, it is followed by the mark `_ENDED`.
 
-The style of a scalar follows from what is in it: plain where nobody could take it for something else,
-literal where it has lines, else in the least quotes that hold it. Keys are sorted as go-yaml sorts them
-(letters after the rest, runs of digits by their value).
+The style of a scalar depends on its content: plain if it is unambiguous, literal if it has several lines, else
+single or double quotes. Keys are sorted like in go-yaml (letters after other characters, digits by value).
 
 Specified by: go.yaml.in/yaml/v2 (encode.go, emitterc.go, sorter.go).
 """
@@ -30,18 +29,18 @@ __all__ = ["emit", "emit_item"]
 _WIDTH: Final = 80
 _INDENT: Final = 2
 _MANY: Final = 10_000
-"""So many parts are not too long, however deep they stand."""
+"""The number of parts up to which the length needs no check, at any depth."""
 _SIMPLE_KEY: Final = 128
-"""A key of more bytes, or of several lines, is written after a question mark."""
+"""A key with more bytes, or with several lines, is emitted after a question mark."""
 _ENDED: Final = "\0"
-"""The line is at its end, and the break that follows is not to be written. No text has such a character."""
+"""Marks that the line has ended, so that the next line break is omitted. No text contains this character."""
 
 
 def emit(value: Any) -> str:
-    """One document, with a newline at the end.
+    """Emits one document, with a trailing newline.
 
     Raises:
-        EncodeError: it is no number, or the text would be longer than any document is.
+        EncodeError: the value contains NaN, or the text exceeds the maximum length.
     """
     parts: list[str] = []
     if isinstance(value, dict) and value:
@@ -54,10 +53,10 @@ def emit(value: Any) -> str:
 
 
 def emit_item(value: dict[str, Any]) -> str:
-    """An object as it stands in a list that is a member of a document, with its dash and a newline at the end.
+    """Emits an object as an item of a list within a document, with its dash and a trailing newline.
 
     Raises:
-        EncodeError: as `emit`.
+        EncodeError: like `emit`.
     """
     parts: list[str] = []
     _sequence([value], 0, "", parts)
@@ -65,7 +64,7 @@ def emit_item(value: dict[str, Any]) -> str:
 
 
 def _ended(parts: list[str]) -> str:
-    """The text of the parts, which share their indentation: it may be a thousand times longer than they are."""
+    """Joins the parts after a check of the total length, which may be a thousand times that of the value."""
     if len(parts) > _MANY and sum(map(len, parts)) > LONGEST:
         raise EncodeError("yaml: the document is too long")
     parts.append("\n")
@@ -76,7 +75,7 @@ def _ended(parts: list[str]) -> str:
 
 
 def _mapping(value: dict[str, Any], indent: int, first: str, parts: list[str]) -> None:
-    """A mapping with members; `first` stands before the first key, a new line before the others."""
+    """Emits a non-empty mapping; `first` precedes the first key, a new line the others."""
     line = _line(indent)
     for key, shown in _keys(tuple(value)):
         parts.append(first)
@@ -91,7 +90,7 @@ def _mapping(value: dict[str, Any], indent: int, first: str, parts: list[str]) -
 
 
 def _member(value: Any, indent: int, width: int, parts: list[str]) -> None:
-    """The value of a key of so many characters."""
+    """Emits the value of a key of `width` characters."""
     if isinstance(value, str):
         parts.append(_FIXED.get(value) or _following(value, indent + width, indent + _INDENT))
     elif isinstance(value, dict) and value:
@@ -103,7 +102,7 @@ def _member(value: Any, indent: int, width: int, parts: list[str]) -> None:
 
 
 def _sequence(value: list[Any], indent: int, first: str, parts: list[str]) -> None:
-    """A list with items; `first` stands before the first dash, a new line before the others."""
+    """Emits a non-empty list; `first` precedes the first dash, a new line the others."""
     line = _line(indent)
     for item in value:
         parts += (first, "-")
@@ -112,7 +111,7 @@ def _sequence(value: list[Any], indent: int, first: str, parts: list[str]) -> No
 
 
 def _item(value: Any, indent: int, parts: list[str]) -> None:
-    """What follows a dash, or the colon after a question mark: blocks begin on the same line."""
+    """Emits the value after a dash, or after the colon of a complex key: blocks begin on the same line."""
     if isinstance(value, dict) and value:
         _mapping(value, indent + _INDENT, " ", parts)
     elif isinstance(value, list) and value:
@@ -137,12 +136,12 @@ class _Style(Enum):
 
 
 _FIXED: Final[BoundedCache[str, str]] = BoundedCache(4096)
-"""What follows the keys of texts that are short and look the same everywhere."""
+"""A cache of emitted short texts that do not depend on the position."""
 _FIXED_LENGTH: Final = 64
 
 
 def _following(value: Any, column: int, indent: int) -> str:
-    """A scalar or something empty, and a space before it. The space is at the column; further lines are indented."""
+    """Emits a space, at `column`, and a scalar or an empty container. Further lines are indented."""
     shown = " " + _scalar(value, column + 1, indent)
     if isinstance(value, str) and len(value) <= _FIXED_LENGTH and _LAID_OUT(value) is None:
         _FIXED.add(value, shown)
@@ -165,7 +164,7 @@ def _scalar(value: Any, column: int, indent: int) -> str:
 
 
 def _flow(text: str, column: int, indent: int, first: int, last: int) -> str:
-    """Text in which long lines are broken at single spaces between the positions `first` and `last`."""
+    """Folds long lines at single spaces between the positions `first` and `last`."""
     if column + len(text) <= _WIDTH and _BREAK(text) is None:
         return text
     parts: list[str] = []
@@ -184,7 +183,7 @@ def _flow(text: str, column: int, indent: int, first: int, last: int) -> str:
 
 
 def _double(text: str, column: int, indent: int) -> str:
-    """The same of text with escapes; the first of several spaces is one to break at, too."""
+    """Folds a text with escapes; lines may also break at the first of several spaces."""
     if text.startswith(_BYTE_ORDER_MARK):
         return _escaped(text)
     parts: list[str] = []
@@ -258,7 +257,7 @@ def _scalar_text(value: Any) -> str:
     return str(value) if type(value) is int and value in _INTEGERS else _float_text(float(value))
 
 
-#: What JSON says of them is read as an integer; other whole numbers are floats.
+#: Whole floats whose JSON form is decoded as an integer; other whole numbers are floats.
 _INTEGERS: Final = range(-(2**63), 2**64)
 
 
@@ -279,7 +278,7 @@ _ESCAPES: Final = {
 
 
 def _escaped(text: str) -> str:
-    """go-yaml takes every character for the mark, if the first one is."""
+    """Escapes a text. If the first character is a byte order mark, go-yaml treats every character as one."""
     return (_ANY if text.startswith(_BYTE_ORDER_MARK) else _TO_ESCAPE)(_escape, text)
 
 
@@ -287,7 +286,7 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _ANY: Final = re.compile(".", re.S).sub
 
 
-#: What has an escape, or is special.
+#: Characters that have an escape or are special.
 _TO_ESCAPE: Final = re.compile("[^ !#-\\[\\]-~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]").sub
 
 
@@ -304,7 +303,7 @@ def _escape(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _keys(keys: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Keys in their order, each with its text and a colon; none if it is written after a question mark."""
+    """Sorts keys; returns each with its text and a colon; "" if it is emitted after a question mark."""
     simple = all(_PLAIN_KEY(key) for key in keys)
     return [(key, _key(key)) for key in sorted(keys, key=None if simple else _KEY_ORDER)]
 
@@ -320,7 +319,7 @@ def _key(key: str) -> str:
     return f"{quoted}:"
 
 
-#: Among keys of nothing but ASCII letters, the order is that of their characters.
+#: Keys that contain only ASCII letters sort by their characters.
 _PLAIN_KEY: Final = re.compile("[A-Za-z]*").fullmatch
 
 
@@ -338,7 +337,7 @@ def _compare(one: str, other: str) -> int:
 
 
 def _compare_digits(one: str, other: str, at: int) -> int:
-    """Two keys that differ at a place where neither has a letter: runs of digits count by their value."""
+    """Compares two keys that differ at a position where neither has a letter: runs of digits compare by value."""
     start = 0
     if one[at] == "0" or other[at] == "0":
         before = at - 1
@@ -357,7 +356,7 @@ def _compare_digits(one: str, other: str, at: int) -> int:
 
 
 def _run(text: str, at: int, number: int) -> tuple[int, int]:
-    """The value of the digits from `at` on (int64, wrapping around as Go's does), and where they end."""
+    """Returns the value of the digits from `at` (an int64 that wraps around, as in Go) and their end."""
     while at < len(text) and text[at].isdigit():
         number = (number * 10 + ord(text[at]) - ord("0") + 2**63) % 2**64 - 2**63
         at += 1

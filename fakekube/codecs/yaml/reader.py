@@ -1,8 +1,8 @@
-"""Reads YAML that is no JSON, in two steps as sigs.k8s.io/yaml does.
+"""Decodes YAML that is not JSON, in two steps like sigs.k8s.io/yaml.
 
-libyaml's events become a tree of nodes (only the first document; what follows is not looked at), and the nodes become
-JSON data: scalars are resolved by the rules of YAML 1.1, keys become strings, merge keys and aliases are expanded
-within the bounds of go-yaml.
+First, the events of libyaml become a tree of nodes (of the first document only). Then the nodes become JSON data:
+scalars are resolved by the rules of YAML 1.1, keys become strings, merge keys and aliases are expanded within the
+limits of go-yaml.
 
 Specified by: sigs.k8s.io/yaml (yaml.go), go.yaml.in/yaml/v2 (decode.go).
 """
@@ -56,7 +56,7 @@ def read(body: bytes) -> tuple[Any, list[str]]:
 
 
 def as_json(value: Any) -> Any:
-    """JSON data as it comes out of YAML: keys sorted, whole floats integers."""
+    """Converts JSON data to the form that YAML decoding yields: sorted keys, whole floats as integers."""
     if type(value) is dict:
         return {key: as_json(value[key]) for key in sorted(value)}
     if type(value) is list:
@@ -74,7 +74,7 @@ class _Node:
     tag: str = ""
     text: str = ""
     implicit: bool = True
-    """A plain scalar, which may mean something else than a string."""
+    """A plain scalar, which may resolve to a value other than a string."""
     children: list[_Node] | None = None
     mapping: bool = False
     target: _Node | None = None
@@ -86,7 +86,7 @@ class _Node:
 
 
 class _Composer:
-    """Builds the nodes of the first document; without recursion."""
+    """Builds the nodes of the first document. It does not recurse."""
 
     def __init__(self, body: bytes) -> None:
         try:
@@ -154,7 +154,7 @@ class _Composer:
 
 
     def _refuse_escaped_slash(self, event: ScalarEvent) -> None:
-        """It came with YAML 1.2: libyaml knows it, go-yaml does not."""
+        """Rejects the escape `\\/` of YAML 1.2, which libyaml supports and go-yaml does not."""
         assert event.start_mark is not None and event.end_mark is not None
         quoted = self._source[event.start_mark.index : event.end_mark.index]
         for escape in _ESCAPE.finditer(quoted):
@@ -173,7 +173,7 @@ def _at_line(event: Event) -> str:
 
 
 def _syntax_error(error: YAMLError) -> DecodeError:
-    """The error as go-yaml words it: the line, if it is known and not the first, and libyaml's problem."""
+    """Returns go-yaml's error: the line, if it is known and not the first, and libyaml's problem."""
     if isinstance(error, ReaderError):
         return DecodeError(f"yaml: {error.reason}")
     assert isinstance(error, MarkedYAMLError)
@@ -188,7 +188,7 @@ def _syntax_error(error: YAMLError) -> DecodeError:
 
 # ---------------------------------------------------------------- from nodes to values
 
-#: Values made before aliases are weighed, and the share of them that aliases may make, by the number of all.
+#: The number of values before the alias check begins, and the share that aliases may produce, by the total number.
 _FEW: Final = 400_000
 _MANY: Final = 4_000_000
 
@@ -203,7 +203,7 @@ def _allowed_alias_ratio(count: int) -> float:
 
 @dataclass(slots=True)
 class _Decoder:
-    """Makes values of nodes as go-yaml makes interface{} of them, keys of any type included."""
+    """Converts nodes to values like go-yaml decodes into interface{}, with keys of any type."""
 
     problems: list[str] = field(default_factory=list)
     _count: int = 0
@@ -287,7 +287,7 @@ def _binary(text: str) -> str:
 # ---------------------------------------------------------------- from values to JSON
 
 def _jsonable(value: Any) -> Any:
-    """The value as it comes out of JSON: keys are strings, sorted; whole floats are integers."""
+    """Converts a value to JSON data: keys become strings and are sorted; whole floats become integers."""
     if type(value) is dict:
         members = {_key(key, item): item for (_, key), item in value.items()}
         return {key: _jsonable(members[key]) for key in sorted(members)}
@@ -315,7 +315,7 @@ def _key(key: Any, value: Any) -> str:
 
 
 def _go_syntax(value: Any) -> str:
-    """A value as Go's %#v prints it."""
+    """Formats a value with Go's %#v."""
     if value is None:
         return "<nil>"
     if type(value) is bool:

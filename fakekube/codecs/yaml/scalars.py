@@ -1,8 +1,8 @@
-"""What a plain YAML scalar means: YAML 1.1 as go-yaml v2 has it.
+"""Resolves plain YAML scalars by the rules of YAML 1.1 in go-yaml v2.
 
-Words for booleans and null are looked up; what begins like a number is tried as integer (any base,
-underscores), then as float. What looks like a time stays a string, but has the tag of a time: it is quoted
-on the way out.
+A table has the words for booleans and null; a text that begins like a number is parsed as an integer (of any base,
+with underscores), then as a float. A text that looks like a time stays a string with the tag of a time: the emitter
+quotes it.
 
 Specified by: go.yaml.in/yaml/v2 (resolve.go).
 """
@@ -58,17 +58,17 @@ _TIMESTAMP: Final = re.compile(
 
 
 def resolve(tag: str, text: str) -> tuple[str, Any]:
-    """The tag and the value of a scalar.
+    """Resolves a scalar to its tag and value.
 
     Args:
-        tag: the explicit one in its long form; "" if there is none and the scalar is plain.
+        tag: the explicit tag in its long form; "" if there is none and the scalar is plain.
         text: the scalar's content.
 
     Returns:
-        The tag, and the value: str, int, float, bool or None. Scalars of unknown tags are strings.
+        The tag, and the value: str, int, float, bool or None. Scalars with unknown tags are strings.
 
     Raises:
-        DecodeError: the text is no value of the explicit tag.
+        DecodeError: the text is not a value of the explicit tag.
     """
     if tag not in _RESOLVABLE:
         return tag, text
@@ -109,12 +109,12 @@ def _float(plain: str, text: str) -> tuple[str, Any]:
     return STRING, text
 
 
-#: No integer of 64 bits is longer, whatever its base.
+#: The maximum length of an integer of 64 bits in any base.
 _LONGEST: Final = 70
 
 
 def _integer(plain: str) -> int | None:
-    """An integer of 64 bits, with a sign or (then up to 2**64) without; None if it is none."""
+    """Parses an int64, or a uint64 without a sign; None if the text is neither."""
     match = _INTEGER(plain)
     if match is None:
         return None
@@ -130,7 +130,7 @@ def _integer(plain: str) -> int | None:
 
 
 def float_text(number: float, *, single: bool = False) -> str:
-    """A float as strconv.FormatFloat(number, 'g', -1, 64) prints it (`single`: with 32 bits)."""
+    """Prints a float like strconv.FormatFloat(number, 'g', -1, 64) (`single`: with 32 bits)."""
     if not math.isfinite(number):
         return ".nan" if math.isnan(number) else ".inf" if number > 0 else "-.inf"
     digits = repr(number)
@@ -152,7 +152,7 @@ def float_text(number: float, *, single: bool = False) -> str:
 
 
 def _single_digits(number: float) -> str:
-    """The shortest digits that tell this float32 from its neighbours. Raises OverflowError."""
+    """Returns the shortest digits that identify this float32. Raises OverflowError."""
     packed = struct.pack("f", number)
     candidates = (f"{struct.unpack('f', packed)[0]:.{precision}g}" for precision in range(1, 10))
     return next(text for text in candidates if struct.pack("f", float(text)) == packed)
