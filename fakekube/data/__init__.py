@@ -1,9 +1,7 @@
-"""The facts of each Kubernetes minor, as data: types, kinds, resources, groups, columns, and what a cluster
-starts with.
+"""The API data of each Kubernetes minor: types, kinds, resources, groups, table columns, and bootstrap objects.
 
-Theory of operation: a folder a minor (`v1_36`), made by `generate.py`, read lazily file by file and never
-changed; what is not asked for is not parsed. Nothing here knows what the facts are for. A further minor is a
-further folder.
+Theory of operation: each minor has a folder (`v1_36`), made by `generate.py`. Files are parsed on first use and never
+changed.
 
 The files, one entry a line:
 
@@ -53,7 +51,7 @@ class ResourceRow:
     kind."""
     kind_version: str
     foreign: bool
-    """Discovery tells group and version of the kind (it differs from where the resource is, or is a
+    """Discovery contains group and version of the kind (they differ from those of the resource, or it is a
     scale)."""
     verbs: tuple[str, ...]
     namespaced: bool = False
@@ -120,7 +118,7 @@ class Facts:
         return kinds
 
     def kind(self, group: str, version: str, kind: str) -> KindRow | None:
-        """What is known of a kind; None if the real server's scheme does not know it."""
+        """Returns the row of a kind; None if the real server's scheme does not contain it."""
         row = self._kinds.get(f"{group}/{version}" if group else version, {}).get(kind)
         if row is None and kind in _UNVERSIONED:
             row = self._kinds["v1"].get(kind)
@@ -225,7 +223,7 @@ NEWEST: Final = "1.36"
 
 @cache
 def minor(version: str = NEWEST) -> Facts:
-    """The facts of a minor ("1.36"). Raises LookupError, which names the minors that are known."""
+    """Returns the data of a minor ("1.36"). Raises LookupError, whose message lists the known minors."""
     known = sorted(folder.name[1:].replace("_", ".") for folder in Path(__file__).parent.glob("v[0-9]*_[0-9]*"))
     if version not in known:
         raise LookupError(f"Kubernetes {version} is not known; known: {', '.join(known)}")

@@ -1,7 +1,7 @@
-"""The facts that were collected from a real server of one minor, for the generator to ask.
+"""Reads the facts that were collected from a real server of one minor, for the generator.
 
-The folder holds `types.json` (what the compiled-in types say about themselves), `discovery.json`,
-`columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (what a fresh server says).
+The folder contains `types.json` (from the reflection of the compiled-in types), `discovery.json`,
+`columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (the responses of a fresh server).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Collected:
         return self.schemas.get(schema_name(name)) or self._shown_in.get(name, {})
 
     def row(self, name: str) -> Row:
-        """What is said of a type; nothing of one that has no name of its own."""
+        """Returns the row of a type; an empty row for an unnamed type."""
         return self.types.get(name, {})
 
     def underlying(self, name: str) -> str:
@@ -135,7 +135,7 @@ class Collected:
         return name.endswith("List") and "items" in self.fields(name)
 
     def group_versions(self) -> list[str]:
-        """What discovery serves, in its order."""
+        """Returns the group versions in the order of discovery."""
         legacy = self.discovery["legacy"]
         versions = list(legacy["/api"]["versions"])
         for group in legacy["/apis"]["groups"]:

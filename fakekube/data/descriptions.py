@@ -1,4 +1,4 @@
-"""The prose of schemas, which comes from another package if one is installed; else there is none.
+"""Reads the descriptions of schemas from another installed package; without one, there are no descriptions.
 
 Such a package has an entry point in the group `fakekube.descriptions`. Its name is the minor ("1.36"), its
 value a function without arguments that returns the OpenAPI v2 document of that minor as Kubernetes publishes
@@ -45,7 +45,7 @@ def _of_kubernetes_validate(version: str) -> Mapping[str, Any]:
 
 
 def field_text(version: str, schema: str, field: str) -> str:
-    """What a package says of a field of a schema, such as `io.k8s.api.core.v1.Pod`; "" if it says nothing."""
+    """Returns the description of a field of a schema, such as `io.k8s.api.core.v1.Pod`; "" if there is none."""
     found = published(version).get("definitions", {}).get(schema, {}).get("properties", {}).get(field, {})
     text: str = found.get("description", "")
     return text

@@ -1,12 +1,12 @@
-"""Makes the data of one minor from the facts that were collected from a real server of it.
+"""Generates the data of one minor from the facts that were collected from a real server.
 
     python -m fakekube.data.generate fixtures/facts 1.36
 
 The folder holds an archive `v1.36.tar.xz`, or a folder `v1.36`, with `types.json` (what the compiled-in types say
 about themselves), `discovery.json`, `columns.json`, `bootstrap.json`, `features.json` and `openapi/*.json` (what a
 fresh server says). The result is a folder `v1_36` beside this file: JSON with one entry a line, so that two minors can
-be compared with `diff`; `fakekube/data/__init__.py` tells what stands in it. Nothing in there is written by hand; the
-few rules that facts cannot tell stand below as tables.
+be compared with `diff`; `fakekube/data/__init__.py` describes the files. Nothing in there is written by hand; the
+tables below contain the few rules that do not follow from the facts.
 
 Only what can be met is kept: the types of served kinds and their subresources, of the meta kinds (options,
 Status, Table, WatchEvent …) and of the reviews that servers exchange with webhooks.

@@ -1,9 +1,8 @@
-"""How the OpenAPI schema of a type follows from its row, so that data holds no schema twice.
+"""Derives the OpenAPI schema of a type from its row, so that `data/` contains each schema once.
 
-The rules are those of kube-openapi's generator: what a Go type looks like in OpenAPI, and where it writes a
-`default`. Shared by the generator (which stores a property only where the rules do not hold) and by whoever
-serves OpenAPI. Both hand in how rows are found: a function from a Go name to its row, or to an empty one for
-what has no row (`string`).
+The rules are those of kube-openapi's generator: the OpenAPI form of a Go type, and the places of a `default`. The
+generator (which stores a property only if the rules do not apply) and the OpenAPI endpoints use them. Both pass a
+function from a Go name to its row, which returns an empty row for types without one (`string`).
 
 Specified by: k8s.io/kube-openapi/pkg/generators (openapi.go).
 """

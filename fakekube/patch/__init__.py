@@ -1,6 +1,6 @@
-"""What a patch makes of an object: JSON patch, merge patch, strategic merge patch, and apply (server-side).
+"""Applies patches to objects: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
-Plain objects and the schema of their type go in, plain objects come out; nothing here knows HTTP or the
-store. Given objects are never changed, results share with them what did not change. What does not fit is
-raised as the `StatusError` that the client gets.
+The functions take plain objects and the schema of their type, and return plain objects; they do not depend on HTTP or
+the store. Invariant: arguments are never changed; results share unchanged parts with them. Errors are the
+`StatusError`s that the client gets.
 """

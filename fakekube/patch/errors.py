@@ -1,4 +1,4 @@
-"""What a patch that cannot be applied answers, in the words of the real server.
+"""The errors of patches that cannot be applied.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go; the type errors are those of Go's
 encoding/json.
@@ -26,12 +26,12 @@ def uninterpreted(message: str) -> StatusError:
 
 
 def type_mismatch(value: Any, wanted: str) -> str:
-    """Go's words for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
+    """Returns Go's error for a JSON value that does not fit a Go type, such as `Go value of type []string`."""
     return f"json: cannot unmarshal {go_kind(value)} into {wanted}"
 
 
 def go_kind(value: Any) -> str:
-    """What encoding/json calls the kind of a JSON value."""
+    """Returns the name of a value's JSON type in encoding/json."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""JSON patch as the real server understands it.
+"""Decodes and applies JSON patches.
 
-A patch goes through two gates: `decode` (is this a list of operations?) and `apply` (does it fit this
-document?). `perform` is the second gate for those who tell what does not fit: webhooks and policies. The
-semantics are those of evanphx/json-patch v4, which is not RFC 6902 to the letter: a member that is absent
-reads as null, negative and padded indexes work, the root can be replaced but not added or removed, what
-stands before the first slash of a pointer is ignored, and `test` compares scalars by their text.
+`decode` parses a list of operations, and `apply` applies it to a document. `perform` applies it with the library's
+errors instead of a Status, for webhooks and policies. The semantics are those of evanphx/json-patch v4, which
+deviates from RFC 6902: an absent member is null, negative and padded indexes are legal, the root can be replaced but
+not added or removed, the text before the first slash of a pointer is ignored, and `test` compares scalars by their
+text.
 
 Invariant: the given document is never changed. Containers on the way to a change are copied once per patch
 (their keys sorted, as the real server prints what it has opened); all others are shared with the result.

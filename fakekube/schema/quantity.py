@@ -1,15 +1,13 @@
-"""Quantities (`500m`, `1Gi`, `1e3`): read, compared, added and printed exactly as the real server does.
+"""Parses, compares, adds and prints quantities (`500m`, `1Gi`, `1e3`) like the real server.
 
-A quantity is a whole number of some power of ten, and the format in which it was written. It prints in its
-canonical form: no fraction, the largest suffix that leaves the number whole. The real server has two roads
-through its parser, and the faster one keeps the text as it was written where a shallow look finds it
-canonical; so `1.500`, `+5` and `1e03` print as they came. It also forgets suffixes beyond `E` (`1000E` prints
-`1`). Both show in answers, so both are here.
+A quantity is an integer times a power of ten, with the format in which it was written. It prints in its canonical
+form: no fraction, and the largest suffix for which the number is whole. The real server's parser has a fast path,
+which keeps the original text if it appears to be canonical; so `1.500`, `+5` and `1e03` print unchanged. The real
+server also drops suffixes beyond `E` (`1000E` prints `1`). Responses contain both effects, so this module has them.
 
-Invariant: a `Quantity` is immutable, and its amount is exact (where the real server saturates or rounds, at
-nano scale and at 2^63-1 for binary suffixes, so does this). One limit is ours, so that no text can hang a
-server: quantities of more than 1,000 digits are refused, and beyond ten to the 3,000th amounts are not told
-apart.
+Invariant: a `Quantity` is immutable, and its amount is exact (except where the real server saturates or rounds: at
+nano scale, and at 2^63-1 for binary suffixes). One limit is specific to fakekube and bounds the time: quantities of
+more than 1,000 digits are rejected, and amounts beyond ten to the 3,000th compare as equal.
 
 Specified by: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go).
 """
@@ -49,7 +47,7 @@ _BINARY_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _BINARY_EXPO
 
 
 class QuantityError(ValueError):
-    """A text is no quantity; the words are the real server's."""
+    """A text is not a valid quantity. The message is the real server's."""
 
 
 class Format(Enum):
@@ -116,7 +114,7 @@ class Quantity:
         return Quantity(_divided_away(self.unscaled, _ten(scale - self.scale)), scale, self.format)
 
     def value(self) -> int:
-        """The amount, rounded away from zero to a whole number of 64 bits; one that has more is told wrong."""
+        """The amount, rounded away from zero to an int64; a larger amount gives a wrong result, as in the real server."""
         whole = self.rounded_up(0).unscaled * _ten(self.scale)
         if -_MAX_INT64 <= whole <= _MAX_INT64:
             return whole
@@ -222,7 +220,7 @@ class _Number:
     format: Format
 
     def quick(self, text: str) -> Quantity | None:
-        """The real server's fast road: few digits, at most nano scale. None if the value does not fit it."""
+        """Parses on the real server's fast path: few digits, at most nano scale. None if the value does not fit."""
         digits = self.whole + self.fraction
         if self.format is Format.BINARY_SI:
             if self.fraction or 15 - len(self.whole) - self.exponent * 3 // 10 - 1 < 0:
@@ -244,7 +242,7 @@ class _Number:
         return Quantity(unscaled, scale, self.format, text if as_written else "")
 
     def exact(self) -> Quantity:
-        """The real server's slow road: any number of digits, rounded up at nano, saturating if binary."""
+        """Parses on the real server's slow path: any number of digits, rounded up at nano, saturating if binary."""
         unscaled, scale = int(self.whole + self.fraction), -len(self.fraction)
         if self.format is Format.BINARY_SI:
             unscaled <<= self.exponent
@@ -260,10 +258,10 @@ class _Number:
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """What the real server prints for a quantity that was written so.
+    """Returns the form in which the real server prints a quantity.
 
     Raises:
-        QuantityError: in the real server's words.
+        QuantityError: the text is not a valid quantity.
     """
     return str(parse(text))
 

@@ -1,7 +1,7 @@
-"""What strict decoding complains about: unknown fields, and members that were given twice.
+"""Collects the errors of strict decoding: unknown fields and duplicate members.
 
-Unknown fields are found by the decoder, duplicates by the parser of the format, which knows no types; here
-they come together, in the order of the document.
+The decoder finds unknown fields; the parser of the format, which does not know types, finds duplicates. This module
+merges both in the order of the document.
 
 Specified by: sigs.k8s.io/json (kubernetes_patch.go).
 """
@@ -20,15 +20,13 @@ MAXIMUM_STRICT_ERRORS: Final = 100
 
 
 class Strict:
-    """Collects what strict decoding complains about: unknown fields, and members that were given twice.
+    """Collects the errors of strict decoding.
 
     Args:
-        duplicates: paths of members given twice, as the parser of the format tells them (of unknown fields
-        and inside
-            of values of any form too: those are left out here).
-        members: all paths of members in the order of the document, each as often as it occurs; asked only if
-        there
-            are unknown and duplicate ones, to put them into one order.
+        duplicates: paths of duplicate members from the parser of the format (those of unknown fields and within
+            values of any type are ignored).
+        members: returns all paths of members in the order of the document, duplicates included; called only if there
+            are both unknown and duplicate members, to merge them in that order.
     """
 
     def __init__(

@@ -10,10 +10,10 @@ __all__ = ["copied", "in_order"]
 
 
 def copied(value: Any) -> Any:
-    """A tree of its own: where the write path gets, and may change, what others hold, too."""
+    """Returns a deep copy of a tree, which the caller may change."""
     try:
         return orjson.loads(orjson.dumps(value))  # much faster than to walk
-    except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes that are no text
+    except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
         return _copied(value)
 
 
@@ -26,7 +26,7 @@ def _copied(value: Any) -> Any:
 
 
 def in_order(value: Any) -> Any:
-    """A tree of its own with sorted keys, numbers as they are."""
+    """Returns a deep copy with sorted keys and unchanged numbers."""
     if isinstance(value, dict):
         return {name: in_order(value[name]) for name in sorted(value)}
     return [in_order(item) for item in value] if isinstance(value, list) else value

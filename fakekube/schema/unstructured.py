@@ -1,10 +1,8 @@
-"""Reading a tree as a built-in type without its text: what the real server does with the result of a
-strategic merge.
+"""Converts an unstructured object to a built-in type, like the real server after a strategic merge.
 
-It converts field by field instead of decoding JSON, so mistakes are told in other words: the first one in the
-order of the *type* ends it, without a path; integers that are too large wrap around; floats without a
-fraction are integers. Values of any form come out of maps, and so with their keys sorted. Trees without
-mistakes take the quick road of `decode`, and so give the same result.
+The real server converts field by field instead of decoding JSON, so errors differ: the first one in the order of the
+*type* ends the conversion, and its message has no path; integers that are too large wrap around; floats without a
+fraction are integers. The keys of values of any type are sorted. Valid trees take the fast path of `decode`.
 
 Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWithValidation).
 """
@@ -33,16 +31,16 @@ _CLASSES: Final = {Shape.STRING: str, Shape.BOOLEAN: bool}
 def from_unstructured(
     type_: Type, value: dict[str, Any], unknown: list[str] | None = None, *, settled: Mapping[str, Any] | None = None
 ) -> Any:
-    """A tree of its own, as `decode` makes it.
+    """Returns a new tree in the form of `decode`.
 
     Args:
-        type_: what it should be.
-        value: plain JSON data; not changed, but values of any form in it become part of the result.
-        unknown: gets the messages about unknown fields (`unknown field "spec.x"`), sorted.
-        settled: an object that is as its type reads it; structs that `value` shares with it are copied unread.
+        type_: the type to convert to.
+        value: plain JSON data; not changed, but values of any type in it become part of the result.
+        unknown: collects the messages about unknown fields (`unknown field "spec.x"`), sorted.
+        settled: a decoded object of the type; structs that `value` shares with it are copied without decoding.
 
     Raises:
-        DecodeError: in the real server's words.
+        DecodeError: the value does not fit the type.
     """
     if _holds_any_form(type_):
         return _read(type_, in_order(value), unknown)

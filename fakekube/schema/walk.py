@@ -1,7 +1,7 @@
-"""The careful road through a value: where a decode is, and what it has found to be wrong.
+"""The state of a decode on the slow path: the current position and the first error.
 
-Invariant: the first wrong type is the one that is told; only what decodes itself (`own_form`) may end a walk
-before its end, and then tells its own mistake.
+Invariant: the first type mismatch is reported; only a type with a custom UnmarshalJSON (`own_form`) ends a walk
+early, with its own error.
 
 Specified by: Go's encoding/json (decode.go: errorContext, saveError, addErrorContext).
 """
@@ -19,11 +19,11 @@ __all__ = ["DecodeError", "Decoder", "Frame", "Irregularity", "Literals", "Walk"
 
 
 class DecodeError(ValueError):
-    """A value is not of the type; the words are the real server's, without the prefix of the verb."""
+    """A value does not fit the type. The message is the real server's, without the prefix of the verb."""
 
 
 class Irregularity(Exception):
-    """The quick road ends here."""
+    """A value needs the slow path."""
 
 
 class Frame:
@@ -51,7 +51,7 @@ def _part_of_path(step: Step) -> str:
 
 
 class Walk:
-    """The state of one decode on the careful road."""
+    """The state of one decode on the slow path."""
 
     __slots__ = ("_literals", "_own_form", "error", "stack", "strict")
 
@@ -110,7 +110,7 @@ class Walk:
         return known if isinstance(known, str) else repr(number)
 
     def own_form(self, read: Decoder, value: Any) -> Any:
-        """Read what decodes itself: no strictness in there, and what is wrong ends everything at once."""
+        """Decodes a type with a custom UnmarshalJSON: without strict errors, and any error ends the decode at once."""
         strict, error, own_form = self.strict, self.error, self._own_form
         self.strict, self.error = None, None
         if own_form is None:

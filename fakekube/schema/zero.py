@@ -1,7 +1,7 @@
-"""What Go prints for a field that nobody set.
+"""The form in which Go prints an unset field.
 
-`omitempty` leaves out nil pointers, lists and maps and zero scalars, but never a struct that is no pointer:
-those print as `{}` (or `null`, `"0"`, `0`: times, quantities and the like are structs too).
+`omitempty` omits nil pointers, lists and maps and zero scalars, but never a struct by value:
+those print as `{}` (or `null`, `"0"`, `0`: times, quantities and similar types are structs too).
 
 Specified by: Go's encoding/json, and the MarshalJSON of the API machinery's own types.
 """
@@ -34,8 +34,7 @@ def zero(type_: Type) -> Any:
 
 
 def always_printed(type_: Type) -> tuple[tuple[str, Callable[[], Any]], ...]:
-    """The fields of a struct that are printed even if nobody set them, in order, each with a maker of its
-    value."""
+    """The fields of a struct that are printed even if unset, in order, each with a factory of the value."""
     known: tuple[tuple[str, Callable[[], Any]], ...] | None = type_.compiled.get("always")
     if known is None:
         makers = ((field.name, _maker(field)) for field in type_.fields.values())
@@ -44,7 +43,7 @@ def always_printed(type_: Type) -> tuple[tuple[str, Callable[[], Any]], ...]:
 
 
 def _maker(field: Field) -> Callable[[], Any] | None:
-    """Makes what is printed for an unset field; None if nothing is."""
+    """Returns the factory of an unset field's printed value; None if the field is omitted."""
     shape = field.type.shape
     if field.pointer or shape in _NIL:
         return None if field.omit_empty or field.omit_zero else _null

@@ -1,9 +1,8 @@
 """Server-side apply and the managedFields of all writes.
 
-`FieldManager` is what the verbs use; `scale` maps the books of an object to its scale and back. Below it,
-each module is one idea: `elements` (names of fields and items), `fields` (sets of them), `atoms`, `maps` and
-`lists` (what the shapes do with values), `schema` (atoms of types), `entries` (managedFields), `updater` (the
-algorithm), `changes` (what is remembered of what it found).
+The verbs use `FieldManager`; `scale` maps the managedFields of an object to its scale and back. The other modules:
+`elements` (path elements), `fields` (field sets), `atoms`, `maps` and `lists` (the operations on values), `schema`
+(the atoms of types), `entries` (managedFields), `updater` (the algorithm), `changes` (a cache of its results).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What apply does with a value: the operations that depend on types.
+"""The operations of apply on values, which depend on their types.
 
-An `Atom` is a type as merging sees it: a scalar, a list, a map, or one of several by the value that is met.
-Every operation of apply is a method of atoms, written once a shape: `Scalar` and `Choice` here, `Map` in
-`maps`, `List` in `lists`; `schema` makes them from the model.
+An `Atom` is the type of a value for merging: a scalar, a list, a map, or a choice that depends on the value.
+Each operation of apply is a method of atoms: `Scalar` and `Choice` in this module, `Map` in `maps`, `AtomicList` and
+`ItemList` in `lists`; `schema` makes them from the model.
 
-All methods take plain JSON values and give values or trees of field sets (see `fields`) back; nothing given
-is changed, results share what did not change, and a result that is the same value is the same object. A value
-of another shape than its atom is read as empty.
+All methods take plain JSON values and return values or trees of field sets (see `fields`). Invariant: arguments are
+never changed, results share unchanged parts, and an unchanged result is the same object. A value of another shape
+than its atom counts as empty.
 
 Specified by: sigs.k8s.io/structured-merge-diff/typed (validate.go, tofieldset.go, compare.go, merge.go,
 remove.go, reconcile_schema.go, helpers.go) and fieldpath/set.go (EnsureNamedFieldsAreMembers).
@@ -37,7 +37,7 @@ Place = tuple["Place", str] | None
 
 
 class Typing:
-    """Collects what is wrong with a value.
+    """Collects the errors of a value.
 
     Args:
         duplicates: items of keyed lists and sets may repeat.
@@ -64,7 +64,7 @@ class Typing:
 
 
 class Difference(NamedTuple):
-    """What a comparison has found below an element; None for nothing."""
+    """The result of comparing two values; None for an empty tree."""
 
     removed: Tree | None
     modified: Tree | None
@@ -86,7 +86,7 @@ def difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Are these JSON values equal? Numbers are compared as numbers, booleans are no numbers."""
+    """Reports whether JSON values are equal. Numbers compare by value; booleans are not numbers."""
     if a is b:
         return True
     if isinstance(a, bool) or isinstance(b, bool):
@@ -119,7 +119,7 @@ class Atom(ABC):
 
     @abstractmethod
     def check(self, value: Any, place: Place, typing: Typing) -> None:
-        """Tells what is wrong with a value; it may be absent (None)."""
+        """Adds the errors of a value, which may be absent (None), to `typing`."""
 
     @abstractmethod
     def field_set(self, value: Any) -> Tree | None:
@@ -177,7 +177,9 @@ class Scalar(Atom):
     is_leaf = True
 
     def __init__(self, kind: str) -> None:
-        """:param kind: "string", "numeric", "boolean" or "untyped"."""
+        """Args:
+            kind: "string", "numeric", "boolean" or "untyped".
+        """
         self._problem = _SCALAR_CHECKS[kind]
         self.fits = _FITTING[kind]
         self.exact = kind != "untyped"

@@ -1,10 +1,10 @@
-"""What changes have done to the books, remembered: objects of one make change alike.
+"""Caches the effect of changes on managedFields, since objects of one workload change in the same way.
 
-Who owns what after a change follows from what the change has removed and what it has modified or added, from who owned
-what before, and from who makes it. The object itself does not matter, as long as all owners have used its version.
+The owners after a change depend on the fields that the change removes, modifies or adds, on the owners before, and on
+the manager. They do not depend on the object, if all owners have used its version.
 
-Invariant: owned sets are told apart by the identity of their trees, which are never changed; what is remembered holds on
-to them, so that no other tree can take an identity over.
+Invariant: the cache key identifies owned sets by the identity of their trees, which never change; the cache holds
+references to them, so that no other tree gets the same identity.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Change(NamedTuple):
     owners: dict[Manager, Owned]
     """Not to be changed."""
     maker: Manager | None
-    """Who made it; None if nobody owns anything for it."""
+    """The manager of the change; None if the change gives it no fields."""
 
 
 class _Remembered(NamedTuple):
@@ -38,14 +38,14 @@ class _Remembered(NamedTuple):
 
 
 class Changes:
-    """The changes of the objects of one kind in one version."""
+    """The cached changes of the objects of one kind in one version."""
 
     def __init__(self, api_version: str) -> None:
         self._api_version = api_version
         self._known: BoundedCache[Hashable, _Remembered] = BoundedCache(_MAX_CHANGES)
 
     def signature(self, comparison: Comparison, before: Owners, manager: str) -> Hashable | None:
-        """What tells a change from others; None for one that cannot be remembered."""
+        """Returns the cache key of a change; None if it cannot be cached."""
         if any(owned.api_version != self._api_version for owned in before.values()):
             return None
         try:
@@ -55,11 +55,11 @@ class Changes:
         return manager, text, *((owner, id(owned.fields.tree)) for owner, owned in before.items())
 
     def find(self, signature: Hashable | None) -> Change | None:
-        """What such a change has done."""
+        """Returns the cached outcome of a change."""
         found = self._known.get(signature)
         return found.change if found is not None else None
 
     def keep(self, signature: Hashable | None, before: Owners, change: Change) -> None:
-        """Remember what a change has done."""
+        """Caches the outcome of a change."""
         if signature is not None:
             self._known.add(signature, _Remembered(before, change))

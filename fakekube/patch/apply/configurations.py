@@ -1,4 +1,4 @@
-"""Merging an apply configuration into an object without keeping books: what mutating policies do.
+"""Merges an apply configuration into an object without managedFields, for mutating admission policies.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go (ApplyStructuredMergeDiff).
 """
@@ -22,7 +22,7 @@ class ConfigurationError(Exception):
 
 
 def merged(type: Type, live: Object, configuration: Object, *, custom: bool) -> Object:
-    """The object with what the configuration says; parts are shared with both.
+    """Merges the configuration into the object; the result shares parts with both.
 
     Args:
         type: of both. With `custom` it is that of a custom resource, whose kind and apiVersion are fields as any others.

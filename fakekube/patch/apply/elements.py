@@ -1,14 +1,14 @@
-"""Path elements: how a field set names a field, an item of a list, a member of a set.
+"""Path elements: the names of fields, list items and set members in a field set.
 
-An element is the string that stands for it in FieldsV1:
+An element is a string of FieldsV1:
 
 * `f:NAME`, a field of an object;
 * `k:{"KEY":VALUE,…}`, the item of a keyed list (keys sorted);
 * `v:VALUE`, the item of a set;
-* `i:INDEX`, a position (only in sets that were written by hand).
+* `i:INDEX`, a position (only in sets of clients).
 
-Equal elements are equal strings, since this module writes them in one form only; what comes from outside goes
-through `canonical`. Paths are tuples of elements.
+Invariant: equal elements are equal strings, since this module has one canonical form; elements from clients are
+converted by `canonical`. Paths are tuples of elements.
 
 Specified by: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go) and value (value.go,
 fields.go).
@@ -43,7 +43,7 @@ _BACKSPACE_OR_FEED = re.compile(r"(?<!\\)((?:\\\\)*)\\([bf])")
 
 
 class ElementError(ValueError):
-    """A string that is no path element."""
+    """A string is not a valid path element."""
 
 
 def field(name: str) -> str:

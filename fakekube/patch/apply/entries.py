@@ -1,8 +1,8 @@
-"""metadata.managedFields: who owns which fields, read from and written to objects.
+"""Decodes and encodes metadata.managedFields.
 
-In print it is a list of entries; at work it is a `Managed`, a map from managers to what they own. A manager
-is who (`fieldManager`), how (Apply or Update), through which subresource and, for updates only, in which
-version: two entries that agree in all that are one manager. Times belong to managers, to the second.
+The encoded form is a list of entries; the decoded form is a `Managed`, a map from managers to their field sets. A
+manager is identified by its name (`fieldManager`), operation (Apply or Update), subresource and, for updates only,
+version. Each manager has a time in whole seconds.
 
 Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (managedfields.go, buildmanagerinfo.go,
 capmanagers.go, conflict.go).
@@ -34,11 +34,11 @@ _ANCIENT: Final = "ancient-changes"
 
 
 class EntryError(ValueError):
-    """Entries that nobody could have written but by hand."""
+    """managedFields entries are not valid. The message is the real server's."""
 
 
 class Manager(NamedTuple):
-    """Who owns fields. `api_version` is empty for appliers, who are the same in every version."""
+    """An owner of fields. `api_version` is empty for appliers, which are identical in all versions."""
 
     name: str
     operation: str
@@ -71,7 +71,7 @@ class Manager(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """What a manager owns, and the version in which the paths are to be read."""
+    """The field set of a manager, and the version of its paths."""
 
     fields: FieldSet
     api_version: str
@@ -119,7 +119,7 @@ class Managed:
 
 
 def is_reset(entries: Any) -> bool:
-    """Does a request ask to forget all managers: an empty list, or one of one empty entry?"""
+    """Reports whether a request resets managedFields: by an empty list, or a list of one empty entry."""
     return isinstance(entries, list) and entries in ([], [{}])
 
 

@@ -1,8 +1,8 @@
-"""Field sets: which fields of an object somebody owns, or a change has touched.
+"""Field sets: the fields that a manager owns or a change affects.
 
-A set is the tree that FieldsV1 shows: an object whose members are path elements. An element with an empty
-object is a member of the set; one with children is a member only if they include `.`, besides what its
-children are. So the sets of objects at rest are used as they are, and results share what did not change.
+A set is a tree in the form of FieldsV1: an object whose members are path elements. An element with an empty
+object is a member of the set; an element with children is a member only if they include `.`. So the sets of stored
+objects are used without conversion, and results share unchanged parts.
 
 Invariant: trees are never changed; no element has an empty set of children that is not a leaf; elements are
 canonical and in canonical order (see `elements`), which every operation keeps.
@@ -30,7 +30,7 @@ LEAF: Final[Tree] = {}
 
 
 class FieldSetError(ValueError):
-    """JSON that is no field set."""
+    """JSON is not a valid field set."""
 
 
 class FieldSet:

@@ -1,8 +1,8 @@
-"""The way from client-side apply to server-side apply.
+"""Migrates objects from client-side apply to server-side apply.
 
-`kubectl apply` used to keep the last configuration in an annotation. When kubectl (the manager of that name)
-applies on the server, fields that the annotation names and that nobody has changed since are taken over
-without a conflict, and the annotation, while it is there, is kept up to date.
+Client-side `kubectl apply` stores the last configuration in an annotation. When the manager `kubectl` applies on the
+server, it takes over the unchanged fields of that configuration without a conflict, and the annotation is updated if
+it exists.
 
 Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal (lastappliedmanager.go,
 lastappliedupdater.go, lastapplied.go).

@@ -1,8 +1,8 @@
-"""Lists under apply.
+"""The operations of apply on lists.
 
-A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of the latter two are
-owned one by one, each under an element made of its value or its keys (absent keys count with their defaults).
-Objects at rest may repeat an item; what repeats is one element without parts.
+A list is *atomic* (a leaf), a *set* of scalars, or a *map* of objects by keys. Items of sets and maps have separate
+owners; the path element of an item contains its value or its keys (absent keys have their defaults). Stored objects
+may contain duplicate items; these are one element without parts.
 
 Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doList and visitListItems of its walkers,
 and listItemToPathElement in helpers.go.

@@ -1,11 +1,10 @@
 """The field manager: managedFields of every write, and server-side apply.
 
-One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` is told of a
-change that has been made (create, replace, any patch) and keeps the books; `apply` makes the change itself.
+One `FieldManager` serves one kind in one version, at its main path or at a subresource. `update` sets managedFields
+after a change (create, replace, any patch); `apply` merges a configuration and sets managedFields.
 
-Invariant: of the objects given, only the new object of `update`, which belongs to its request, is changed,
-and of it only `metadata`. An apply that changes nothing but the books leaves the rest of the live object as
-it is.
+Invariant: of the arguments, only the new object of `update`, which belongs to its request, is changed, and only its
+`metadata`. An apply that changes only managedFields does not change the rest of the live object.
 
 Specified by: k8s.io/apimachinery/pkg/util/managedfields/internal: fieldmanager.go and the managers that it
 stacks (versioncheck, lastapplied, skipnonapplied, capmanagers, managedfieldsupdater, stripmeta,
@@ -77,7 +76,7 @@ def including(paths: Iterable[tuple[str | None, ...]]) -> Filter:
 
 
 class FieldManager:
-    """See the module."""
+    """Tracks the field managers of one kind in one version."""
 
     def __init__(
         self,
@@ -139,7 +138,9 @@ class FieldManager:
         self._set_entries(metadata, managed, before)
 
     def _requested(self, requested: Any, before: list[Any]) -> Managed:
-        """The books a request starts from: its own if it may and can write them, else the live object's."""
+        """Returns the managers before a change: the request's own if it may set them and they are valid, else the live
+        object's.
+        """
         if requested is not None and not self._subresource and requested != before:
             if entries.is_reset(requested):
                 return Managed()
@@ -154,7 +155,7 @@ class FieldManager:
     def _updated(
         self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
     ) -> Managed:
-        """The books after a change. Objects that are not kept books of (none since their creation) stay so.
+        """Returns the managers after a change. Objects without managedFields since their creation stay without them.
         """
         if not managed.owners and _has_uid(live):
             return managed
@@ -163,7 +164,7 @@ class FieldManager:
     def _attributed(
         self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
     ) -> Managed:
-        """The books after a change: what has changed belongs to the manager, and to nobody else."""
+        """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
         old = self._typed(_without_entries(live) if live is not None else self._empty)
         current = self._typed(new)
         if self._custom:
@@ -202,8 +203,8 @@ class FieldManager:
             applied: the configuration as it was parsed, with kind and apiVersion.
 
         Returns:
-            `live` itself if nothing changes; with other books if only these do; else, of a built-in kind,
-                a tree of its own.
+            `live` itself if nothing changes; `live` with other managedFields if only these change; else, for a
+            built-in kind, a new tree.
 
         Raises:
             StatusError: 400 for a configuration of another kind, 409 for conflicts, 500 for one that does
@@ -225,7 +226,7 @@ class FieldManager:
         return self._with_entries(result, managed, before)
 
     def _before_first_apply(self, live: Object, managed: Managed, now: datetime) -> Managed:
-        """The books of an object that has none: what is there belongs to somebody."""
+        """Returns the managers of an object without managedFields: `before-first-apply` owns its fields."""
         problem = "failed to create manager for existing fields"
         if self._scale_of_custom:
             raise self._not_convertible(f"{problem}: failed to convert live object (/; {self._gvk})")
@@ -239,7 +240,7 @@ class FieldManager:
     def _applied(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
     ) -> tuple[Object, Managed]:
-        """The object with the configuration applied, or itself, and the books after that."""
+        """Returns the object with the configuration applied, or itself, and the managers after that."""
         configuration = self._configuration(applied)
         old = self._typed(live)
         if self._custom:
@@ -361,7 +362,7 @@ class FieldManager:
         return f"{namespace}/{name}; {self._gvk}"
 
     def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
-        """Writes the books into metadata of one's own."""
+        """Sets managedFields in metadata that belong to the caller."""
         written = entries.encode(managed, sorted_keys=self._custom)
         if not written:
             return
@@ -372,7 +373,7 @@ class FieldManager:
             metadata.update(members)
 
     def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
-        """The object with these books; itself if it has them already."""
+        """Returns the object with these managedFields; itself if it already has them."""
         written = entries.encode(managed, sorted_keys=self._custom)
         if entries.are_same(written, before) and before == _entries_of(obj):
             return obj
@@ -383,7 +384,7 @@ class FieldManager:
 
 
 def conflict_error(conflicts: Conflicts) -> StatusError:
-    """409 with a cause a field."""
+    """Returns a 409 with one cause per field."""
     found = list(conflicts)
     causes = [
         {

@@ -1,8 +1,8 @@
-"""Structs and maps under apply.
+"""The operations of apply on structs and maps.
 
-A map is *granular* (every entry is owned by itself) or *atomic* (a leaf). A struct is a map with declared
-fields; entries beyond them are allowed if there is an atom for them. Entries of maps own themselves besides
-their parts, declared fields only through their parts.
+A map is *granular* (entries have separate owners) or *atomic* (a leaf). A struct is a map with declared fields; other
+entries are legal if there is an atom for them. A field set contains the entries of a map besides their parts; of
+declared fields it contains the parts only.
 
 Specified by: sigs.k8s.io/structured-merge-diff/typed, the methods doMap and visitMapItems of its walkers.
 """
@@ -71,7 +71,7 @@ def _entries(value: Any) -> dict[str, Any]:
 
 
 class Map(Atom):
-    """See the module."""
+    """The atom of structs and maps."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
-"""The books of an object as its scale has them.
+"""Converts the managedFields of an object to those of its scale, and back.
 
-A scale has one field to own, `spec.replicas`; in the object it stands where the kind has it. Going to the
-scale, the managers that own the field there own it here; coming back, those that own it no more lose it, and
-new ones get it.
+A scale has one field with owners, `spec.replicas`; each kind has a path for it. The managers of the scale are the
+owners of that path in the object; after a change of the scale, the object's owners of the path are updated.
 
 Specified by: k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go. As there, managers that come from a
 scale have no time.

@@ -1,4 +1,4 @@
-"""The atoms of a type: how the model's shapes, list types and map types look to apply.
+"""Makes the atoms of a type from the shapes, list types and map types of the model.
 
 Built-in types are made into atoms once per process; those of custom resources once per field manager, since
 they come and go with their definitions.

@@ -1,9 +1,9 @@
-"""The algorithm of apply: who owns what after a change, what an applier gives up, and who objects.
+"""The algorithm of apply: the owners after a change, the fields that an applier removes, and conflicts.
 
 An object is held together with its version and atom (`Typed`), since every manager reads its paths in the
 version that it has used. Objects of other versions come from a `Convert`, which a field manager is given.
 
-* `update`: whoever changes a field owns it, all others lose it.
+* `update`: the manager of a change becomes the only owner of the changed fields.
 * `apply`: merges a configuration into the live object, removes what the applier had named before and names no
   more unless somebody else owns it, and gives the applier what it names. A change of a field that another
   manager owns is a conflict, unless forced: then the field changes hands. Naming the value that is there is
@@ -31,7 +31,7 @@ _MAX_SETTLED: Final = 1024
 
 Owners = Mapping[Manager, Owned]
 Filter = Callable[[FieldSet], FieldSet]
-"""Takes the fields away that nobody may own."""
+"""Removes the fields that no manager may own (the reset fields)."""
 
 
 class UnknownVersion(Exception):
@@ -39,7 +39,7 @@ class UnknownVersion(Exception):
 
 
 class Conflicts(Exception):
-    """Fields of others that an apply would change: by manager, sorted by it."""
+    """An apply would change fields of other managers. The fields are sorted by manager."""
 
     def __init__(self, paths: Mapping[Manager, FieldSet]) -> None:
         super().__init__()
@@ -110,10 +110,12 @@ class Comparison(NamedTuple):
 
 
 class Updater:
-    """See the module."""
+    """Computes the owners of fields after updates and applies."""
 
     def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
-        """:param filters: by version, what writes never own."""
+        """Args:
+            filters: by version, the filter of the reset fields.
+        """
         self._convert = convert
         self._filters = filters
         self._settled: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAX_SETTLED)
