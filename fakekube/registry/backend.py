@@ -1,4 +1,4 @@
-"""What a cluster gives to the verbs: one object that `cluster.py` fills and that no verb changes."""
+"""The backend of a cluster for request handlers: one object that `assembly.py` builds and that no handler changes."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_GATES", "Backend", "Settings"]
 
-#: Feature gates that change what is served here, and are on by default in the emulated minor.
+#: Feature gates with an effect here that are enabled by default in the emulated minor version.
 DEFAULT_GATES: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Settings:
-    """What the owner of a cluster may choose. Times are seconds."""
+    """The settings of a cluster. Times are seconds."""
 
     version: str = "1.36"
     """The emulated minor of Kubernetes."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     too_large_resource_version_wait: float = 3.0
-    """How long a read waits for a revision that is not there yet (blockTimeout of the watch cache)."""
+    """How long a read waits for a revision in the future (blockTimeout of the watch cache)."""
     min_request_timeout: float = 1800.0
     """A watch without timeoutSeconds lasts between one and two times this (--min-request-timeout)."""
     bookmark_period: float = 60.0
-    """How often a watch that allows bookmarks gets one."""
+    """The interval of bookmarks."""
 
     def enabled(self, gate: str) -> bool:
-        """Is a feature gate on? Gates that nobody has set are as in the emulated minor."""
+        """Reports whether a feature gate is enabled; the default is that of the emulated minor version."""
         return self.feature_gates.get(gate, gate in DEFAULT_GATES)
 
 
 def _allow(request: Request) -> None:
-    """Without an authorizer everybody may."""
+    """Allows every request: the default if there is no authorizer."""
 
 
 @dataclass(slots=True)
 class Backend:
-    """The rooms behind the verbs, of one cluster."""
+    """The parts of one cluster that request handlers use."""
 
     store: Store[Document]
     registry: Registry
@@ -55,6 +55,6 @@ class Backend:
     admission: Chain
     settings: Settings = field(default_factory=Settings)
     authorize_creation: Callable[[Request], None] = _allow
-    """Raises StatusError 403 if the user of a PUT or apply that creates may not create."""
+    """Raises StatusError 403 if the user of a PUT or apply that creates has no permission to create."""
     forwards: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    """Where Services are really, by namespace and name: host and port."""
+    """The addresses that Services are forwarded to, by namespace and name: host and port."""

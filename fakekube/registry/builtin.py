@@ -1,7 +1,7 @@
-"""The built-in resources: rows of `data/` joined with the code of their kinds.
+"""Creates the built-in resources from the tables of `data/` and the code of their kinds.
 
-The tables name a kind's code as "module:attribute"; a module is imported when its kind is first used. A resource
-without a row is served by the generic `Strategy`. The list of resources is made once per process and never changes.
+The tables refer to code as "module:attribute"; a module is imported when its kind is first used. A resource without a
+row has the generic `Strategy`. The list of resources is created once per process and is immutable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fakekube.schema.model import Type
 
 __all__ = ["ACTIONS", "CONVERSIONS", "STRATEGIES", "SUBRESOURCES", "resources"]
 
-#: (group, plural) → the Strategy class of the resource; ("group/version", plural) where a version has its own.
+#: (group, plural) → the Strategy class of the resource; ("group/version", plural) for one that only a version has.
 STRATEGIES: dict[tuple[str, str], str] = {
     # -- pods, workloads, batch, configuration
     ("", "pods"): "fakekube.apis.core.pods.strategy:PodStrategy",
@@ -132,7 +132,7 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("resource.k8s.io", "resourceclaims/status"): "fakekube.apis.resource.resourceclaims:STATUS",
 }
 
-#: (group, plural) → the Action behind a resource that is not stored: a POST answers (reviews, bindings).
+#: (group, plural) → the Action of a resource that is not stored and only supports POST (reviews, bindings).
 ACTIONS: dict[tuple[str, str], str] = {
     ("", "bindings"): "fakekube.apis.core.pods.binding:bind_named",
     ("authorization.k8s.io", "subjectaccessreviews"): "fakekube.apis.authorization.reviews:review_access",
@@ -143,22 +143,22 @@ ACTIONS: dict[tuple[str, str], str] = {
     ("authentication.k8s.io", "selfsubjectreviews"): "fakekube.apis.authorization.reviews:review_self",
 }
 
-#: (group, plural) → the function that tells the objects of a resource that is read-only and not stored.
+#: (group, plural) → the function that computes the objects of a read-only resource that is not stored.
 COMPUTED: dict[tuple[str, str], str] = {("", "componentstatuses"): "fakekube.apis.core.componentstatuses:statuses"}
 
-#: (group, plural) → where resources are stored under another group or version than their own: bucket, group, version.
+#: (group, plural) → bucket, group and version of resources that are stored under another group or version.
 STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("events.k8s.io", "events"): ("events", "", "v1"),
     ("autoscaling", "horizontalpodautoscalers"): ("horizontalpodautoscalers.autoscaling", "autoscaling", "v2"),
 }
 
-#: (group, version, plural) of what is not stored in its own shape → ("module:to_storage", "module:from_storage").
+#: (group, version, plural) → ("module:to_storage", "module:from_storage") for versions that are converted.
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
     ("events.k8s.io", "v1", "events"): ("fakekube.apis.events.events:to_storage", "fakekube.apis.events.events:from_storage"),
     ("autoscaling", "v1", "horizontalpodautoscalers"): ("fakekube.apis.autoscaling.v1_conversion:to_storage", "fakekube.apis.autoscaling.v1_conversion:from_storage"),
 }
 
-#: The subresources whose answers can become Tables, and which of those cannot (who implements TableConvertor).
+#: The subresources with a TableConvertor, and the exceptions.
 _TABLES = frozenset({"status", "scale"})
 _NO_TABLES = frozenset({
     ("apiextensions.k8s.io", "customresourcedefinitions/status"),
@@ -166,10 +166,10 @@ _NO_TABLES = frozenset({
     ("resource.k8s.io", "resourceclaims/status"),
 })
 
-#: (group, version, kind) → field labels that the kind knows, and the facts do not tell.
+#: (group, version, kind) → supported field labels that the recorded facts do not contain.
 _MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1", "Job"): ("status.successful",)}
 
-#: (group, version, plural) → the warning that goes with every answer.
+#: (group, version, plural) → the warning in every response.
 _DEPRECATIONS: dict[tuple[str, str, str], str] = {
     ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
     ("", "v1", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -177,13 +177,13 @@ _DEPRECATIONS: dict[tuple[str, str, str], str] = {
 
 _NO_REPLICAS = {"spec": {"replicas": 0}}
 
-#: (group, plural) → what stands in an object with nothing in it (a bookmark), beside the zero values of its type.
+#: (group, plural) → fields of an empty object (a bookmark), besides the zero values of its type.
 _EMPTY_OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
     ("apps", "deployments"): _NO_REPLICAS, ("apps", "replicasets"): _NO_REPLICAS, ("apps", "statefulsets"): _NO_REPLICAS,
     ("apps", "daemonsets"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
 }
 
-#: Where the real server's storage keeps a resource, if not below its plural.
+#: The storage prefix of a resource in the real server, if it is not its plural.
 _STORAGE_PREFIXES = {
     "services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions", "replicationcontrollers": "controllers",
     "ingresses.networking.k8s.io": "ingress", "podsecuritypolicies.policy": "podsecuritypolicy",
@@ -192,14 +192,14 @@ _STORAGE_PREFIXES = {
 
 
 def attribute(path: str) -> Any:
-    """What a "module:attribute" of the tables names."""
+    """Returns the attribute that a "module:attribute" of the tables refers to."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
 @cache
 def resources(version: str = "1.36") -> Sequence[Resource]:
-    """All built-in resources of a minor, in the order of discovery. Shared by all clusters: not to be changed."""
+    """Returns all built-in resources of a minor version, in the order of discovery. Shared by all clusters; do not change."""
     facts, types = data.minor(version), builtins(version)
     rows = facts.resources
     main = [row for row in rows if "/" not in row.name]
@@ -255,7 +255,7 @@ def _strategy(group: str, plural: str, version: str) -> Strategy:
 
 
 def _act(path: str, *arguments: Any) -> Any:
-    """Imports a function of the tables when it is first called."""
+    """Returns a function that imports the function of the tables when it is first called."""
     return attribute(path)(*arguments)
 
 

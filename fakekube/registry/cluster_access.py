@@ -1,7 +1,7 @@
-"""What a cluster offers to its strategies: other objects, and the pools that values are drawn from.
+"""The interface through which strategies access the cluster: other objects, and the pools of allocated values.
 
-A strategy never sees the store. It looks up and changes other objects through this protocol, which the cluster
-implements (`registry/store_access.py`) and unit tests fake.
+A strategy never accesses the store. It reads and writes other objects through this protocol, which
+`registry.store_access` implements and unit tests fake.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ __all__ = ["ClusterAccess", "Decision", "Recorded"]
 
 @dataclass(slots=True, frozen=True)
 class Recorded:
-    """A write that managedFields tell of: the server wrote as a client of its own."""
+    """A write of the server as its own client, which is recorded in managedFields."""
 
     subresource: str
-    """Through which it wrote; "" for the main resource."""
+    """The subresource of the write; "" for the main resource."""
     time: datetime
 
 
 @dataclass(slots=True, frozen=True)
 class Decision:
-    """Whether somebody may do something. Neither allowed nor denied: nobody has an opinion, which is a no."""
+    """The decision of the authorizers. Neither allowed nor denied means no opinion; the request is then forbidden."""
 
     allowed: bool
     reason: str = ""
-    """Why, or what went wrong while looking for a rule."""
+    """The reason, or the error of the search for a rule."""
     denied: bool = False
     error: str = ""
-    """What kept an authorizer from deciding."""
+    """The evaluation error of an authorizer."""
 
 
 class ClusterAccess(Protocol):
-    """See the module; `group` is "" for the core group, `namespace` is "" for cluster-scoped resources."""
+    """The interface of the cluster; `group` is "" for the core group, `namespace` is "" for cluster-scoped resources."""
 
     others_work: Callable[[], bool]
-    """Are controllers at work in another thread, so that what they do may be waited for?"""
+    """Reports whether controllers run in another thread, so that callers can wait for their writes."""
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Object | None:
-        """The stored object (storage version, without kind and apiVersion), or None. Not to be changed."""
+        """Returns the stored object (storage version, without kind and apiVersion), or None. It must not be changed."""
 
     def expect(self, group: str, plural: str, namespace: str, name: str, seconds: float) -> Object | None:
-        """The same for an object that a controller is about to make: where controllers are at work, it is waited for, so many
-        real seconds at most."""
+        """Like `get`, for an object that a controller creates: if controllers run in another thread, waits for it, at most
+        `seconds` of real time."""
 
     def list(self, group: str, plural: str, namespace: str = "") -> Iterator[Object]:
-        """All stored objects, of one namespace or (if "") of all. Not to be changed."""
+        """Iterates over the stored objects of one namespace or (if "") of all. They must not be changed."""
 
     def update(
         self,
@@ -65,56 +65,56 @@ class ClusterAccess(Protocol):
         *,
         recorded: Recorded | None = None,
     ) -> Object:
-        """Compare-and-set: `change` gets the stored object and returns a new tree (or the same object for no
-        change); it may be called again after a conflict, and may raise StatusError. Raises not-found."""
+        """Updates an object by compare-and-set: `change` gets the stored object and returns a new tree (or the same
+        object for no change). It may be called again after a conflict, and may raise StatusError. Raises not-found."""
 
     def create(self, group: str, plural: str, namespace: str, obj: Object) -> Object:
-        """Store an object that the server itself makes (already complete); raises already-exists."""
+        """Creates an object on behalf of the server; it must be complete. Raises already-exists."""
 
     def remove(self, group: str, plural: str, namespace: str, name: str) -> None:
-        """Remove an object that the server itself made; nothing if it is not there."""
+        """Removes an object on behalf of the server; does nothing if it does not exist."""
 
     def reserve(self, pool: str, value: str) -> bool:
-        """Take a value out of a pool of the server's own (node ports); False if it is taken."""
+        """Allocates a value of a pool (node ports); returns False if it is already allocated."""
 
     def reserved(self, pool: str, value: str) -> bool:
-        """Has somebody taken this value?"""
+        """Reports whether a value is allocated."""
 
     def release(self, pool: str, value: str) -> None:
-        """Give a value back; nothing if nobody had it."""
+        """Releases a value; does nothing if it is not allocated."""
 
     def has_any(self, group: str, plural: str) -> bool:
-        """Is there any object of a resource? Quicker than `list`."""
+        """Reports whether a resource has any object. Faster than `list`."""
 
     def last_change(self, group: str, plural: str) -> int:
-        """The revision of the last write of a resource: what was made from its objects is good until it is another one."""
+        """Returns the revision of the last write of a resource; values derived from its objects are valid until it changes."""
 
     def resource_of_kind(self, group: str, version: str, kind: str) -> Resource | None:
-        """The served resource whose objects are of a kind, or None."""
+        """Returns the served resource of a kind, or None."""
 
     def equivalents(self, resource: Resource, subresource: str) -> Sequence[Resource]:
-        """The served resources that show the same objects and have this subresource, `resource` among them."""
+        """Returns the served resources with the same objects that have this subresource, including `resource`."""
 
     def enabled(self, gate: str) -> bool:
-        """Is a feature gate on?"""
+        """Reports whether a feature gate is enabled."""
 
     def authorize(self, user: str, groups: Any, attributes: dict[str, Any]) -> tuple[bool, str]:
-        """May this user do that (the attributes of a SubjectAccessReview's spec)? With the reason in words."""
+        """Authorizes a user for attributes (those of a SubjectAccessReview's spec). Returns (allowed, reason)."""
 
     def decide(self, spec: Mapping[str, Any]) -> Decision:
-        """What the authorizers say of the question that the spec of a SubjectAccessReview asks."""
+        """Returns the decision of the authorizers for the spec of a SubjectAccessReview."""
 
     def authenticate(self, token: str, audiences: Any) -> dict[str, Any]:
-        """The status of a TokenReview of a bearer token."""
+        """Returns the status of a TokenReview of a bearer token."""
 
     def rules(self, user: str, groups: Any, namespace: str) -> dict[str, Any]:
-        """The status of a SelfSubjectRulesReview: what a user may do in a namespace."""
+        """Returns the status of a SelfSubjectRulesReview: the permissions of a user in a namespace."""
 
     def rbac_rules(self, user: str, groups: Any, namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
-        """The rules of roles that apply to a user in a namespace, and in words what could not be resolved."""
+        """Returns the RBAC rules that apply to a user in a namespace, and the errors of references that cannot be resolved."""
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A service account token (JWT) with these claims, signed with the cluster's key."""
+        """Returns a service account token (JWT) with these claims, signed with the cluster's key."""
 
     @property
     def issuer(self) -> str:

@@ -1,4 +1,4 @@
-"""Kinds whose changes are validated as a new object is, first, and as a change after that."""
+"""The strategy of kinds whose update validation runs the validation of a new object first, then that of the change."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RevalidatingStrategy(Strategy):
         ]
 
     def validate_changed(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        """What is wrong with the changed object by itself; `old` may excuse something. Default:
+        """Validates the changed object by itself; `old` may relax rules (ratcheting). Default:
         `validate`."""
         return self.validate(context, obj)
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        """What may not be changed."""
+        """Validates the change, for example immutable fields."""
         return []

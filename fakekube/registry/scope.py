@@ -1,7 +1,7 @@
-"""One request's view of the cluster: which resource, which subresource, under which names, with which options.
+"""The scope of a request: resource, subresource, namespace, name and options.
 
-`endpoints.handle` makes it from the path; a handler that writes gets another one from it once it has read the options
-(`for_write`). A scope never changes.
+`endpoints.handle` builds it from the path; a handler that writes derives another one with the decoded options
+(`for_write`). A scope is immutable.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
 """
@@ -30,28 +30,28 @@ __all__ = ["Scope"]
 
 @dataclass(eq=False, frozen=True)
 class Scope:
-    """See the module."""
+    """The resource, names and options of a request."""
 
     request: Request
     backend: Backend
     resource: Resource
     subresource: Subresource | None
     namespace: str
-    """Of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
+    """The namespace of the objects: "" for cluster-scoped resources, and for lists over all namespaces."""
     name: str
-    """In the path; "" for collections."""
+    """The name in the path; "" for collections."""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the write, as an object: what the client sent."""
+    """The options of the write as an object, as the client sent them."""
     requested_subresource: str = ""
-    """The subresource in the path, where the scope is that of the main resource behind it (`main`)."""
+    """The subresource in the path, if this scope is that of the main resource (`main`)."""
 
     @property
     def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
 
     def for_write(self, *, dry_run: bool, options: dict[str, Any], name: str | None = None) -> Scope:
-        """The same request with the options of a write; `name`: of the object, where the path has none."""
+        """Returns the scope with the options of a write; `name`: that of the object, if the path has none."""
         return Scope(
             self.request, self.backend, self.resource, self.subresource, self.namespace, self.name if name is None else name,
             dry_run, options,
@@ -59,32 +59,32 @@ class Scope:
 
     @cached_property
     def main(self) -> Scope:
-        """The same request, as one to the main resource; strategies and admission still hear of the subresource."""
+        """Returns the scope of the main resource; strategies and admission still get the subresource."""
         return replace(self, subresource=None, requested_subresource=self.subresource.name if self.subresource else "")
 
     def for_namespace(self, namespace: str) -> Scope:
-        """The same request, as one for the objects of one namespace."""
+        """Returns the scope for the objects of one namespace."""
         return replace(self, namespace=namespace, name="")
 
     def default(self, obj: Object) -> None:
-        """Fill in what a client may leave out, constants first."""
+        """Sets defaults in an object, constants first."""
         defaults.apply(self.kind.group, self.kind.version, self.kind.kind, obj)
         if self.subresource is None or self.kind == self.resource.gvk:
             self.resource.strategy.default(obj)
 
     @property
     def is_custom(self) -> bool:
-        """Are the bodies of this endpoint custom resources, which have a schema of their own?"""
+        """Reports whether the bodies of this endpoint are custom resources."""
         return self.resource.custom and self.kind == self.resource.gvk
 
     def require_name(self) -> None:
-        """Raises StatusError 400 for a path that names no object (those of custom resources may end with a slash)."""
+        """Raises StatusError 400 for a path without a name (paths of custom resources may end with a slash)."""
         if not self.name:
             raise status.bad_request("name must be provided")
 
     @property
     def key(self) -> str:
-        """Of the object that the path names. Raises StatusError 400 for a path that names none."""
+        """Returns the key of the object in the path. Raises StatusError 400 for a path without a name."""
         if self.resource.namespaced and not self.namespace:
             raise status.bad_request("Namespace parameter required.")
         problems = names.path_segment(self.name)
@@ -94,31 +94,31 @@ class Scope:
 
     @property
     def prefix(self) -> str:
-        """Of the keys of the collection."""
+        """Returns the common prefix of the keys of the collection."""
         return f"{self.namespace}/" if self.resource.namespaced and self.namespace else ""
 
     @property
     def strategy(self) -> Strategy:
-        """Of the writes through this endpoint."""
+        """The strategy of writes through this endpoint."""
         if self.subresource is not None and self.subresource.strategy is not None:
             return self.subresource.strategy
         return self.resource.strategy
 
     @property
     def kind(self) -> GVK:
-        """Of the bodies of this endpoint."""
+        """The type of the bodies of this endpoint."""
         return self.subresource.gvk if self.subresource is not None else self.resource.gvk
 
     @property
     def type(self) -> Type:
-        """Of the bodies of this endpoint."""
+        """The type of the bodies of this endpoint."""
         if self.subresource is not None and self.subresource.gvk != self.resource.gvk:
             return self.subresource.type
         return self.resource.type
 
     @cached_property
     def context(self) -> WriteContext:
-        """What strategies and admission learn of this request."""
+        """The context of this request for strategies and admission."""
         user = self.request.user
         return WriteContext(
             resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
@@ -135,7 +135,7 @@ class Scope:
         return status.conflict(self.resource.group, self.resource.plural, self.name if name is None else name, problem)
 
     def invalid(self, obj: Object, errors: list[FieldError]) -> StatusError:
-        """422 of the object in this request."""
+        """Returns a 422 for the object in this request."""
         name = obj.get("metadata", {}).get("name", "")
         resource = self.resource
         if resource.custom:

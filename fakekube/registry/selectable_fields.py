@@ -1,8 +1,8 @@
-"""What a field selector sees of an object: the labels that each kind knows, and how they are read.
+"""Defines the field labels that field selectors support for each kind, and how their values are read.
 
-Every kind knows metadata.name and metadata.namespace; the table adds the rest, as paths into the stored object with
-the text of an absent value, or as functions where the real server looks twice. Custom resources add the selectable
-fields of their definition as further paths.
+Every kind supports metadata.name and metadata.namespace; the table adds the others, as paths into the stored object
+with the text of an absent value, or as functions where a label has more than one source. Custom resources add the
+selectable fields of their definition as further paths.
 
 Specified by: ToSelectableFields / GetAttrs in pkg/registry/**/strategy.go, field label conversions in pkg/apis/**.
 """
@@ -15,11 +15,11 @@ from typing import Any
 __all__ = ["LABEL_ALIASES", "FieldReader", "field_readers", "problem_with_label"]
 
 FieldReader = Callable[[dict[str, Any]], str]
-"""Reads one field of a stored object as a selector compares it."""
+"""Reads the value of a field label from a stored object."""
 
 
 def path(dotted: str, absent: str = "") -> FieldReader:
-    """The value at a path of field names, as text."""
+    """Returns a reader of the value at a path of field names, as text."""
     *parents, last = dotted.split(".")
 
     def read(obj: dict[str, Any]) -> str:
@@ -79,7 +79,7 @@ _READERS: Mapping[str, Mapping[str, FieldReader]] = {
     "resourceslices.resource.k8s.io": {"spec.nodeName": path("spec.nodeName"), "spec.driver": path("spec.driver")},
 }
 
-#: (group, version, kind) → labels of this version that the stored object knows by another name.
+#: (group, version, kind) → field labels of this version → their names in the storage version.
 LABEL_ALIASES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
     ("", "v1", "Pod"): {"spec.host": "spec.nodeName"},
     ("", "v1", "ReplicationController"): {"name": "metadata.name"},
@@ -97,12 +97,12 @@ _NO_READERS: Mapping[str, FieldReader] = {}
 
 
 def field_readers(bucket: str) -> Mapping[str, FieldReader]:
-    """Label → reader for the objects of a bucket."""
+    """Returns field label → reader for the objects of a bucket."""
     return {**_METADATA, **_READERS.get(bucket, _NO_READERS)}
 
 
 def problem_with_label(kind: str, label: str, *, converts: bool) -> str:
-    """What a 400 says of a label that the kind does not know (`converts`: the kind knows more than metadata)."""
+    """Returns the message of the 400 for an unsupported field label (`converts`: the kind has labels besides metadata)."""
     if kind in _OWN_WORDS:
         return _OWN_WORDS[kind].format(label=label)
     if converts:

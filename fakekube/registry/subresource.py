@@ -1,12 +1,12 @@
-"""The paths below an object: what each of them reads and writes.
+"""Describes subresources: the paths below an object, and what each of them reads and writes.
 
-Three forms, and every subresource is one of them:
+Every subresource has one of three forms:
 
 * a *view*: the object itself through another `Strategy` (status, finalize, approval, ephemeralcontainers, resize);
 * a *projection*: another kind computed from the object and written back into it (scale);
 * an *action*: a POST that does something and answers with an object (binding, eviction, token).
 
-What only a running node could answer (log, exec, proxy …) has no form: those verbs answer as a server without nodes.
+Subresources that need a kubelet (log, exec, proxy …) have none of these forms; see `endpoints.handlers.connect`.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ Action = Callable[["WriteContext", str, "Object"], "Object"]
 
 @dataclass(slots=True, frozen=True)
 class Projection:
-    """Another kind as a window on the object."""
+    """Another kind that is computed from the object and written back into it."""
 
     read: Callable[[Object], Object]
     """The projected object, complete with metadata, without kind and apiVersion. May raise StatusError."""
     write: Callable[[Object, Object], Object]
     """(stored object, changed projection) → a new object that shares what did not change."""
     validate: Callable[[Object], list[FieldError]]
-    """Field errors of the changed projection."""
+    """Validates the changed projection; returns field errors."""
     replicas_path: tuple[str, ...] = ("spec", "replicas")
-    """Where the object has what the projection's spec.replicas shows."""
+    """The path of the object's field behind the projection's spec.replicas."""
     read_for_update: Callable[[Object], Object] | None = None
-    """What a patch is applied to, where that is more than can be read."""
+    """Computes the projection that a patch is applied to, if it differs from the one that is read."""
     read_written: Callable[[Object], Object] | None = None
-    """What a write answers with, where that is more than can be read."""
+    """Computes the projection that a write returns, if it differs from the one that is read."""
 
 
 @dataclass(eq=False)
 class Subresource:
-    """One path below an object. Its implementation is imported when it is first used."""
+    """A subresource of a resource. Its implementation is imported when it is first used."""
 
     name: str
     gvk: GVK
-    """Of the bodies sent and answered."""
+    """The kind or type of request and response bodies."""
     verbs: frozenset[str]
     type_factory: Callable[[], Type]
     factory: Callable[[], Strategy | Projection | Action | None]
     tables: bool = True
-    """Its answers can become Tables."""
+    """Responses can be transformed to Tables."""
 
     @cached_property
     def type(self) -> Type:
-        """Of the bodies sent and answered."""
+        """The kind or type of request and response bodies."""
         return self.type_factory()
 
     @cached_property

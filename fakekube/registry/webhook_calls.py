@@ -1,6 +1,6 @@
-"""What a call of a webhook is to those who need one; who makes it is given to them (`webhooks.Caller`).
+"""The interface for calling webhooks; `webhooks.caller.Caller` implements it.
 
-A call takes time, may fail, and leaves the process: it is never made under a lock, nor by a thread that others wait for.
+Invariant: a call, which takes time and may fail, is never made while a lock is held.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ __all__ = ["Call", "CallError", "CallTimeoutError"]
 
 
 class CallError(Exception):
-    """A call failed; the text is what the real server says of it."""
+    """A call failed; the text is the error message of the real server."""
 
 
 class CallTimeoutError(CallError):
-    """The webhook took too long."""
+    """The call timed out."""
 
 
 class Call(Protocol):
-    """Sends a review to a webhook and gives back the one that it answers with."""
+    """Sends a review to a webhook and returns the review in its response."""
 
     def __call__(self, client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0) -> dict[str, Any]:
-        """The answer, decoded by the type of the kind that was sent; `kind` and `apiVersion` are what it says of itself.
+        """Returns the response, decoded by the type of the sent kind, with its own `kind` and `apiVersion`.
 
         Args:
             client_config: the clientConfig of a webhook: url or service, caBundle.
-            review: what is sent, with `kind` and `apiVersion`, members in the order in which they are to be written.
-            timeout: seconds that the whole call may take, at most 30.
+            review: the request, with `kind` and `apiVersion`; members are encoded in the order of the dict.
+            timeout: seconds for the whole call, at most 30.
 
         Raises:
-            CallError: the webhook could not be called, or its answer is none.
+            CallError: the webhook could not be called, or its response is invalid.
         """
         ...
 
     def begin(
         self, client_config: Mapping[str, Any], review: dict[str, Any], *, timeout: float = 30.0
     ) -> Callable[[], dict[str, Any]]:
-        """Begin a call, so that others can begin before it ends. Returns what waits for the answer, and must be called: it
-        gives or raises what a call does."""
+        """Begins a call, so that several calls can run at the same time. Returns a function that waits for the response
+        and returns or raises like `__call__`; it must be called."""
         ...

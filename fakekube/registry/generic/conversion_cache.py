@@ -1,11 +1,11 @@
-"""What a webhook converts, kept ready for those who must not wait for it: the watches of a version.
+"""Caches objects converted by webhooks, so that watches of a version need not wait for a call.
 
 The real server has a watch cache for every version of a definition. It converts each change once, soon after it was
-made; watches show what has been converted, lists find it there, and as long as the webhook fails there is nothing new.
-`Conversions` is that part of it: a thread of its own, which ends when there is nothing left to do, converts the changes
-of a bucket in order, and tries again, ever more seldom, what fails.
+made; watches and lists get the converted objects, and while the webhook fails they get no new ones. `Conversions` is
+that part of the watch cache: its own thread converts the changes of a bucket in order, retries failed conversions with
+an exponential backoff, and ends when there is nothing left to do.
 
-Invariant: every change up to `position` can be shown without a call.
+Invariant: every change up to `position` is converted.
 
 Specified by: k8s.io/apiserver/pkg/storage/cacher (reflector and its backoff), pkg/storage/etcd3/watcher.go (transform).
 """
@@ -26,7 +26,7 @@ from fakekube.store import Bucket, Compacted, Cursor, Event
 
 __all__ = ["Conversions", "ConvertedCursor", "attend", "conversions_of"]
 
-#: How long to wait before a failed conversion is tried again (seconds): at first, and at most.
+#: The backoff of failed conversions (seconds): initial, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.8, 30.0
 
 _known: WeakKeyDictionary[Resource, Conversions] = WeakKeyDictionary()
@@ -34,13 +34,13 @@ _knowing = threading.Lock()
 
 
 def attend(backend: Backend, resource: Resource) -> None:
-    """Somebody uses a resource: from now on the changes of all its versions are converted as they come."""
+    """Starts converting the changes of all versions of a resource, once a client uses it."""
     for version in backend.registry.versions(resource.group, resource.plural):
         conversions_of(backend, version)
 
 
 def conversions_of(backend: Backend, resource: Resource) -> Conversions:
-    """The conversions of a resource whose `converts_by_call` is true; made when first asked for."""
+    """Returns the conversions of a resource whose `converts_by_call` is true; created on first use."""
     with _knowing:
         found = _known.get(resource)
         if found is None:
@@ -49,7 +49,7 @@ def conversions_of(backend: Backend, resource: Resource) -> Conversions:
 
 
 class Conversions:
-    """The changes of a bucket as one version shows them; a `streams.Source` of their progress."""
+    """The changes of a bucket converted to one version; a `streams.Source` of their progress."""
 
     def __init__(self, bucket: Bucket[Document], resource: Resource, registry: Registry) -> None:
         self._bucket, self._resource, self._registry = bucket, resource, registry
@@ -63,7 +63,7 @@ class Conversions:
         self._changed()
 
     def _begin(self) -> None:
-        """With what there is now."""
+        """Starts with the current objects."""
         page = self._bucket.page()
         self._todo = deque((record.revision, record.value) for record in sorted(page.records, key=lambda r: r.revision))
         self._cursor = self._bucket.cursor(page.revision)
@@ -71,19 +71,19 @@ class Conversions:
             self.position = page.revision
 
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever `position` has moved."""
+        """Calls `wake` whenever `position` has changed."""
         with self._lock:
             self._wakes = (*self._wakes, wake)
-        if self._todo:  # what failed while nobody watched
+        if self._todo:  # retry what failed while there were no watches
             self._changed()
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
-        """End a subscription."""
+        """Ends a subscription."""
         with self._lock:
             self._wakes = tuple(known for known in self._wakes if known != wake)
 
     def _changed(self) -> None:
-        """There is something to do, or to try again; never blocks."""
+        """Starts the thread if there are changes to convert or to retry; never blocks."""
         with self._lock:
             self._dirty = True
             if self._working:
@@ -104,7 +104,7 @@ class Conversions:
                 self._try_later()
 
     def _is_wanted(self) -> bool:
-        """Is it still served, or watched?"""
+        """Reports whether the version is still served or watched."""
         resource = self._resource
         return bool(self._wakes) or self._registry.get(resource.group, resource.version, resource.plural) is resource
 
@@ -115,10 +115,10 @@ class Conversions:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
     def _catch_up(self) -> bool:
-        """Convert what has come; false if the webhook fails."""
+        """Converts new changes; returns False if the webhook fails."""
         try:
             self._todo.extend((event.revision, document) for event in self._cursor.take() for document in _documents(event))
-        except Compacted:  # the store was restored, or is far ahead
+        except Compacted:  # the store was restored, or the position is no longer in the history
             self._begin()
         while self._todo:
             revision, document = self._todo[0]
@@ -141,12 +141,12 @@ class Conversions:
 
 
 def _documents(event: Event[Document]) -> list[Document]:
-    """What is shown of a change."""
+    """Returns the documents of a change that watches need."""
     return [record.value for record in (event.previous, event.record) if record is not None]
 
 
 class ConvertedCursor:
-    """A cursor that holds back what has not been converted yet."""
+    """A cursor that returns only changes that are already converted."""
 
     def __init__(self, cursor: Cursor[Document], conversions: Conversions) -> None:
         self._cursor, self._conversions = cursor, conversions

@@ -1,7 +1,7 @@
-"""Who manages which fields: the verbs' way to `patch.apply`.
+"""Updates managedFields in writes and applies, by means of `patch.apply`.
 
-One `FieldManager` serves a version of a resource at its main path, one each of its subresources; they are made when first
-used and kept with the resource.
+A version of a resource has one `FieldManager` for its main path, and one for each subresource; they are created when
+first used and cached in the resource.
 
 Specified by: "Server-Side Apply" in the Kubernetes documentation; k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager
 and create.go (prefixFromUserAgent).
@@ -27,23 +27,22 @@ from fakekube.schema.model import Type
 
 __all__ = ["applied", "recorded", "scale_mapping", "updated"]
 
-#: What the real server calls itself when it writes as a client.
+#: The field manager of writes of the real server as a client.
 SERVER = "kube-apiserver"
 
 
 def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
-    """The new object, with the managedFields of a plain write; `live` is None for a create.
+    """Returns the new object with the managedFields of a plain write; `live` is None for a create.
 
-    What is not printed (empty maps and lists) is not owned either, but validation may see it: so it stays, and only an
-    object without such things is from now on in its printed form. An empty list that is printed always (`rules: []`)
-    becomes null only on its way through the storage: here it is owned still. A version that is not the stored one shows
-    what the way there and back makes of the object.
+    Values that are not printed (empty maps and lists) are not owned, but validation must see them: they stay in the
+    object. An empty list that is always printed (`rules: []`) becomes null only when it is stored: here it is still
+    owned. For a version other than the storage version, ownership is computed after a round trip through storage.
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _updated_by_way_of_storage(scope, live, new, manager)
     printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
     tracked = printed if _is_same(printed, new) else new
-    if new["metadata"].get("managedFields") == []:  # is not printed, but asks for new books
+    if new["metadata"].get("managedFields") == []:  # is not printed, but resets managedFields
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     tracked["metadata"] = printed["metadata"]
@@ -51,7 +50,7 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
 
 
 def _is_same(one: Object, other: Object) -> bool:
-    """False is a doubt: Python 3.12 compares what is nested no more than some hundred levels deep."""
+    """Compares two values; may return False for equal ones that nest too deeply for Python 3.12 to compare."""
     try:
         return one == other
     except RecursionError:
@@ -61,8 +60,8 @@ def _is_same(one: Object, other: Object) -> bool:
 def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, manager: str) -> Object:
     back = versions.from_storage(scope.resource, versions.to_storage(scope.resource, new))
     printed: Object = printing.normalise(scope.type, back, stored=False)
-    asks_for_new_books = new["metadata"].pop("managedFields", None) == []
-    if asks_for_new_books:
+    resets_managed_fields = new["metadata"].pop("managedFields", None) == []
+    if resets_managed_fields:
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())
     if "managedFields" in printed["metadata"]:
@@ -71,14 +70,14 @@ def _updated_by_way_of_storage(scope: Scope, live: Object | None, new: Object, m
 
 
 def recorded(registry: Registry, resource: Resource, old: Object, new: Object, write: Recorded) -> Object:
-    """The new object, with the managedFields of a write that the server made as a client of its own."""
+    """Returns the new object with the managedFields of a write of the server as its own client."""
     tracked = {**new, "metadata": dict(new["metadata"])}
     _manager(registry, resource, resource.subresources.get(write.subresource)).update(old, tracked, SERVER, write.time)
     return tracked
 
 
 def applied(scope: Scope, live: Object | None, configuration: Object, manager: str, *, force: bool) -> Object:
-    """What an apply makes of the live object, which is returned itself if nothing changes.
+    """Returns the live object after an apply; the same object if nothing changes.
 
     Raises StatusError 400, 409 or 500.
     """
@@ -86,7 +85,7 @@ def applied(scope: Scope, live: Object | None, configuration: Object, manager: s
 
 
 def scale_mapping(scope: Scope) -> ScaleMapping:
-    """How the books of an object and those of its scale correspond."""
+    """Returns the mapping between the managedFields of an object and those of its scale."""
     resource = scope.resource
     assert scope.subresource is not None and scope.subresource.projection is not None
     path = scope.subresource.projection.replicas_path
@@ -96,7 +95,7 @@ def scale_mapping(scope: Scope) -> ScaleMapping:
 
 
 def manager_name(scope: Scope, manager: str) -> str:
-    """The field manager that a client names, or what it calls itself before the slash of its user agent."""
+    """Returns the field manager of a request: fieldManager, or the part of the user agent before the slash."""
     return manager or _name_of_agent(scope.request.headers.get("user-agent", ""))
 
 
@@ -143,7 +142,7 @@ def _new_manager(resource: Resource, subresource: Subresource | None, served: Se
 
 
 def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
-    """What writes through a strategy never own; the status belongs to its subresource."""
+    """Returns the paths that writes of a strategy never own; the status belongs to its subresource."""
     fields = list(strategy.reset_fields(version))
     if strategy.has_status and ("status",) not in fields:
         fields.append(("status",))

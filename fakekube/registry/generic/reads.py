@@ -1,10 +1,10 @@
-"""Reading single objects and collections at the revision that the options ask for.
+"""Reads single objects and collections at the revision that the options request.
 
-How a list is read follows from resourceVersion, resourceVersionMatch, limit and continue (`_view` is that table);
-selectors are applied on the way (`selecting`), and a page ends when it is full, wherever it stands in the collection.
+resourceVersion, resourceVersionMatch, limit and continue determine how a list is read (`_view` implements that table);
+selectors are applied while reading (`selection`), and a page ends when it is full.
 
-Two things differ between resources with a watch cache and those without (events): with a cache a list from revision
-"0" ignores the limit, and a read waits a while for a revision that is still to come.
+Resources with a watch cache differ from those without (events) in two points: a list at revision "0" ignores the
+limit, and a read waits for some time for a revision in the future.
 
 Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage/{cacher,etcd3}, cacher/delegator.
@@ -48,14 +48,14 @@ class Listing:
     token: str = ""
     remaining: int | None = None
     encodings: dict[Hashable, Any] = field(default_factory=dict)
-    """What was made of the records, by `encoded`; shared by all listings of the same state, if it is a whole."""
+    """Cached results of `encoded`; shared by all listings of the same state, if they contain the whole collection."""
 
     @property
     def documents(self) -> list[Document]:
         return [record.value for record in self.records]
 
     def encoded(self, key: Hashable, make: Callable[[], V]) -> V:
-        """What `make` makes of the records, made once per key."""
+        """Returns `make(records)`, computed once per key."""
         try:
             return self.encodings[key]  # type: ignore[no-any-return]
         except KeyError:
@@ -64,7 +64,7 @@ class Listing:
 
 @dataclass(slots=True)
 class View:
-    """What state a list shows: an exact revision or the present, from which key on, how many."""
+    """The state that a list reads: an exact or the current revision, the start key, and the limit."""
 
     revision: int | None = None
     start: str = ""
@@ -75,9 +75,9 @@ class View:
 
 
 def get(scope: Scope, resource_version: str) -> Record[Document]:
-    """The present object; a resourceVersion is the least that it must have been seen at.
+    """Returns the current object; a resourceVersion is the minimum revision of the read.
 
-    Raises StatusError: 404, 500 for a revision that is no number, 504 for one that does not come.
+    Raises StatusError: 404, 500 for a revision that is not a number, 504 for a revision that is not reached in time.
     """
     wanted = 0
     if resource_version:
@@ -95,13 +95,13 @@ def get(scope: Scope, resource_version: str) -> Record[Document]:
 
 
 def stale_revision(scope: Scope, wanted: int) -> int | None:
-    """The revision at which a read is answered that any state from `wanted` on satisfies; None: the present."""
+    """Returns the revision for a read that accepts any state from `wanted` on; None: the current one."""
     as_of = scope.request.as_of
     return None if as_of is None else max(as_of, wanted)
 
 
 def _unreadable_revision(scope: Scope, problem: str) -> StatusError:
-    """The storage explains what the watch cache only passes on."""
+    """Returns the error for a malformed revision; without a watch cache, the storage adds details."""
     if scope.resource.strategy.cached:
         return status.generic(500, "", problem)
     return status.bad_request(f"invalid resource version: {problem}")
@@ -115,9 +115,9 @@ def _computed(scope: Scope, objects: Sequence[Object]) -> Record[Document]:
 
 
 def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
-    """Let the store reach a revision: a moment of real time, since a held clock must not hang a client.
+    """Waits until the store reaches a revision, in real time, since a stopped clock must not block a client.
 
-    Raises StatusError 504 when it has not after the wait of the watch cache (at once where no cache is asked).
+    Raises StatusError 504 after the timeout of the watch cache (immediately for resources without one).
     """
     store = scope.backend.store
     if wanted <= store.revision:
@@ -132,10 +132,10 @@ def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
 
 
 def list_objects(scope: Scope, options: ListOptions) -> Listing:
-    """A page of the collection.
+    """Returns a page of the collection.
 
-    Raises StatusError: 400 for revisions and tokens that are none, 410 for what is no longer in the history, 504 for a
-    revision that is still to come.
+    Raises StatusError: 400 for malformed revisions and tokens, 410 for revisions that are no longer in the history, 504
+    for a revision that is not reached in time.
     """
     if scope.resource.computed is not None:
         matches = matcher(scope.resource, options) or (lambda _document: True)
@@ -156,9 +156,9 @@ def list_objects(scope: Scope, options: ListOptions) -> Listing:
 
 
 def _view(scope: Scope, options: ListOptions) -> View:
-    """The table of resourceVersion, resourceVersionMatch, limit and continue.
+    """Implements the table of resourceVersion, resourceVersionMatch, limit and continue.
 
-    Where one name is asked for (and no continue) there are no pages: the limit means nothing.
+    A list that selects one name (without continue) has no pages: the limit is ignored.
     """
     cached = scope.resource.strategy.cached
     single = _single_name(scope, options) is not None
@@ -202,7 +202,7 @@ def _whole_page(scope: Scope, view: View) -> Listing:
     return listing
 
 
-#: Records looked at in one step of a selected list, so that a page that is full early costs little.
+#: Records read in one step of a list with selectors, so that a page that is full early costs little.
 _STEP = 500
 
 
@@ -216,7 +216,7 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
     matching: list[Record[Document]] = []
     while True:
         found = read(start=start, limit=step, revision=revision)
-        records, revision = found.records, found.revision  # all steps show one state
+        records, revision = found.records, found.revision  # all steps read the same revision
         matching += [record for record in records if matches(record.value)]
         if view.limit and len(matching) >= view.limit:
             del matching[view.limit :]
@@ -227,14 +227,14 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
 
 
 def _single_name(scope: Scope, options: ListOptions) -> str | None:
-    """The name of the only object that can match, if the selectors name it and its key is known."""
+    """Returns the name of the only object that can match, if the selectors require a name and its key is known."""
     if options.token or (scope.resource.namespaced and not scope.namespace):
         return None
     return options.fields.exact("metadata.name")
 
 
 def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
-    """A selector on the name is a look-up."""
+    """Reads a collection selected by name as a look-up of one key."""
     key = scope.resource.key(scope.namespace, name)
     page = scope.bucket.page(key, start=max(view.start, key), limit=1, revision=view.revision)
     found = [record for record in page.records if record.key == key and matches(record.value)]
@@ -242,7 +242,7 @@ def _single(scope: Scope, view: View, name: str, matches: Matches) -> Listing:
 
 
 def _token_if_more(scope: Scope, key: str, revision: int) -> str:
-    """A page of what matches goes on as long as there is anything behind it, be it of another sort."""
+    """Returns a continue token if any record follows the page, whether it matches the selectors or not."""
     rest = scope.bucket.page(scope.prefix, start=key + "\0", limit=1, revision=revision)
     return _token_after(scope, key, revision) if rest.records else ""
 

@@ -1,7 +1,7 @@
-"""Selectors over stored objects: which objects match, and which conditions the store can find them by.
+"""Evaluates selectors over stored objects, and derives index conditions for the store from them.
 
-What requires a label or a field to have one of some values is a condition; the store keeps an index of each attribute
-that was asked for. Everything else (`!=`, `notin`, `exists` …) is only told by a look at the object.
+A requirement that a label or field has one of some values is a condition; the store has an index for each attribute
+that was selected by. Other requirements (`!=`, `notin`, `exists` …) are evaluated on each object.
 
 Specified by: k8s.io/apiserver/pkg/storage/selection_predicate.go.
 """
@@ -23,13 +23,13 @@ from fakekube.store import Condition, Page, Selection
 __all__ = ["Matches", "candidates", "matcher"]
 
 Matches = Callable[[Document], bool]
-"""Is a stored document among those that are asked for?"""
+"""Reports whether a stored document matches."""
 
 
 def matcher(resource: Resource, options: ListOptions) -> Matches | None:
-    """Does a stored document match the selectors? None if there are none.
+    """Returns the predicate of the selectors; None if there are none.
 
-    Of a custom resource it is what the version of the request shows that must match.
+    Custom resources are matched in the version of the request.
     """
     labels, fields = options.labels, options.fields
     if not options.selects:
@@ -67,15 +67,15 @@ class _Field:
 
 
 def candidates(scope: Scope, options: ListOptions) -> Callable[..., Page[Document] | Selection[Document]]:
-    """The read of the collection that finds all that match, and as little else as can be: `page` or `select`."""
+    """Returns the store's read (`page` or `select`) that finds all matching objects, and few others."""
     conditions = _conditions(scope.resource, options)
     return partial(scope.bucket.select, conditions, scope.prefix) if conditions else partial(scope.bucket.page, scope.prefix)
 
 
 def _conditions(resource: Resource, options: ListOptions) -> list[Condition[Document]]:
-    """What every stored document that matches meets; none if the selectors tell nothing of that sort.
+    """Returns the conditions that every matching stored document meets; may be empty.
 
-    What a webhook shows of the document is its own affair; so are the fields that a version of a custom resource shows.
+    There are none for documents that a webhook converts; for custom resources only those of labels.
     """
     if resource.converts_by_call:
         return []
