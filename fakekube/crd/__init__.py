@@ -1,10 +1,9 @@
-"""Custom resources: definitions become resources that are served like built-in ones.
+"""Custom resources: the kind CustomResourceDefinition, and the resources that definitions add.
 
-* `structural` reads a definition's schema into the one model of types.
-* `objects` reads bodies by it: metadata, pruning, defaulting, the sorted form in which they are stored.
-* `validation` checks values by the keywords of OpenAPI (`formats` knows the string formats), `embedded` objects within
-  objects, `scale` the replicas.
-* `strategy` is what a custom resource does when it is written, `resource` a definition as `Resource`s.
-* `definitions` is the kind CustomResourceDefinition itself; `conditions` are its states, and `serving` makes its
-  resources come and go.
+* `schema` converts a definition's schema into the schema model.
+* `definition` contains strategy, validation and state machine of CustomResourceDefinitions.
+* `instances` decodes, prunes, defaults, validates and writes custom resources.
+* `resource` builds the `Resource`s of a definition, `conversion` converts objects between its versions.
+
+`controlplane.customresourcedefinitions` is the controller that serves definitions.
 """

@@ -1,8 +1,8 @@
-"""Objects of one version of a definition in another: by their apiVersion alone, or by a webhook.
+"""Converts custom resources between the versions of a definition: by setting apiVersion, or by a webhook.
 
-A webhook gets one object a call: every version has a storage (and watch cache) of its own in the real server, which
-decodes object by object. It may change whatever it likes but the metadata, of which only labels and annotations are its
-business; the rest is restored.
+A webhook gets one object per call: every version has its own storage (and watch cache) in the real server, which
+decodes object by object. The webhook may change everything except the metadata, of which it can change only labels and
+annotations; other metadata is restored.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion (converter.go, webhook_converter.go).
 """
@@ -25,11 +25,11 @@ from fakekube.validation.objectmeta import validate_annotations, validate_labels
 __all__ = ["Convert", "converter"]
 
 Convert = Callable[[Object, str], Object]
-"""(object, apiVersion that is wanted) → the object in that version, which may share parts. Raises StatusError 500."""
+"""(object, desired apiVersion) → the object in that version, which may share parts. Raises StatusError 500."""
 
 GROUP = "apiextensions.k8s.io"
 
-#: What ConversionReview this server speaks.
+#: The supported versions of ConversionReview.
 REVIEW_VERSIONS = ("v1", "v1beta1")
 
 _CHECKED = ("name", "namespace", "uid")
@@ -37,7 +37,7 @@ _FREE = {"labels": (validate_labels, "metadata.labels"), "annotations": (validat
 
 
 def converter(definition: Object, call: Call) -> Convert:
-    """How the objects of a definition are converted; `call` is needed if a webhook does it."""
+    """Returns the converter of a definition; `call` is needed for the strategy Webhook."""
     spec = definition["spec"]
     versions = {f"{spec['group']}/{version['name']}" for version in spec["versions"]}
     conversion = spec.get("conversion") or {}
@@ -64,7 +64,7 @@ def _renamed(obj: Object, wanted: str) -> Object:
 
 
 class _Webhook:
-    """A conversion webhook, and what it is told."""
+    """A conversion webhook."""
 
     def __init__(self, webhook: Mapping[str, Any], call: Call) -> None:
         self._client_config, self._call = webhook["clientConfig"], call
@@ -105,11 +105,11 @@ class _Webhook:
 
 
 class _MisfitError(Exception):
-    """A webhook's answer is not what was asked for; says why in the real server's words."""
+    """The response of a webhook is not a valid conversion; has the error message of the real server."""
 
 
 def _converted_objects(review: Object, uid: str, api_version: str) -> list[Any]:
-    """What a review has come to; the first version of the review does not look as closely."""
+    """Returns the converted objects of a review; v1beta1 reviews are validated less strictly."""
     strict = api_version.endswith("/v1")
     if strict:
         found = f"{_group_version(review.get('apiVersion', ''))}, Kind={review.get('kind', '')}"
@@ -128,12 +128,12 @@ def _converted_objects(review: Object, uid: str, api_version: str) -> list[Any]:
 
 
 def _group_version(api_version: str) -> str:
-    """As Go prints it in a GroupVersionKind."""
+    """Returns a group version as Go prints it in a GroupVersionKind."""
     return api_version if "/" in api_version else f"/{api_version}"
 
 
 def _object_in(value: Any) -> Object:
-    """A converted object. Raises StatusError 500 for what is none."""
+    """Decodes a converted object. Raises StatusError 500 if it is not an object."""
     if value is None:
         raise _failure("unexpected end of JSON input")
     if not isinstance(value, dict):
@@ -145,7 +145,7 @@ def _object_in(value: Any) -> Object:
 
 
 def _check_type(obj: Object, found: Object, wanted: str, about: str) -> None:
-    """Raises StatusError 500 if it is not the kind and version that was asked for."""
+    """Raises StatusError 500 if the object does not have the desired kind and apiVersion."""
     api_version = found.get("apiVersion")
     api_version = api_version if isinstance(api_version, str) else ""
     for what, expected, received in (("groupVersion", wanted, api_version), ("kind", obj["kind"], found["kind"])):
@@ -155,7 +155,7 @@ def _check_type(obj: Object, found: Object, wanted: str, about: str) -> None:
 
 
 def _check_identity(obj: Object, found: Object) -> None:
-    """Raises _MisfitError if it is another object."""
+    """Raises _MisfitError if name, namespace or uid differ."""
     for name in _CHECKED:
         expected, received = _text(obj, name), _text(found, name)
         if expected != received:
@@ -169,7 +169,7 @@ def _text(obj: Object, name: str) -> str:
 
 
 def _metadata(obj: Object, found: Object) -> Object:
-    """The metadata as it was, with the labels and annotations that the webhook gives. Raises _MisfitError."""
+    """Returns the original metadata with the labels and annotations of the converted object. Raises _MisfitError."""
     if "metadata" not in found:
         raise _MisfitError("missing metadata in converted object")
     given = found["metadata"]

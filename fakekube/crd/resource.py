@@ -1,4 +1,4 @@
-"""A definition as the resources that it defines: one for each served version, all on the bucket `plural.group`.
+"""Builds the resources of a definition: one for each served version, all stored in the bucket `plural.group`.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go (getOrCreateServingInfoFor).
 """
@@ -30,7 +30,7 @@ from fakekube.validation.kube_aware_version import preference
 __all__ = ["resources_of"]
 
 _VERBS = frozenset({"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
-#: What a definition that is being deleted does not offer any more.
+#: The verbs that a terminating definition no longer supports.
 _LIVING_VERBS = frozenset({"patch", "create", "update"})
 _SUBRESOURCE_VERBS = frozenset({"get", "patch", "update"})
 _SCALE = GVK("autoscaling", "v1", "Scale")
@@ -39,7 +39,7 @@ Entry = Mapping[str, Any]
 
 
 def resources_of(definition: Object, call: Call) -> list[Resource]:
-    """The served versions of a definition; `call` reaches the webhook that converts between them."""
+    """Returns the resources of a definition; `call` calls its conversion webhook."""
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
@@ -48,7 +48,7 @@ def resources_of(definition: Object, call: Call) -> list[Resource]:
 
 
 def _names(definition: Object) -> Mapping[str, Any]:
-    """The names that are accepted, whatever names a definition would like to have now."""
+    """Returns the accepted names, which may differ from those in the spec."""
     accepted = conditions.accepted_names(definition)
     wanted: Mapping[str, Any] = definition["spec"]["names"]
     return accepted if accepted.get("plural") and accepted.get("kind") else wanted
@@ -109,7 +109,7 @@ def _scale_type() -> Type:
 
 
 def _storage_version_hash(gvk: GVK) -> str:
-    """Tells clients that the storage version has changed (k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go)."""
+    """Returns storageVersionHash of discovery (k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go)."""
     digest = sha256(f"{gvk.group}/{gvk.version}/{gvk.kind}".encode()).digest()
     return b64encode(digest[:8]).decode()
 
@@ -128,7 +128,7 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
 
 
 def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
-    """An object of a version as it is stored. Raises StatusError 500 if it cannot be converted."""
+    """Converts an object of a version to the stored form. Raises StatusError 500 if it cannot be converted."""
     if obj.get("apiVersion") != storage.gvk.api_version:
         obj, _ = objects.prune(storage.type, _converted(convert, obj, storage.gvk.api_version))
         objects.drop_nulls(storage.type, obj)
@@ -137,7 +137,7 @@ def _kept(storage: Version, convert: Convert, obj: Object) -> Object:
 
 
 def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj: Object) -> Object:
-    """A stored object as a version shows it; the version in which it is stored says what is known and defaulted.
+    """Converts a stored object to a version; the schema of the storage version prunes and defaults it first.
 
     Raises StatusError 500 if it cannot be converted.
     """
@@ -158,7 +158,7 @@ def _shown(version: Version, made: Mapping[str, Version], convert: Convert, obj:
 
 
 def _converted(convert: Convert, obj: Object, api_version: str) -> Object:
-    """An object on its way from or to the storage, where it has no revision."""
+    """Converts an object that is read from or written to the storage, in which it has no revision."""
     metadata = obj["metadata"]
     if "resourceVersion" not in metadata:
         return convert(obj, api_version)

@@ -1,4 +1,4 @@
-"""Groups of the community are protected: an annotation must say who has approved an API in them.
+"""Validates the API approval annotation of definitions in protected groups (*.k8s.io, *.kubernetes.io).
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apihelpers (GetAPIApprovalState), pkg/apis/apiextensions/validation,
 pkg/controller/apiapproval.
@@ -28,7 +28,7 @@ _WANTED = f"protected groups must have approval annotation {go_quote(ANNOTATION)
 
 
 class _State(Enum):
-    """What the annotation says; with the status and the reason of the condition."""
+    """The approval state, with the status and the reason of the condition."""
 
     MISSING = ("False", "MissingAnnotation")
     BYPASSED = ("False", "UnapprovedAnnotation")
@@ -37,7 +37,7 @@ class _State(Enum):
 
 
 def approval_errors(definition: Definition, old: Definition | None) -> Iterator[FieldError]:
-    """What is wrong with the annotation; once wrong it may stay wrong."""
+    """Validates the annotation; an annotation that was invalid before may stay invalid."""
     if not _is_protected(definition):
         return
     state, path = _state(_annotation(definition)), f"metadata.annotations[{ANNOTATION}]"
@@ -50,7 +50,7 @@ def approval_errors(definition: Definition, old: Definition | None) -> Iterator[
 
 
 def conformance(definition: Definition) -> tuple[str, str, str] | None:
-    """Status, reason and message of the condition; None for groups that are not protected."""
+    """Returns status, reason and message of the condition; None for groups that are not protected."""
     if not _is_protected(definition):
         return None
     annotation = _annotation(definition)

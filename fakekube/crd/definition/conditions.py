@@ -1,7 +1,7 @@
-"""The states of a definition, as functions from one state to the next.
+"""Implements the state machine of a definition as functions from one state to the next.
 
-`next_state` says what the controllers of the real server would write next: whether the API is approved where
-it must be, names and NamesAccepted, then Established; then, for a dying one, what `serving` does about its objects.
+`next_state` returns what the controllers of the real server would write next: the API approval condition, the accepted
+names and NamesAccepted, then Established; for a terminating definition, the Terminating condition.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/status (naming_controller.go), establish, finalizer.
 """
@@ -33,12 +33,12 @@ def is_true(obj: Object, type_: str) -> bool:
 
 
 def is_served(obj: Object) -> bool:
-    """Are the versions of a definition served?"""
+    """Reports whether the versions of a definition are served."""
     return is_true(obj, "NamesAccepted") or is_true(obj, "Established")
 
 
 def is_same_serving(one: Object, other: Object) -> bool:
-    """Is the same served for two states of a definition?"""
+    """Reports whether two states of a definition are served the same way."""
     return (
         one.get("spec") == other.get("spec") and one["metadata"].get("uid") == other["metadata"].get("uid")
         and is_served(one) == is_served(other) and is_ending(one) == is_ending(other)
@@ -47,18 +47,18 @@ def is_same_serving(one: Object, other: Object) -> bool:
 
 
 def is_ending(obj: Object) -> bool:
-    """Is it dying, with its objects still to be deleted?"""
+    """Reports whether it is terminating, with objects still to be deleted."""
     meta = obj["metadata"]
     return "deletionTimestamp" in meta and FINALIZER in meta.get("finalizers", ())
 
 
 def is_released(obj: Object) -> bool:
-    """Is it dying with nothing that holds it?"""
+    """Reports whether it is terminating and has no finalizers."""
     return "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers")
 
 
 def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None:
-    """What is to be written next; None if nothing."""
+    """Returns the next state to write; None if there is none."""
     conforming = _conforming(obj, now)
     if conforming is not None:
         return conforming
@@ -76,7 +76,7 @@ def next_state(obj: Object, others: Iterable[Object], now: str) -> Change | None
 
 
 def _conforming(obj: Object, now: str) -> Change | None:
-    """Groups of the community have a condition that tells of their approval."""
+    """Sets the condition KubernetesAPIApprovalPolicyConformant of protected groups."""
     wanted = conformance(obj)
     known = condition(obj, CONDITION)
     if wanted is None or wanted == (known.get("status"), known.get("reason"), known.get("message")):
@@ -86,7 +86,7 @@ def _conforming(obj: Object, now: str) -> Change | None:
 
 
 def _established(obj: Object, now: str) -> Change | None:
-    """Names are accepted; a conversion webhook that cannot be trusted holds everything up."""
+    """Sets Established once the names are accepted; an invalid CA bundle of a conversion webhook prevents it."""
     status, reason, message = "True", "InitialNamesAccepted", "the initial names have been accepted"
     if not has_valid_ca_bundle(obj["spec"]):
         status, reason, message = "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"
@@ -96,7 +96,7 @@ def _established(obj: Object, now: str) -> Change | None:
 
 
 def ended(obj: Object, now: str) -> Object:
-    """A dying definition whose objects are gone."""
+    """Returns the state of a terminating definition whose objects are deleted."""
     reason, message = "InstanceDeletionCompleted", "removed all instances"
     if not is_true(obj, "Established"):
         reason, message = "NeverEstablished", "resource was never established"
@@ -112,13 +112,13 @@ def ended(obj: Object, now: str) -> Object:
 
 
 def accepted_names(obj: Object) -> Names:
-    """The names that a definition has been given; empty if none yet."""
+    """Returns the accepted names of a definition; empty if there are none yet."""
     accepted: Names = (obj.get("status") or {}).get("acceptedNames") or {}
     return accepted
 
 
 def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
-    """Accepting the names that are free; None if nothing changes."""
+    """Accepts the names that are free; returns None if nothing changes."""
     wanted: Names = obj["spec"]["names"]
     if wanted == accepted_names(obj):
         return None
@@ -151,7 +151,7 @@ _REASONS = {
 
 
 def _acceptable(obj: Object, others: Iterable[Object]) -> tuple[dict[str, Any], str, str]:
-    """The names as far as they are free; the reason, and what the last conflict is ("" if there is none)."""
+    """Returns the names that are free, the reason, and the message of the last conflict ("" if there is none)."""
     taken = _taken(obj["spec"]["group"], others)
     wanted, accepted = obj["spec"]["names"], dict(accepted_names(obj))
     reason, message = "NoConflicts", ""
@@ -181,7 +181,7 @@ def _aggregate(conflicts: list[str]) -> str:
 
 
 def names_of(obj: Object) -> set[tuple[str, str]]:
-    """The names that a definition has, each with what it is a name of: resources or kinds."""
+    """Returns the names of a definition, each with its namespace: resources or kinds."""
     accepted = accepted_names(obj)
     resources = {accepted.get("plural", ""), accepted.get("singular", ""), *(accepted.get("shortNames") or ())}
     kinds = {accepted.get("kind", ""), accepted.get("listKind", "")}

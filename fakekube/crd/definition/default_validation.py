@@ -1,7 +1,7 @@
-"""Do the defaults in a schema fit the schema?
+"""Validates the defaults in a schema.
 
-A default is refused if pruning would change it, if the embedded objects in it are none, or if it is not valid, by
-keywords or by rules. A default within the metadata (or for the kind or version) of an object is looked at as part of
+A default is invalid if pruning would change it, if embedded objects in it are invalid, or if it violates keywords or
+rules of the schema. A default within the metadata (or for the kind or apiVersion) of an object is validated as part of
 such an object.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting (validation.go, surroundingobject.go).
@@ -29,7 +29,7 @@ _EMBEDDED, _INT_OR_STRING = "x-kubernetes-embedded-resource", "x-kubernetes-int-
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 Surround = Callable[[Any], dict[str, Any]]
-"""A value → the object that has it where its schema stands."""
+"""Returns the surrounding object of a value at the position of its schema."""
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def default_errors(schema: Schema, path: str) -> list[FieldError]:
-    """What is wrong with the defaults of a whole, structural schema."""
+    """Validates the defaults of a complete structural schema."""
     return list(_errors({**schema, _EMBEDDED: True}, {}, _object, False, path))
 
 
@@ -68,7 +68,7 @@ def _meta_errors(resource: Schema, obj: dict[str, Any]) -> list[FieldError]:
 
 
 def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool = False) -> Iterator[FieldError]:
-    """What is wrong with the default of one node; `in_meta`: that it results in valid metadata is known."""
+    """Validates the default of one node; `in_meta`: its metadata has already been validated."""
     if not in_meta and isinstance(value, dict | list):
         type_ = schema_type(schema)
         if prune(type_, value, is_resource=bool(schema.get(_EMBEDDED)))[1]:
@@ -82,7 +82,7 @@ def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool
         place = f"{path}.{error.path.removeprefix('.')}" if error.path else path
         yield replace(error, path=place)
     if not wrong and has_rules(schema):
-        from fakekube.cel import compile_rules  # which takes a while, and most definitions do without
+        from fakekube.cel import compile_rules  # imported late: that is slow, and most definitions do not need it
 
         rules = compile_rules(schema, root=bool(schema.get(_EMBEDDED)))
         if rules is not None:
@@ -90,7 +90,7 @@ def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool
 
 
 def _without_int_or_string(schema: Any) -> Any:
-    """Whether a default is an integer or a string is not looked at."""
+    """Removes x-kubernetes-int-or-string, which is not validated in defaults."""
     if isinstance(schema, list):
         return [_without_int_or_string(part) for part in schema]
     if not isinstance(schema, dict):
@@ -100,7 +100,7 @@ def _without_int_or_string(schema: Any) -> Any:
 
 
 def _unreadable(type_: Type, value: Any, path: str) -> Iterator[FieldError]:
-    """Parts of embedded objects that are not even of the right type."""
+    """Returns errors for fields of embedded objects that have the wrong type."""
     if isinstance(value, dict):
         if type_.embedded_resource:
             yield from _unreadable_meta(value, path)

@@ -1,6 +1,6 @@
-"""The keywords of every node of a schema: those that are not supported, and extensions that contradict each other.
+"""Validates the keywords of every node of a schema: unsupported keywords, and extensions that contradict each other.
 
-Properties are walked sorted (the real server: in no order).
+Properties are visited in sorted order (the real server: in random order).
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 (ValidateCustomResourceDefinitionOpenAPISchema).
@@ -21,19 +21,19 @@ __all__ = ["TYPES", "extension_errors", "keyword_errors"]
 
 
 def keyword_errors(schema: Schema, path: str, *, root: bool = False) -> list[FieldError]:
-    """What is wrong with the keywords of a schema and of all below it; `root` if it is that of whole objects."""
+    """Validates the keywords of a schema and of all nested schemas; `root`: the schema is that of whole objects."""
     return list(_node_errors(schema, path, _Where(root=root)))
 
 
 @dataclass(slots=True, frozen=True)
 class _Where:
-    """What a node inherits from the nodes above it."""
+    """The context that a node inherits from the nodes above it."""
 
     root: bool = False
     in_meta: bool = False
-    """Within the metadata of the object, or of an embedded one?"""
+    """The node is within the metadata of the object, or of an embedded one."""
     no_default: str | None = None
-    """Why there may be no default, if there may not."""
+    """Why a default is forbidden; empty if it is allowed."""
 
 
 _META_FIELDS = frozenset({"metadata", "kind", "apiVersion"})
@@ -52,7 +52,7 @@ def _node_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldErro
 
 
 def _below(schema: Schema, where: _Where, *, root: bool) -> Iterator[tuple[str, Schema, _Where]]:
-    """(path, schema, what it inherits) of all schemas in a schema."""
+    """Yields (path, schema, context) of the schemas directly in a schema."""
     values = schema.get("additionalProperties")
     if isinstance(values, dict):
         reason = "inside additionalProperties applying to object metadata"
@@ -115,7 +115,7 @@ _LIST_TYPES = ("atomic", "set", "map")
 
 
 def extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """What is wrong with the extensions of one node."""
+    """Validates the extensions of one node."""
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     map_type, list_type = schema.get("x-kubernetes-map-type"), schema.get("x-kubernetes-list-type")
@@ -143,7 +143,7 @@ def _wrong_type(schema: Schema, path: str, wanted: str, extension: str) -> Itera
 
 
 def _set_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """Items of sets are compared as wholes."""
+    """Validates the items of sets, which must be atomic."""
     items = schema.get("items")
     if schema["x-kubernetes-list-type"] != "set" or not isinstance(items, dict):
         return
@@ -193,7 +193,7 @@ def _map_list_errors(schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _identity_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """What identifies an item of a set or map is never absent."""
+    """Validates that the items of sets and the keys of maps are not nullable, and that keys are required or defaulted."""
     items, list_type = schema.get("items"), schema.get("x-kubernetes-list-type")
     if not isinstance(items, dict) or list_type not in ("set", "map"):
         return

@@ -1,8 +1,8 @@
-"""The rules of a schema, as the compiler of expressions sees them when a definition is written.
+"""Compiles the CEL rules of a schema and estimates their cost when a definition is written.
 
-Rules are compiled against the type of the values at their node, inner nodes first. A node with other faults at or below
-it is left out, and so are rules within allOf, anyOf, oneOf and not. What a rule can cost is its cost for one value times
-the number of values that there can be; there is a limit for each rule and one for all of a schema.
+Rules are compiled against the type of the values at their node, inner nodes first. Nodes with other errors at or below
+them are skipped, and so are rules within allOf, anyOf, oneOf and not. The estimated cost of a rule is its cost for one
+value times the maximum number of values; there is a limit for each rule and one for all rules of a schema.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 (ValidateCustomResourceDefinitionOpenAPISchema, the part about celContext), cel_validation.go.
@@ -27,14 +27,14 @@ __all__ = ["compilation_errors"]
 _VALIDATIONS: Final = "x-kubernetes-validations"
 _RULE_LIMIT: Final = 10_000_000
 _SCHEMA_LIMIT: Final = 100_000_000
-#: How many of the rules that make a schema too expensive are named; how much of the limit they must take.
+#: The maximum number of expensive rules that are reported, and the minimum part of the limit that each of them exceeds.
 _MOST_EXPENSIVE: Final = 4
 _EXPENSIVE: Final = _SCHEMA_LIMIT // 100
 _LARGEST: Final = (1 << 64) - 1
 
 
 def compilation_errors(schema: Schema, path: str, others: Sequence[FieldError]) -> list[FieldError]:
-    """What the compiler finds wrong with the rules of a structural schema in which `others` were found before."""
+    """Returns the compilation errors of the rules of a structural schema; `others` are its other errors."""
     walk = _Walk(_ruled(schema), [error.path for error in others])
     if not walk.ruled:
         return []
@@ -66,9 +66,9 @@ class _Node:
     path: str
     declared: Declaration | None
     cardinality: int | None
-    """How many values there can be in one resource; None if that is not bounded."""
+    """The maximum number of values in one object; None if it is unbounded."""
     uncorrelatable: str = ""
-    """The path of the list around it whose items cannot be told apart, if there is one."""
+    """The path of the closest outer list whose items cannot be correlated, if there is one."""
 
     def below(self, schema: Schema, path: str, declared: Declaration | None, uncorrelatable: str = "") -> _Node:
         most = _max_elements(self.schema)
@@ -77,7 +77,7 @@ class _Node:
 
 
 def _max_elements(schema: Schema) -> int | None:
-    """By how much a node multiplies what is below it; None if that is not bounded."""
+    """Returns the maximum number of elements of a node; None if it is unbounded."""
     kind = schema.get("type")
     if kind == "array":
         limit = schema.get("maxItems")
@@ -145,7 +145,7 @@ def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[
 
 
 def _printed(rule: Mapping[str, Any]) -> Any:
-    """A rule as the internal type shows it."""
+    """Returns a rule as Go prints the internal type."""
     return (internal_schema({_VALIDATIONS: [rule]}) or {})["XValidations"][0]
 
 
@@ -154,7 +154,7 @@ def _printed(rule: Mapping[str, Any]) -> Any:
 
 @dataclass(slots=True)
 class _Total:
-    """What all rules of a schema can cost together."""
+    """The estimated cost of all rules of a schema."""
 
     cost: int = 0
     expensive: list[tuple[int, str]] = field(default_factory=list)
@@ -168,7 +168,7 @@ class _Total:
             del self.expensive[_MOST_EXPENSIVE:]
 
     def errors(self, path: str) -> Iterator[FieldError]:
-        """That it is too much, and because of which rules."""
+        """Returns the errors if the total exceeds the limit: one for the schema, and one for each expensive rule."""
         if self.cost <= _SCHEMA_LIMIT:
             return
         said = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -180,12 +180,12 @@ class _Total:
 
 @dataclass(slots=True)
 class _Walk:
-    """What is the same at all nodes."""
+    """The arguments that are the same at all nodes."""
 
     ruled: Set[int]
-    """The nodes to see: see `_ruled`."""
+    """The nodes to visit: see `_ruled`."""
     faults: Sequence[str]
-    """Where something else is wrong."""
+    """The paths with other errors."""
     total: _Total = field(default_factory=_Total)
 
 

@@ -1,4 +1,4 @@
-"""The fields of x-kubernetes-validations, but for what only a compiler of CEL can tell.
+"""Validates the fields of x-kubernetes-validations, except for the compilation of rules.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 (ValidateCustomResourceDefinitionOpenAPISchema, the part about XValidations).
@@ -22,7 +22,7 @@ _NOT_EMPTY, _ONE_LINE = "must be non-empty if specified", "must not contain line
 
 
 def rule_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """What is wrong with the rules that stand at a node of a schema."""
+    """Validates the rules of one node of a schema."""
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         place = f"{path}.x-kubernetes-validations[{index}]"
         yield from _text_errors(rule, place)
@@ -39,7 +39,7 @@ def _breaks(text: str) -> bool:
 
 
 def _text_errors(rule: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """The first that is wrong of rule and message."""
+    """Returns the first error of rule and message."""
     text, message = rule.get("rule", "").strip(), rule.get("message", "")
     if not text:
         yield required(f"{path}.rule", "rule is not specified")

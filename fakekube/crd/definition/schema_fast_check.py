@@ -1,10 +1,11 @@
-"""Is there certainly nothing wrong with a schema? One quick walk can tell of most of them.
+"""Accepts most valid schemas in one fast walk.
 
-A node is sound if it has a type that can be, and if nobody who looks at one of its keywords has a doubt; most keywords
-cannot be wrong by themselves. What is rare is doubted without a look.
+A schema passes if every node has a valid type and every keyword passes its check; most keywords cannot be invalid by
+themselves. Rare keywords fail the check without a closer look.
 
-Invariant: a sound schema is structural, and neither its keywords nor its defaults are wrong (`structural_validation`,
-`keyword_validation`, `default_validation` find nothing). The contrary need not be so: a doubt means that they are asked.
+Invariant: a schema that passes is structural, and its keywords and defaults are valid (`structural_validation`,
+`keyword_validation`, `default_validation` return no errors). The reverse does not hold: a schema that does not pass must
+be validated by those modules.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from fakekube.crd.definition.rule_validation import rule_errors
 from fakekube.crd.definition.structural_validation import joined, logic_errors, structural_problem
 from fakekube.crd.definition.to_internal import Schema
 
-__all__ = ["Sound", "soundness"]
+__all__ = ["ValidSchema", "check_schema"]
 
-class Sound(NamedTuple):
-    """What was found on the way through a schema with which nothing is wrong."""
+class ValidSchema(NamedTuple):
+    """The nodes of a valid schema that need further steps."""
 
     defaults: list[Schema]
     """The nodes with a default."""
     ruled: list[Schema]
-    """The nodes with rules, which have still to be compiled."""
+    """The nodes with rules, which must still be compiled."""
 
 
-Look = Callable[[Schema, Sound], bool]
-"""(node, where what is found is gathered) → is what one of its keywords says sound, as far as it stands here?"""
+Look = Callable[[Schema, ValidSchema], bool]
+"""(node, result to add nodes to) → whether one of its keywords is valid, except for nested schemas in other keywords."""
 
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _RARE_AT_ROOT: Final = frozenset({"additionalProperties", "default", "not", "allOf", "anyOf", "oneOf"})
 
 
-def soundness(schema: Schema) -> Sound | None:
-    """What there is in a schema of whole objects with which nothing is wrong; None is a doubt."""
+def check_schema(schema: Schema) -> ValidSchema | None:
+    """Checks the schema of whole objects; None if it is not certainly valid."""
     if schema.get("type") != "object" or not _RARE_AT_ROOT.isdisjoint(schema):
         return None
     properties = schema.get("properties") or {}
@@ -46,9 +47,9 @@ def soundness(schema: Schema) -> Sound | None:
         return None
     if not all(_is_plain_text(properties[name]) for name in ("apiVersion", "kind") if name in properties):
         return None
-    found = Sound([], [])
-    # Defaults can be judged once the whole schema is known to be structural.
-    return found if _is_sound(schema, found) and not any(map(_has_wrong_default, found.defaults)) else None
+    found = ValidSchema([], [])
+    # Defaults can be validated once the whole schema is known to be structural.
+    return found if _is_valid(schema, found) and not any(map(_has_wrong_default, found.defaults)) else None
 
 
 _PLAIN_METADATA: Final = {"type": "object"}
@@ -62,7 +63,7 @@ def _has_wrong_default(schema: Schema) -> bool:
     return any(default_value_errors(schema, schema["default"], ""))
 
 
-def _is_sound(schema: Schema, found: Sound) -> bool:
+def _is_valid(schema: Schema, found: ValidSchema) -> bool:
     kind = schema.get("type")
     if kind not in _TYPES and (kind or not (schema.get(_INT_OR_STRING) or schema.get(_PRESERVE))):
         return False
@@ -78,10 +79,10 @@ def _is_sound(schema: Schema, found: Sound) -> bool:
 _TYPES: Final = frozenset(TYPES)
 
 
-# ---------------------------------------------------------------- who looks at which keyword
+# ---------------------------------------------------------------- checks by keyword
 
 
-def _doubt(_schema: Schema, _found: Sound) -> bool:
+def _doubt(_schema: Schema, _found: ValidSchema) -> bool:
     return False
 
 
@@ -89,51 +90,51 @@ def _if_set(name: str) -> Look:
     return lambda schema, _: not schema[name]
 
 
-def _items(schema: Schema, found: Sound) -> bool:
+def _items(schema: Schema, found: ValidSchema) -> bool:
     items = schema["items"]
-    return isinstance(items, dict) and _is_sound(items, found)
+    return isinstance(items, dict) and _is_valid(items, found)
 
 
-def _properties(schema: Schema, found: Sound) -> bool:
+def _properties(schema: Schema, found: ValidSchema) -> bool:
     for part in schema["properties"].values():  # noqa: SIM110  # a generator takes half as long again, and goes less deep
-        if not _is_sound(part, found):
+        if not _is_valid(part, found):
             return False
     return True
 
 
-def _values(schema: Schema, found: Sound) -> bool:
+def _values(schema: Schema, found: ValidSchema) -> bool:
     values = schema["additionalProperties"]
     if values is True:
         return True
-    return not schema.get("properties") and (values is False or _is_sound(values, found))
+    return not schema.get("properties") and (values is False or _is_valid(values, found))
 
 
-def _default(schema: Schema, found: Sound) -> bool:
+def _default(schema: Schema, found: ValidSchema) -> bool:
     if schema["default"] is not None:
         found.defaults.append(schema)
     return True
 
 
-def _logic(schema: Schema, _found: Sound) -> bool:
+def _logic(schema: Schema, _found: ValidSchema) -> bool:
     if any(structural_problem(part) or keyword_errors(part, "") for part in joined(schema)):
         return False
     return not any(logic_errors(schema, ""))
 
 
-def _pattern(schema: Schema, _found: Sound) -> bool:
+def _pattern(schema: Schema, _found: ValidSchema) -> bool:
     return not any(logic_errors({"pattern": schema["pattern"]}, ""))
 
 
-def _extension(schema: Schema, _found: Sound) -> bool:
+def _extension(schema: Schema, _found: ValidSchema) -> bool:
     return not any(extension_errors(schema, ""))
 
 
-def _rules(schema: Schema, found: Sound) -> bool:
+def _rules(schema: Schema, found: ValidSchema) -> bool:
     found.ruled.append(schema)
     return not any(rule_errors(schema, ""))
 
 
-def _int_or_string(schema: Schema, _found: Sound) -> bool:
+def _int_or_string(schema: Schema, _found: ValidSchema) -> bool:
     return not schema.get(_PRESERVE)
 
 
@@ -147,4 +148,4 @@ _LOOKS: Final[Mapping[str, Look]] = {
         ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"), _doubt
     ),
 }
-"""Of all other keywords, no value is wrong."""
+"""The check of each keyword; all values of other keywords are valid."""

@@ -1,8 +1,8 @@
-"""Is the schema of a definition's version one that the server serves?
+"""Validates the schema of a version of a definition.
 
-First the schema must be structural, then its defaults must fit, then the keywords of every node are checked, and its
-rules are compiled. Where one quick walk finds that a schema is sound, nobody looks for words for what is wrong, and a
-schema that is served somewhere is not looked at again.
+The schema must be structural, its defaults must be valid, the keywords of every node are checked, and its rules are
+compiled. A schema that passes the fast check (`schema_fast_check`) skips the checks that produce error messages, and a
+schema that is already served is not validated again.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 (validateCustomResourceDefinitionValidation).
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from fakekube.crd.definition.default_validation import default_errors
 from fakekube.crd.definition.keyword_validation import keyword_errors
-from fakekube.crd.definition.schema_fast_check import soundness
+from fakekube.crd.definition.schema_fast_check import check_schema
 from fakekube.crd.definition.structural_validation import structural_errors, structural_problem
 from fakekube.crd.definition.to_internal import Schema, internal_schema, set_fields
 from fakekube.crd.instances.schema_cache import recalled
@@ -26,20 +26,20 @@ __all__ = ["schema_errors"]
 
 
 def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
-    """What is wrong with an openAPIV3Schema at a path; `has_status` if /status is served of it."""
+    """Validates an openAPIV3Schema at a path; `has_status`: the version has a /status subresource."""
     errors = list(_root_errors(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     if recalled(schema) is not None:
         return errors
-    sound = soundness(schema)
-    if sound is not None:
-        return errors + (_compilation_errors(schema, path, ()) if sound.ruled else [])
+    valid = check_schema(schema)
+    if valid is not None:
+        return errors + (_compilation_errors(schema, path, ()) if valid.ruled else [])
     problem = structural_problem(schema)
-    unsound = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
+    violations = [] if problem else structural_errors(schema, path) or default_errors(schema, path)
     misused = keyword_errors(schema, path, root=True)
-    errors += [*unsound, *misused]
-    if not problem and not unsound and has_rules(schema):
+    errors += [*violations, *misused]
+    if not problem and not violations and has_rules(schema):
         errors += _compilation_errors(schema, path, misused)
     if problem and not errors:
         errors.append(invalid(path, "", problem))
@@ -62,7 +62,7 @@ _ONLY_AT_ROOT = f"only [{' '.join(_AT_ROOT)}] fields are allowed {_WITH_STATUS}"
 
 
 def _root_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """Only some keywords at the root, so that none of them speaks of the status and is not heard by /status."""
+    """Restricts the keywords at the root if there is a /status subresource, which validates only the status."""
     for go, _ in set_fields(schema):
         if go == "Type" and schema["type"] != "object":
             text = f'only "object" is allowed as the type {_WITH_STATUS}'

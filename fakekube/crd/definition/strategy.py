@@ -1,7 +1,7 @@
-"""The kind CustomResourceDefinition when it is written: main path and /status.
+"""The strategies of CustomResourceDefinitions: main path and /status.
 
-A definition is validated as a whole, metadata included, since its name hangs on its spec. Conditions and accepted
-names are the business of controllers (`serving`); here the status only keeps count of the versions that may be stored.
+A definition is validated as a whole, including its metadata, because its name depends on its spec. Controllers
+(`controlplane.customresourcedefinitions`) set conditions and accepted names; the strategy only maintains storedVersions.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition (strategy.go, etcd.go),
 pkg/apis/apiextensions/v1/defaults.go, pkg/apiserver/validation/formats.go.
@@ -32,12 +32,12 @@ from fakekube.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS,
 
 __all__ = ["DefinitionStatusStrategy", "DefinitionStrategy"]
 
-#: What other kinds get for a propagation policy; here the policy of the first deletion goes unheard.
+#: The finalizers of propagation policies of other kinds; here the policy of the first deletion is ignored.
 _PROPAGATION = frozenset({ORPHAN_DEPENDENTS, DELETE_DEPENDENTS})
 
 
 class DefinitionStrategy(Strategy):
-    """Definitions on the main path."""
+    """The strategy of definitions on the main path."""
 
     unconditional_update = False
     has_status = True
@@ -85,7 +85,7 @@ class DefinitionStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
         established = is_true(old, "Established")
-        if spec == old_spec:  # it was fine, and schemas are large
+        if spec == old_spec:  # it was valid before, and schemas are large
             return _errors(obj, old, [])
         errors = spec_errors(spec, checks_authorities=established and has_valid_ca_bundle(old_spec))
         if established:
@@ -118,7 +118,7 @@ class DefinitionStrategy(Strategy):
 
 
 class DefinitionStatusStrategy(Strategy):
-    """/status: metadata may change, too."""
+    """The strategy of /status: metadata can change, too."""
 
     unconditional_update = False
     standard_finalizers = False
@@ -137,7 +137,7 @@ class DefinitionStatusStrategy(Strategy):
 
 
 def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
-    """The errors of the spec, then those of all else."""
+    """Returns the errors of the spec, then all others."""
     spec, status = obj["spec"], obj.get("status") or {}
     return [
         *errors, *status_errors(status),
@@ -159,10 +159,10 @@ _VALUES = frozenset({"default", "example", "enum"})
 
 
 def _settle(schema: dict[str, Any] | None) -> None:
-    """Bring a schema into the form in which it comes back from the storage.
+    """Brings a schema into the form in which it is read from the storage.
 
-    Values of any form are Go's for a while: maps have no order, and large integers are floats. An empty list of items
-    is written as null.
+    Untyped values pass through Go values: maps lose their order, and large integers become floats. An empty list of
+    items is encoded as null.
     """
     for part in schemas_in(schema):
         for name in () if _VALUES.isdisjoint(part) else _VALUES.intersection(part):
@@ -181,7 +181,7 @@ def _storage_version(spec: Mapping[str, Any]) -> str | None:
 
 
 def _count_storage_version(obj: Object) -> None:
-    """Once a version was the storage version, objects may be stored in it."""
+    """Adds the storage version to storedVersions."""
     storage, status = _storage_version(obj["spec"]), obj.get("status") or {}
     stored = status.get("storedVersions") or []
     if storage is not None and storage not in stored:
@@ -194,7 +194,7 @@ def _same_name(spec: Mapping[str, Any], old_spec: Mapping[str, Any], name: str) 
 
 
 def _unrecognized_formats(spec: Mapping[str, Any]) -> Iterator[str]:
-    """The formats in all schemas that nothing checks."""
+    """Returns the unrecognized formats in all schemas."""
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:

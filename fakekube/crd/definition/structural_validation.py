@@ -1,8 +1,8 @@
-"""Is a schema structural: does it say once, outside of all logic, what a value looks like?
+"""Validates that a schema is structural.
 
-Three sorts of rules: `structural_problem` (keywords that no structural schema can hold at all), invariants of every
-node, and completeness (what logic restricts at the root must stand in the structure, too). Faults come sorted by
-their messages, since the real server meets properties in no order.
+There are three sorts of rules: `structural_problem` (keywords that are forbidden in structural schemas), invariants of
+every node, and completeness (fields that allOf, anyOf, oneOf or not restrict must also be in the structure). Errors are
+sorted by their messages, since the real server visits properties in random order.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (convert.go, validation.go, complete.go).
 """
@@ -38,7 +38,7 @@ _UNSUPPORTED_NAMES = frozenset(name for name, _ in _UNSUPPORTED)
 
 
 def structural_problem(schema: Schema) -> str:
-    """Why a schema cannot be read as a structural one; empty if it can."""
+    """Returns why a schema cannot be converted to a structural one; empty if it can."""
     for name, shown in () if _UNSUPPORTED_NAMES.isdisjoint(schema) else _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and schema.get(name) is not None):
             return f"OpenAPIV3Schema '{shown}' is not supported"
@@ -61,7 +61,7 @@ _LOGIC = frozenset({"not", "allOf", "anyOf", "oneOf"})
 
 
 def joined(schema: Schema) -> Iterator[Schema]:
-    """The schemas that a schema joins by logic."""
+    """Returns the schemas in allOf, anyOf, oneOf and not of a schema."""
     if _LOGIC.isdisjoint(schema):
         return
     if schema.get("not") is not None:
@@ -74,13 +74,13 @@ def joined(schema: Schema) -> Iterator[Schema]:
 
 
 def structural_errors(schema: Schema, path: str) -> list[FieldError]:
-    """What keeps a schema from being structural. The schema has no `structural_problem`."""
+    """Returns the violations of structural invariants. The schema must have no `structural_problem`."""
     errors = [*_node_errors(schema, _Level.ROOT, path), *_logic_incomplete(schema, schema, path, path)]
     return sorted(errors, key=lambda error: error.message)
 
 
 def _items(schema: Schema) -> Schema | None:
-    """The schema of the items; an empty list of schemas is none."""
+    """Returns the schema of the items; an empty list of schemas counts as none."""
     items = schema.get("items")
     return items if isinstance(items, dict) else None
 
@@ -112,7 +112,7 @@ def _extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
-#: With these a schema needs no type.
+#: Extensions with which a schema needs no type.
 _TYPELESS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
 
@@ -165,12 +165,12 @@ def _restricts_names_only(metadata: Schema) -> bool:
 # ---------------------------------------------------------------- logic
 
 
-#: What says nothing in logic if it is empty or false.
+#: Keywords that are allowed in logical junctors if they are empty or false.
 _NOT_OF_LOGIC = frozenset({"additionalProperties", "definitions", "dependencies", "patternProperties", "$ref"})
 
 
 def _is_int_or_string(schema: Schema) -> bool:
-    """The one anyOf that may name types."""
+    """Reports whether an anyOf is that of x-kubernetes-int-or-string, the only one that may have types."""
     said = [
         {name: part[name] for _, name in set_fields(part) if part[name] or name not in _NOT_OF_LOGIC}
         for part in schema.get("anyOf") or ()
@@ -179,7 +179,7 @@ def _is_int_or_string(schema: Schema) -> bool:
 
 
 def logic_errors(schema: Schema, path: str) -> Iterator[FieldError]:
-    """What is wrong with the pattern of a node of the structure, and with what it joins by logic."""
+    """Validates the pattern of a structural node, and the schemas in its allOf, anyOf, oneOf and not."""
     first = (schema.get("allOf") or [{}])[0]
     yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
 
@@ -204,7 +204,7 @@ def _logic_errors(
 
 _EMPTY, _UNDEFINED, _FALSE = (f"must be {what} to be structural" for what in ("empty", "undefined", "false"))
 
-#: What belongs to the structure → what logic says if it meets it.
+#: Keywords that are forbidden in logical junctors → the error.
 _FORBIDDEN = {
     "type": _EMPTY, "default": _UNDEFINED, "title": _EMPTY, "description": _EMPTY, "nullable": _FALSE,
     "x-kubernetes-preserve-unknown-fields": _FALSE, "x-kubernetes-embedded-resource": _FALSE,
@@ -239,7 +239,7 @@ def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> I
 
 
 def _logic_incomplete(logic: Schema, schema: Schema, path: str, logic_path: str) -> Iterator[FieldError]:
-    """What the logic of a schema restricts, and the structure does not have."""
+    """Returns errors for what the logical junctors restrict and the structure does not have."""
     if logic.get("not") is not None:
         yield from _incomplete(logic["not"], schema, path, f"{logic_path}.not")
     for name in ("allOf", "anyOf", "oneOf"):

@@ -1,8 +1,8 @@
-"""The form in which a definition is validated: what all versions say alike stands above the versions, once.
+"""Converts a definition to the internal version, in which fields that all versions have in common move to the spec.
 
-The real server converts a definition to its internal type before it looks at it. So the paths of faults speak of
-`spec.validation.openAPIV3Schema` if all versions have the same schema (one version always has), and bad values that
-are whole parts of a definition are printed with the internal type's Go names.
+The real server validates the internal type. So field errors have the path `spec.validation.openAPIV3Schema` if all
+versions have the same schema (as a single version always has), and bad values that are structs are printed with the
+internal type's Go names.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (types.go, types_jsonschema.go, v1/conversion.go).
 """
@@ -18,17 +18,17 @@ Schema = Mapping[str, Any]
 Spec = Mapping[str, Any]
 S = TypeVar("S", bound=Schema)
 
-#: Field of a version → field of the spec where it stands if all versions have the same.
+#: Field of a version → top-level field of the spec, used if the field is the same in all versions.
 _RAISED = {
     "schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns",
     "selectableFields": "selectableFields",
 }
-#: Of these, an empty one is as good as none.
+#: Fields of which an empty value is the same as none.
 _LISTS = frozenset({"additionalPrinterColumns", "selectableFields"})
 
 
 def internal_spec(spec: Spec) -> dict[str, Any]:
-    """The spec with the fields that all versions have alike moved up; parts are shared."""
+    """Returns the spec with the fields that are the same in all versions moved to the top level; parts are shared."""
     versions = spec.get("versions")
     if not versions:
         return dict(spec)
@@ -72,7 +72,7 @@ def _struct(value: Mapping[str, Any] | None, fields: Fields) -> dict[str, Any] |
 
 
 def internal_schema(schema: Schema | None) -> dict[str, Any] | None:
-    """A JSONSchemaProps as the internal type is printed."""
+    """Returns a JSONSchemaProps as Go prints the internal type."""
     return _struct(schema, _SCHEMA_FIELDS)
 
 
@@ -163,18 +163,18 @@ _VERSION_FIELDS: Fields = (
 
 
 def internal_versions(versions: Sequence[Mapping[str, Any]] | None) -> list[Any] | None:
-    """The versions of an internal spec as they are printed."""
+    """Returns the versions of an internal spec as Go prints them."""
     return None if versions is None else [_struct(version, _VERSION_FIELDS) for version in versions]
 
 
-# ---------------------------------------------------------------- what is said at all
+# ---------------------------------------------------------------- fields that are set
 
-#: Keywords of which an empty list or map says nothing.
+#: Keywords whose empty list or map is the same as none.
 _EMPTY_IS_UNSET = frozenset({"enum", "allOf", "anyOf", "oneOf", "properties"})
 
 
 def set_fields(schema: Schema) -> Iterator[tuple[str, str]]:
-    """(Go's name, name in JSON) of what a schema says: all that is not the zero value of its field."""
+    """Returns (Go's name, name in JSON) of the fields of a schema that do not have their zero value."""
     for go, name, zero, _ in _SCHEMA_FIELDS:
         value = schema.get(name, zero)
         if value is zero or (zero == "" and value == "") or (name in _EMPTY_IS_UNSET and not value):

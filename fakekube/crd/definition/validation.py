@@ -1,6 +1,6 @@
-"""What is wrong with a definition, besides its schemas: names, versions, columns, subresources, conversion, approval.
+"""Validates definitions, except their schemas: names, versions, columns, subresources, conversion, approval.
 
-All checks of the spec speak of the internal form (see `internal_form`), in the real server's order.
+All checks of the spec apply to the internal version (see `to_internal`), in the order of the real server.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, pkg/apihelpers/helpers.go.
 """
@@ -28,7 +28,7 @@ Part = Mapping[str, Any]
 
 
 def spec_errors(spec: Spec, *, checks_authorities: bool) -> list[FieldError]:
-    """What is wrong with a spec; `checks_authorities`: also with the CA bundle of the conversion webhook."""
+    """Validates a spec; `checks_authorities`: including the CA bundle of the conversion webhook."""
     return list(_spec_errors(internal_spec(spec), checks_authorities=checks_authorities))
 
 
@@ -62,7 +62,7 @@ def _group_errors(group: str) -> Iterator[FieldError]:
 
 
 def _label_errors(value: str, path: str, prefix: str = "") -> Iterator[FieldError]:
-    """A label of DNS, if there is a value."""
+    """Validates a DNS label, if there is a value."""
     problems = names.dns_1035_label(value) if value else ()
     if problems:
         yield invalid(path, value, prefix + ",".join(problems))
@@ -148,7 +148,7 @@ def _versions_errors(spec: Spec) -> Iterator[FieldError]:
 def _part_errors(
     part: Part, validation: Part | None, path: str, schema_name: str, *, has_status: bool
 ) -> Iterator[FieldError]:
-    """What a version may say of its own, or the spec for all versions."""
+    """Validates the fields that are either in the versions or, for all versions, in the spec."""
     schema = _schema_of(validation)
     if schema is not None:
         yield from schema_errors(schema, f"{path}.{schema_name}.openAPIV3Schema", has_status=has_status)
@@ -204,7 +204,7 @@ def _simple_path_errors(value: str, path: str) -> list[FieldError]:
     return [] if value.startswith(".") else [invalid(path, value, "must be a simple json path starting with .")]
 
 
-#: Path of a scale → where it may lead, and how that is said.
+#: Field of the scale → the prefix that its path must have, and the error.
 _SCALE_PATHS = {
     "specReplicasPath": ((".spec.",), "under .spec"), "statusReplicasPath": ((".status.",), "under .status"),
     "labelSelectorPath": ((".spec.", ".status."), "under either .spec or .status"),
@@ -327,12 +327,12 @@ def _review_errors(versions: list[str], path: str) -> Iterator[FieldError]:
 
 
 def status_errors(status: Part) -> list[FieldError]:
-    """What is wrong with a status, whoever wrote it."""
+    """Validates a status."""
     return list(_names_errors(status.get("acceptedNames") or {}, "status.acceptedNames"))
 
 
 def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> Iterator[FieldError]:
-    """Every version in which objects may be stored is still there; the storage version is among them."""
+    """Validates storedVersions: every stored version is in the spec, and the storage version is included."""
     path = "status.storedVersions"
     if not stored:
         yield invalid(path, None, "must have at least one stored version")
@@ -352,7 +352,7 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
 
 
 def preserve_errors(spec: Spec) -> Iterator[FieldError]:
-    """Version v1 knows no definitions that keep everything."""
+    """Validates that preserveUnknownFields is not true, which v1 does not allow."""
     if spec.get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         yield invalid("spec.preserveUnknownFields", True, text)

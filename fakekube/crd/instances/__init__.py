@@ -1,7 +1,7 @@
-"""The custom resources that definitions define: how they are read, pruned, defaulted, validated and written.
+"""Custom resources: how they are decoded, pruned, defaulted, validated and written.
 
-`objects` reads bodies by the schema, `validation` checks values (`compiled_validator` accepts most of them without words),
-`strategy` is what a write does, `scale` the scale subresource.
+`objects` decodes bodies by the schema, `validation` validates values (`compiled_validator` accepts most valid ones
+quickly), `strategy` contains the strategies, `scale` the scale subresource.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource, pkg/apiserver/{schema,validation}.
 """

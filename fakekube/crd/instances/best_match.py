@@ -1,7 +1,7 @@
-"""Which of several schemas that a value does not fit it comes closest to: the one with the most checks that were made.
+"""Selects the best match among schemas that all reject a value: the one with the highest match count.
 
-The real server counts the validators that it runs, whatever they find, and the types that fit, down through the whole
-value. So the branch that knows most of the members wins; of equals, the first.
+The real server counts the validators that it runs, whatever their result, and the types that match, recursively. So the
+branch that has most of the value's properties wins; of equal ones, the first.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/validate (Result.MatchCount, schema_props.go).
 """
@@ -18,12 +18,12 @@ __all__ = ["best_match"]
 Schema = Mapping[str, Any]
 IsValid = Callable[[Schema, Any], bool]
 
-#: Checks of every value: combinations, enumeration, and the schema itself.
+#: Validators that run for every value: combinations, enum, and the schema itself.
 _ALWAYS = 3
 
 
 def best_match(schemas: Sequence[Schema], value: Any, is_valid: IsValid) -> int:
-    """The index of the schema that fits best, of schemas that all do not fit."""
+    """Returns the index of the best match among schemas that all reject the value."""
     counts = [_count(schema, value, is_valid) for schema in schemas]
     return counts.index(max(counts))
 
@@ -32,7 +32,7 @@ def _count(schema: Schema, value: Any, is_valid: IsValid) -> int:
     types = types_of(schema)
     if value is None:
         return 1 if schema.get("nullable") or not types else 0
-    count = _ALWAYS + 1  # the combinations count themselves
+    count = _ALWAYS + 1  # combinations add their own counts
     if types or schema.get("format"):
         count += 1 if type_errors(schema, value, "") else 2
     count += sum(_count(branch, value, is_valid) for branch in schema.get("allOf") or ())
@@ -53,7 +53,7 @@ def _count(schema: Schema, value: Any, is_valid: IsValid) -> int:
 
 
 def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, one: bool) -> int:
-    """Of the first branch that fits, or the one that does best; of none if too many fit."""
+    """Returns the count of the first valid branch, or else of the best match; 0 if too many are valid."""
     valid = [branch for branch in branches if is_valid(branch, value)]
     if one and len(valid) > 1:
         return 0

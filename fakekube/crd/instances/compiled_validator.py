@@ -1,7 +1,7 @@
-"""Does a value fit a schema? Yes or no, by closures that are compiled once: most values do, and need no words.
+"""Compiles a schema into closures that report whether a value is valid, without error messages.
 
-`fits(schema)` says yes exactly where `validation.value_errors` finds nothing; who is told no asks there what is wrong.
-What can be known from the Python type of a value alone is decided when the schema is compiled.
+Invariant: `fits(schema)` returns True exactly if `validation.value_errors` returns no errors; callers get the messages
+from there if it returns False. Checks that depend only on the Python type of a value are evaluated at compile time.
 
 Specified by: as `validation`, which a test compares it with.
 """
@@ -24,7 +24,7 @@ Fits = Callable[[Any], bool]
 _TEXTS = frozenset({"maxLength", "minLength", "pattern", "format"})
 
 _SAMPLES: Mapping[type, Any] = {str: "", int: 0, bool: True, list: [], dict: {}}
-"""Of each type whose values all have, or all have not, the type of a schema."""
+"""The Python types whose values either all have, or all do not have, a type of a schema."""
 
 
 def _yes(_value: Any) -> bool:
@@ -36,13 +36,13 @@ def _no(_value: Any) -> bool:
 
 
 def fits(schema: Schema) -> Fits:
-    """The check of a schema."""
+    """Returns the compiled check of a schema."""
     checks = _checks(schema)
     return lambda value: checks[type(value)](value)
 
 
 def _checks(schema: Schema) -> Mapping[type, Fits]:
-    """The checks of a schema, by the Python type of the value; `_yes` need not be called."""
+    """Returns the checks of a schema, by the Python type of the value; `_yes` need not be called."""
     combined = _combined(schema)
     checks = {kind: _fits_kind(schema, kind) for kind in (*_SAMPLES, float)}
     if combined is not None:
@@ -57,7 +57,7 @@ def _both(first: Fits, second: Fits) -> Fits:
 
 
 def _fits_kind(schema: Schema, kind: type) -> Fits:
-    """The check of values of one Python type."""
+    """Returns the check of values of one Python type."""
     if kind is type(None):
         allowed = bool(schema.get("nullable")) or not types_of(schema)
         return _yes if allowed and not schema.get("enum") else _no
@@ -136,7 +136,7 @@ def _of_object(schema: Schema) -> Fits:
 
 
 def _combined(schema: Schema) -> Fits | None:
-    """What allOf, anyOf, oneOf and not say together."""
+    """Returns the check of allOf, anyOf, oneOf and not."""
     checks: list[Fits] = []
     if schema.get("anyOf"):
         some = [fits(branch) for branch in schema["anyOf"]]

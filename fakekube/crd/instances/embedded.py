@@ -1,4 +1,4 @@
-"""Objects within objects (x-kubernetes-embedded-resource): they have a kind, a version and valid metadata.
+"""Validates embedded objects (x-kubernetes-embedded-resource): they need a kind, an apiVersion and valid metadata.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta (validation.go).
 """
@@ -17,12 +17,12 @@ from fakekube.validation.objectmeta import validate_object_meta
 
 __all__ = ["embedded_errors"]
 
-#: An embedded object may have no name; the checks of metadata want one.
+#: An embedded object need not have a name, but the validation of metadata requires one.
 _ANY_NAME = "fakename"
 
 
 def embedded_errors(type_: Type, value: Any, path: str = "") -> Iterator[FieldError]:
-    """What is wrong with the embedded objects in a value."""
+    """Validates the embedded objects in a value."""
     if not holds(type_, _is_embedded):
         return
     if isinstance(value, dict):

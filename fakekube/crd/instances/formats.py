@@ -1,4 +1,4 @@
-"""The formats that a string of a custom resource may be asked to have. Unknown formats are not checked.
+"""Validates the string formats of custom resources. Unknown formats are ignored.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/strfmt (default.go, kubernetes-extensions.go).
 """
@@ -26,7 +26,7 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 
 def _reads(read: Callable[[str], object]) -> Callable[[str], bool]:
-    """Is it what a reader takes, that raises ValueError otherwise?"""
+    """Returns a check that passes if `reader` does not raise ValueError."""
 
     def check(text: str) -> bool:
         try:
@@ -49,7 +49,7 @@ _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{
 
 
 def _datetime(text: str) -> bool:
-    """A date and a time with a zone; what stands behind another T does not matter."""
+    """Reports whether a text is a date and time with a zone; text after a second T is ignored."""
     day, *rest = text.lower().split("t")
     time = _TIME.fullmatch(rest[0]) if rest else None
     return time is not None and _date(day) and time[1] <= "23" and time[2] <= "59" and time[3] <= "59"
@@ -109,7 +109,7 @@ def _version(number: str) -> str:
     return rf"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{number}[0-9a-f]{{3}}-?[0-9a-f]{{4}}-?[0-9a-f]{{12}}"
 
 
-#: Format (without hyphens) → is a text of it?
+#: Format (without hyphens) → its check.
 FORMATS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches(r"[0-9a-fA-F]{24}"),
     "uri": _reads(parse_request_uri),

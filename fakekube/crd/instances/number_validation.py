@@ -1,4 +1,4 @@
-"""Numbers against the keywords of a schema, as Go computes: an integer is compared with the integer part of a bound.
+"""Validates numbers against the keywords of a schema, as in Go: an integer is compared with the integer part of a bound.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/validate (validator.go: numberValidator; values.go).
 """
@@ -20,14 +20,14 @@ Schema = Mapping[str, Any]
 
 _INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 
-#: Of 32 bits.
+#: The largest 32-bit float.
 _LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
 
 _BOUNDS = (("maximum", "exclusiveMaximum", "less"), ("minimum", "exclusiveMinimum", "greater"))
 
 
 def number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
-    """What is wrong with a number. The bounds themselves must fit the type too."""
+    """Validates a number. The bounds themselves must fit the type, too."""
     problem = _range_problem(schema, value, "Checked", path)
     if problem:
         yield field.invalid("", "", problem)
@@ -49,7 +49,7 @@ def number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldErro
 
 
 def integer_limits(schema: Schema) -> tuple[int, int] | None:
-    """The least and the greatest integer of which `number_errors` has nothing to say; None if that is not all it asks for."""
+    """Returns the minimum and maximum valid integer; None if `number_errors` has other checks for the schema."""
     bounds = {name: float(schema[name]) for name, _, _ in _BOUNDS if schema.get(name) is not None}
     if schema.get("multipleOf") is not None or any(_range_problem(schema, bound, "", "") for bound in bounds.values()):
         return None
@@ -66,7 +66,7 @@ def integer_limits(schema: Schema) -> tuple[int, int] | None:
 
 
 def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
-    """Has the type room for a number?"""
+    """Returns the error for a number that does not fit the type or format."""
     types, format_ = types_of(schema), schema.get("format", "")
     if types == ("integer",):
         format_ = format_ if format_ in _INTEGERS else ""
@@ -82,7 +82,7 @@ def _range_problem(schema: Schema, value: float, what: str, path: str) -> str:
 
 
 def _written(value: float) -> int:
-    """The integer that stands where a whole number is written: of a large float only the digits that tell it are not zero."""
+    """Returns the integer as Go prints a whole number: digits of a large float beyond its precision are zero."""
     return int(Decimal(repr(value)))
 
 

@@ -1,7 +1,7 @@
-"""Custom objects as the real server reads and keeps them.
+"""Decodes custom resources and brings them into the stored form.
 
-Decoding takes the metadata by the type that every kind has, drops what the schema does not know (and tells it), drops
-nulls that are not allowed, and fills in defaults. All trees are made anew; keys are sorted in the end.
+Decoding reads the metadata as ObjectMeta, prunes unknown fields (and reports them), drops nulls that are not nullable,
+and sets defaults. All trees are copied; keys are sorted at the end.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting,objectmeta},
 apiserver/customresource_handler.go (schemaCoercingDecoder).
@@ -29,11 +29,11 @@ _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
 class MetadataError(ValueError):
-    """The metadata of an object cannot be read; says so in the real server's words."""
+    """The metadata of an object cannot be decoded; has the error message of the real server."""
 
 
 def metadata_of(value: Any) -> tuple[Object, list[str]]:
-    """The metadata of an object in its own form, and the unknown fields in it. Raises MetadataError."""
+    """Decodes the metadata of an object. Returns it, and its unknown fields. Raises MetadataError."""
     type_ = type_of(_OBJECT_META)
     if not isinstance(value, dict | None):
         raise MetadataError(f"json: cannot unmarshal {json_kind(value)} into Go value of type v1.ObjectMeta")
@@ -49,11 +49,11 @@ def metadata_of(value: Any) -> tuple[Object, list[str]]:
 
 
 def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
-    """The object in a body, and what strict decoding finds in it. Raises MetadataError.
+    """Returns the object in a body, and the strict decoding errors. Raises MetadataError.
 
     Args:
         type_: the schema of its version.
-        known: its kind is the one of the schema; of others only the metadata is read.
+        known: its kind is the one of the schema; for other kinds only the metadata is decoded.
     """
     findings: list[str] = []
     if known:
@@ -71,19 +71,19 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
 
 
 def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
-    """The value without what the schema does not know, and the paths of that, sorted."""
+    """Returns the value without unknown fields, and their paths, sorted."""
     pruned: list[str] = []
     return _prune(type_, value, None, pruned, is_resource=is_resource), sorted(pruned)
 
 
 _Place = tuple[Any, str, str | int] | None
-"""Where a value stands: the place of what it is in, how (a field, an entry of a map, an item), its name. None is the root."""
+"""The place of a value: that of its container, the sort of member (field, map entry, item), its name. None is the root."""
 
 _FIELD, _ENTRY, _ITEM = ".", "entry", "item"
 
 
 def _path(place: _Place, *, entries: str = ".") -> str:
-    """The place in words: entries of a map are written as fields where something is unknown, in brackets elsewhere."""
+    """Returns the path of a place: map entries are printed as fields for unknown fields, in brackets otherwise."""
     if place is None:
         return ""
     parent, how, name = place
@@ -142,7 +142,7 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: list[str], 
 
 
 def _check_type_meta(value: Object, place: _Place) -> None:
-    """An object within an object says what it is in words. Raises MetadataError."""
+    """Checks that kind and apiVersion of an embedded object are strings. Raises MetadataError."""
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name, ""), str):
             at = f"{_path(place, entries='[]')}.{name}"
@@ -150,7 +150,7 @@ def _check_type_meta(value: Object, place: _Place) -> None:
 
 
 def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
-    """The metadata of an object within an object. Raises MetadataError."""
+    """Returns the metadata of an embedded object. Raises MetadataError."""
     path = _path(place, entries="[]")
     try:
         meta, unknown = metadata_of(value)
@@ -165,7 +165,7 @@ def _embedded_metadata(value: Any, place: _Place, pruned: list[str]) -> Any:
 
 
 def drop_nulls(type_: Type, value: Any) -> None:
-    """Drop the nulls that are not allowed and have no default, of a tree of one's own, in place."""
+    """Drops nulls that are not nullable and have no default, in place."""
     if isinstance(value, dict):
         for name, item in list(value.items()):
             if item is not None and type(item) not in _CONTAINERS:
@@ -191,9 +191,9 @@ def _type_at(type_: Type, name: str) -> Type | None:
 
 
 def default(type_: Type, value: Any) -> bool:
-    """Fill in the defaults of a tree of one's own, in place; they also replace nulls that are not allowed.
+    """Sets the defaults in place; they also replace nulls that are not nullable.
 
-    Returns whether anything was filled in.
+    Returns whether anything was set.
     """
     if type(value) not in _CONTAINERS or not holds(type_, has_default):
         return False
@@ -227,13 +227,13 @@ def _default_at(type_: Type, container: Any, key: Any) -> bool:
 
 # ---------------------------------------------------------------- the stored form
 
-#: Values of other types are kept as they are, without a look (a call costs more than the look).
+#: Values of other types are kept as they are, without a function call.
 _CONTAINERS = frozenset({dict, list})
 _CHANGEABLE = frozenset({dict, list, float})
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Are two values equal, numbers of one type included? To Python, 1, 1.0 and True are equal."""
+    """Reports whether two values are equal and of equal types; in Python, 1, 1.0 and True are equal."""
     if one is other:
         return True
     if type(one) is not type(other) or one != other:
@@ -242,7 +242,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def sorted_tree(value: Any) -> Any:
-    """A tree of its own with sorted keys: unstructured objects are Go maps. Whole floats are integers, as JSON has them."""
+    """Returns a copy with sorted keys, like the Go maps of unstructured objects. Whole floats become integers, as in JSON."""
     if isinstance(value, dict):
         return {name: sorted_tree(item) if type(item) in _CHANGEABLE else item for name, item in sorted(value.items(), key=_name)}
     if isinstance(value, list):

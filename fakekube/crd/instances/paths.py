@@ -1,4 +1,4 @@
-"""Values at dotted paths of an object (`.spec.replicas`), and the words for what stands there instead.
+"""Reads and writes values at dotted paths of an object (`.spec.replicas`).
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go (NestedInt64, NestedString).
 """
@@ -14,15 +14,15 @@ __all__ = ["PathError", "integer_at", "segments", "string_at", "with_value"]
 
 
 class PathError(ValueError):
-    """Something else stands at the path; says so in the real server's words."""
+    """The value at a path has the wrong type; has the error message of the real server."""
 
 
 def segments(path: str) -> tuple[str, ...]:
-    """The names in a path."""
+    """Returns the field names of a path."""
     return tuple(path.removeprefix(".").split("."))
 
 
-#: What stands where nothing is; null is something.
+#: Marks an absent value, as opposed to null.
 _NOTHING: Final = object()
 
 
@@ -43,7 +43,7 @@ def _misfit(path: tuple[str, ...], value: Any, wanted: str) -> PathError:
 
 
 def integer_at(obj: Any, path: str) -> int | None:
-    """The integer there, None if there is nothing. Raises PathError."""
+    """Returns the integer at a path, None if it is absent. Raises PathError."""
     value = _value_at(obj, segments(path))
     if value is _NOTHING:
         return None
@@ -53,7 +53,7 @@ def integer_at(obj: Any, path: str) -> int | None:
 
 
 def string_at(obj: Any, path: str) -> str | None:
-    """The string there, None if there is nothing. Raises PathError."""
+    """Returns the string at a path, None if it is absent. Raises PathError."""
     value = _value_at(obj, segments(path))
     if value is _NOTHING:
         return None
@@ -63,7 +63,7 @@ def string_at(obj: Any, path: str) -> str | None:
 
 
 def with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """The object with a value at a path; everything beside the path is shared."""
+    """Returns the object with a value set at a path; everything beside the path is shared."""
     first, rest = path[0], path[1:]
     if not rest:
         return {**obj, first: value}

@@ -1,9 +1,9 @@
-"""Is an object already as its schema wants it: nothing unknown in it, no null, every default there? Most stored ones are.
+"""Reports whether an object is already pruned and defaulted, as most stored objects are.
 
-Checks are compiled once for a type, as far as objects reach; a quick yes saves making the object anew.
+Checks are compiled once for a type, down to the depth that objects have; a positive result saves a copy of the object.
 
-Invariant: `objects.prune`, `drop_nulls` and `default` leave a settled object as it is. The contrary need not be so: a no
-is a doubt.
+Invariant: `objects.prune`, `drop_nulls` and `default` do not change an object that passes. The reverse does not hold: an
+object that fails may stay unchanged, too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fakekube.schema.model import Shape, Type
 __all__ = ["is_pruned_and_defaulted"]
 
 Check = Callable[[Any], bool]
-"""Is an object or a list settled?"""
+"""Reports whether an object or a list is pruned and defaulted."""
 
 _TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
-    """Would an object of a type stay as it is? False is a doubt. Its metadata are not looked at."""
+    """Reports whether an object is certainly pruned and defaulted. Its metadata is not checked."""
     return _check(type_)({name: item for name, item in obj.items() if name not in _TYPE_META})
 
 
@@ -72,7 +72,7 @@ def _list(type_: Type) -> Check:
 
 def _map(type_: Type) -> Check:
     assert type_.items is not None
-    if type_.keywords.get("additionalProperties") is True:  # of what is in its values, nothing is known
+    if type_.keywords.get("additionalProperties") is True:  # nothing is known about its values
         return _each(Type(Shape.STRING), dict, dict.values)
     return _each(type_.items, dict, dict.values)
 
@@ -105,4 +105,4 @@ def _any(type_: Type) -> Check:
 _COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
     Shape.STRUCT: _struct, Shape.LIST: _list, Shape.MAP: _map, Shape.ANY: _any,
 }
-"""Objects and lists that stand where there should be something else are doubted."""
+"""Objects and lists in place of other types do not pass."""

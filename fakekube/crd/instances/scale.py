@@ -19,12 +19,12 @@ __all__ = ["projection", "scale_errors", "scale_status_errors"]
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _MAXIMUM = 2**31 - 1
 
-#: Stands in a scale that is to be changed for replicas that nobody has set.
+#: The value of absent replicas in a scale that is updated.
 _UNSET = -(2**31)
 
 
 def projection(paths: Mapping[str, str]) -> Projection:
-    """The window on the replicas of a kind; `paths` is the scale of the definition's subresources."""
+    """Returns the scale projection of a kind; `paths` is the scale of the definition's subresources."""
     spec_path, status_path, selector_path = paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath")
 
     def shown(obj: Object, replicas: int) -> Object:
@@ -66,12 +66,12 @@ def projection(paths: Mapping[str, str]) -> Projection:
 
 
 def scale_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
-    """What is wrong with the replicas that an object asks for."""
+    """Validates the replicas in an object's spec."""
     yield from _replicas_errors(paths["specReplicasPath"], obj)
 
 
 def scale_status_errors(paths: Mapping[str, str], obj: Object) -> Iterator[FieldError]:
-    """What is wrong with the replicas that an object has, and with its selector."""
+    """Validates the replicas in an object's status, and its selector."""
     yield from _replicas_errors(paths["statusReplicasPath"], obj)
     selector_path = paths.get("labelSelectorPath")
     if selector_path is not None:

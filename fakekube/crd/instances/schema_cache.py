@@ -1,11 +1,10 @@
-"""What follows from schemas, remembered by the process: test suites install the same definitions in one fresh cluster
-after another.
+"""Caches compiled schemas in the process, since test suites install the same definitions in many fresh clusters.
 
-Everything here follows from a schema alone, is made when it is first asked for, and is shared by all clusters in which
-somebody defines the same. What is served has been accepted: so a schema that is known need not be judged again.
+All values are derived from a schema alone, computed on first use, and shared by all clusters that have a definition with
+the schema. A served schema has been validated, so a schema in the cache need not be validated again.
 
-Invariants: a schema is known by what it prints as; it, and what follows from it, are never changed (the walks that types
-compile come to the same, whoever adds them). The least recently used are forgotten when all together get too long.
+Invariants: the JSON text of a schema is its key; the schema and the values derived from it are immutable. The least
+recently used schemas are evicted when the total size exceeds the limit.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ __all__ = ["KnownSchema", "known", "recalled"]
 
 Schema = Mapping[str, Any]
 
-#: Of the texts of all schemas that are remembered, in bytes; what follows from them takes some ten times as much.
+#: The limit of the total size of the schemas' texts, in bytes; derived values take about ten times as much.
 _MOST: Final = 16 * 1024 * 1024
 
 
 class KnownSchema:
-    """A schema that is served, and what follows from it."""
+    """A served schema, and the values derived from it."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -46,17 +45,17 @@ class KnownSchema:
 
     @cached_property
     def keywords(self) -> Schema:
-        """The schema by which values are judged."""
+        """The schema by which values are validated."""
         return supported_formats(self.schema)
 
     @cached_property
     def unrecognized_formats(self) -> list[str]:
-        """The formats in it that nothing checks."""
+        """The unrecognized formats in the schema."""
         return unrecognized_formats(self.schema)
 
     @cached_property
     def fits(self) -> Fits:
-        """Does an object fit `keywords`? Most do."""
+        """Reports whether an object is valid by `keywords`."""
         return fits(self.keywords)
 
     @cached_property
@@ -64,13 +63,13 @@ class KnownSchema:
         """Its x-kubernetes-validations; None if there are none."""
         if not has_rules(self.schema):
             return None
-        from fakekube.cel import compile_rules  # which takes a while, and most definitions do without
+        from fakekube.cel import compile_rules  # imported late: that is slow, and most definitions have no rules
 
         return compile_rules(self.schema)
 
 
 class _Memory:
-    """The schemas that are known, by their texts; those used last come last."""
+    """The cached schemas by their texts, in the order of last use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,12 +100,12 @@ _memory = _Memory()
 
 
 def recalled(schema: Schema) -> KnownSchema | None:
-    """What is known of a schema if one that prints alike has been served in this process: then nothing is wrong with it."""
+    """Returns the cached schema if an equal one has been served in this process (and is therefore valid), else None."""
     return _memory.get(_text(schema))
 
 
 def known(schema: Schema) -> KnownSchema:
-    """What is known of a schema that is served. It is kept, and must not be changed any more."""
+    """Adds a served schema to the cache and returns it. The schema must not be changed any more."""
     text = _text(schema)
     found = _memory.get(text)
     if found is None:

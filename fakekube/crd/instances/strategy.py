@@ -1,6 +1,6 @@
-"""What custom resources do when they are written, through the main path and through /status.
+"""The strategies of custom resources: main path and /status.
 
-A strategy speaks for one version of one definition. New and old objects come in this version, with kind and apiVersion.
+A strategy belongs to one version of one definition. New and old objects have this version, with kind and apiVersion.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
 """
@@ -32,7 +32,7 @@ from fakekube.validation.objectmeta import (
 
 __all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
 
-#: Faults after which the real server does not evaluate rules.
+#: Types of errors after which the real server does not evaluate rules.
 _BLOCKING = frozenset({
     FieldErrorType.NOT_SUPPORTED, FieldErrorType.REQUIRED, FieldErrorType.TOO_LONG, FieldErrorType.TOO_MANY,
     FieldErrorType.TYPE_INVALID,
@@ -45,17 +45,17 @@ _UNCHECKED = (
 
 @dataclass
 class Version:
-    """What a definition says of one of its versions, ready for use."""
+    """A version of a definition, with its compiled schema."""
 
     gvk: GVK
     known: KnownSchema
-    """What follows from its schema; of an empty one if there is none."""
+    """The cached schema; that of an empty schema if there is none."""
     free: bool = False
-    """Whatever the schema says, nothing is dropped: preserveUnknownFields."""
+    """preserveUnknownFields: nothing is pruned."""
     has_status: bool = False
     scale: Mapping[str, str] | None = None
     ending: bool = False
-    """Its definition is being deleted: nothing may be created any more."""
+    """The definition is terminating: creates are forbidden."""
 
     @cached_property
     def type(self) -> Type:
@@ -63,12 +63,12 @@ class Version:
         return schema_type(None) if self.free else self.known.type
 
     def keyword_errors(self, obj: Object, before: Any = NONE_BEFORE) -> list[FieldError]:
-        """What the keywords of the schema find wrong with an object."""
+        """Validates an object by the keywords of the schema."""
         return [] if self.known.fits(obj) else value_errors(self.known.keywords, obj, "", before)
 
 
 class CustomResourceStrategy(Strategy):
-    """The main path."""
+    """The strategy of the main path."""
 
     unconditional_update = False
     standard_finalizers = False
@@ -117,7 +117,7 @@ class CustomResourceStrategy(Strategy):
         return errors + self.rule_errors(context, errors, obj, old)
 
     def type_meta_errors(self, obj: Object) -> list[FieldError]:
-        """An object must be of the kind and version of the path."""
+        """Validates that an object has the kind and version of the path."""
         gvk = self.version.gvk
         wanted = {"kind": gvk.kind, "apiVersion": gvk.api_version}
         return [fields.invalid(n, obj.get(n, ""), f"must be {text}") for n, text in wanted.items() if obj.get(n) != text]
@@ -127,14 +127,14 @@ class CustomResourceStrategy(Strategy):
         return [*scale_errors(scale, obj), *scale_status_errors(scale, obj)] if scale else []
 
     def changed_list_errors(self, obj: Object, old: Object) -> list[FieldError]:
-        """Lists that were wrong before may stay wrong."""
+        """Validates list types; lists that were invalid before may stay invalid."""
         errors = list_errors(self.version.type, obj)
         return errors if errors and not list_errors(self.version.type, old) else []
 
     def rule_errors(
         self, context: WriteContext, errors: Sequence[FieldError], obj: Object, old: Object | None = None
     ) -> list[FieldError]:
-        """What the rules of the schema say, or that they could not be looked at."""
+        """Evaluates the rules of the schema, or reports that they cannot be evaluated."""
         rules = self.version.known.rules
         if rules is None:
             return []
@@ -152,7 +152,7 @@ class CustomResourceStrategy(Strategy):
 
 
 class StatusStrategy(Strategy):
-    """/status: nothing but the status changes."""
+    """The strategy of /status: only the status changes."""
 
     unconditional_update = False
     standard_finalizers = False

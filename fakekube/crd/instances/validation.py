@@ -1,10 +1,10 @@
-"""Values against the keywords of a schema, each fault in the real server's words and order.
+"""Validates values against the keywords of a schema, with the messages and in the order of the real server.
 
-The order: type, then what `allOf`, `anyOf`, `oneOf` and `not` say, then the keywords of strings, formats, numbers,
-arrays, enums, objects. Structural rules that are no keywords of OpenAPI (unique lists, embedded resources) come after.
+The order: type, then `allOf`, `anyOf`, `oneOf` and `not`, then the keywords of strings, formats, numbers, arrays, enums,
+objects. Structural rules that are not OpenAPI keywords (list types, embedded resources) follow.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation
-(how faults become field errors), schema/listtype, schema/objectmeta.
+(conversion to field errors), schema/listtype, schema/objectmeta.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["becomes", "list_errors", "value_errors"]
 Schema = Mapping[str, Any]
 
 
-#: In the place of a value that was not there before.
+#: Marks the absence of an old value.
 NONE_BEFORE: Final = object()
 
 
 def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_BEFORE) -> list[FieldError]:
-    """What the keywords of a schema find wrong with a value; what several branches find is told once.
+    """Validates a value by the keywords of a schema; errors of several branches are reported once.
 
-    A part that is as it was `before` is not looked at again (KEP-4008, ratcheting).
+    Parts that are equal in `before`, the old value, are not validated again (KEP-4008, ratcheting).
     """
     found = _errors(schema, value, path, before)
     if len(found) < 2:
@@ -50,7 +50,7 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldError]:
     if before is not NONE_BEFORE and is_same(value, before):
         return []
-    if value is None:  # of which only the type and the enumeration are asked
+    if value is None:  # only type and enum are validated for null
         return [*(() if schema.get("nullable") else type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
     errors = type_errors(schema, value, path)
     if not _COMBINING.isdisjoint(schema):
@@ -71,7 +71,7 @@ _COMBINING = frozenset({"anyOf", "oneOf", "allOf", "not"})
 
 
 def _combined_errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    """Of branches that all fail, the one that fits best tells what it misses. Nothing in them may stay as wrong as it was."""
+    """Validates the combinations. If all branches fail, the best match reports its errors. There is no ratcheting in them."""
     branches = schema.get("anyOf")
     if branches:
         found = [_errors(branch, value, path, NONE_BEFORE) for branch in branches]
@@ -104,7 +104,7 @@ def _is_valid(schema: Schema, value: Any) -> bool:
 
 
 def _text_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
-    """Its length or pattern, and its format."""
+    """Validates length, pattern and format of a string."""
     maximum, minimum, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if maximum is not None and len(value) > maximum:
         yield field.too_long(path, maximum)
@@ -136,7 +136,7 @@ def _array_errors(schema: Schema, value: list[Any], path: str, before: Any) -> I
 
 
 def _by_keys(schema: Schema, items: Any) -> dict[bytes, Any]:
-    """The items of a list that is a map, by their keys; of no other list is it known which item became which."""
+    """Returns the items of a list of type map by their keys; items of other lists cannot be correlated."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(items, list):
         return {}
     return {_keys_of(schema, item): item for item in items}
@@ -156,7 +156,7 @@ def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
 
 
 def becomes(value: Any, item: Any) -> bool:
-    """Is a value, converted to the type of an allowed one, equal to it? Null is never allowed, not even where it is listed."""
+    """Reports whether a value, converted to the type of an allowed one, equals it. Null is never allowed, even if listed."""
     if value is None or item is None:
         return False
     if type(value) is type(item):
@@ -171,12 +171,12 @@ def becomes(value: Any, item: Any) -> bool:
 
 
 def _character(code: int) -> str:
-    """What Go makes of an integer as a string."""
+    """Returns the result of Go's string(i) for an integer."""
     return chr(code) if 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else "\N{REPLACEMENT CHARACTER}"
 
 
 def _object_errors(schema: Schema, value: Mapping[str, Any], path: str, before: Any) -> Iterator[FieldError]:
-    """The real server takes the members in the order of a Go map; here they are sorted."""
+    """Validates objects. The real server visits properties in the random order of a Go map; here they are sorted."""
     minimum, maximum = schema.get("minProperties"), schema.get("maxProperties")
     if minimum is not None and len(value) < minimum:
         yield field.invalid(path, len(value), f"{path} in body should have at least {minimum} properties")
@@ -202,7 +202,7 @@ def _below(path: str, name: str) -> str:
 
 
 def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
-    """Items that stand twice in sets, and keys that stand twice in maps."""
+    """Returns errors for duplicate items of sets, and duplicate keys of maps."""
     if not holds(type_, _is_list_of_ones):
         return []
     if isinstance(value, dict):
@@ -220,7 +220,7 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
 
 
 def _is_list_of_ones(type_: Type) -> bool:
-    """Is it a list in which nothing may stand twice?"""
+    """Reports whether the items of a list must be unique."""
     return type_.shape is Shape.LIST and type_.list_type is not ListType.ATOMIC
 
 
@@ -244,5 +244,5 @@ def _duplicates(type_: Type, value: list[Any], path: str) -> list[FieldError]:
 
 
 def _known_as(identity: Any) -> Any:
-    """Something hashable that only equals have; 1, 1.0 and true are three values."""
+    """Returns a hashable value that only equal items share; 1, 1.0 and true are different."""
     return repr(in_order(identity)) if isinstance(identity, dict | list) else (type(identity), identity)

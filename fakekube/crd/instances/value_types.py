@@ -1,8 +1,8 @@
-"""Is a value of the type, and a text of the format, that a schema says?
+"""Validates the type of values and the format of strings.
 
-A schema has one type, two (x-kubernetes-int-or-string) or none. Which formats count has been seen to before: values are
-judged by `supported_formats` of a schema, defaults by the schema as it is. What a number is depends on how it was
-written: whole ones are integers, others may still be close enough to one.
+A schema has one type, two (x-kubernetes-int-or-string) or none. Values are validated by `supported_formats` of a
+schema, defaults by the original schema. Whole numbers are integers; floats that are close enough to an integer are
+integers, too.
 
 Specified by: k8s.io/kube-openapi/pkg/validation/validate/type.go, formats.go; k8s.io/apiextensions-apiserver/pkg/
 apiserver/validation/formats.go (which formats count); github.com/go-openapi/swag (IsFloat64AJSONInteger).
@@ -25,18 +25,18 @@ Schema = Mapping[str, Any]
 
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null", float: "number"}
 
-#: What a number is taken for where a format is asked for; other kinds are of no format.
+#: JSON type → format of the value; other types have none.
 _INFERRED = {"integer": "int64", "number": "float64"}
 
 _FORMATS_OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
-#: Beyond these, a float is not known to be an integer.
+#: The range in which a float can be an integer.
 _SAFE = float(2**53 - 1)
 _CLOSE = 1e-9
 
 
 def types_of(schema: Schema) -> tuple[str, ...]:
-    """The types that a schema allows; none means any."""
+    """Returns the types that a schema allows; empty means any."""
     if schema.get("x-kubernetes-int-or-string"):
         return ("integer", "string")
     type_ = schema.get("type")
@@ -44,9 +44,9 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 
 
 def supported_formats(schema: Schema) -> Schema:
-    """The schema, all the way down, without the formats that its types do not know.
+    """Returns a copy of the schema without the formats that its types do not support, recursively.
 
-    Whole numbers that it allows are integers, as they come back from the storage.
+    Whole numbers in enums are integers, as they are read from the storage.
     """
     found = {name: _below(name, value) for name, value in schema.items()}
     if "format" in found and not _is_supported(found["format"], types_of(schema)):
@@ -72,13 +72,13 @@ def _is_supported(format_: str, types: tuple[str, ...]) -> bool:
 
 
 def unrecognized_formats(schema: Schema) -> list[str]:
-    """The formats anywhere in a schema that nothing checks."""
+    """Returns the unrecognized formats anywhere in a schema."""
     parts = (part for part in schemas_in(schema) if part.get("format"))
     return [part["format"] for part in parts if not _is_supported(part["format"], (part["type"],) if part.get("type") else ())]
 
 
 def is_near_integer(value: float) -> bool:
-    """Is a float an integer, or as good as one?"""
+    """Reports whether a float is an integer, or close enough to one."""
     if abs(value) > _SAFE:
         return False
     if value.is_integer():
@@ -109,7 +109,7 @@ def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
 
 
 def format_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
-    """One error if a text is not of the format, or none."""
+    """Returns one error if a string does not have the format, or none."""
     format_ = schema.get("format", "")
     check = FORMATS.get(format_.replace("-", ""))
     if check is None or check(value):

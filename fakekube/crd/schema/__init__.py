@@ -1,4 +1,4 @@
-"""Structural schemas: a definition's schema as a type of the one model, and the walk over all schemas within it.
+"""Structural schemas: the conversion into the schema model, and the visitor of nested schemas.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema.
 """

@@ -1,7 +1,7 @@
-"""The structural schema of a definition as a type of the model.
+"""Converts the structural schema of a definition into a type of the schema model.
 
-Invariant: whatever a schema says in `allOf`, `anyOf`, `oneOf` and `not` only validates; the shape of a value, its
-defaults, and how it is pruned and merged come from `type`, `properties`, `additionalProperties`, `items` and the
+Invariant: `allOf`, `anyOf`, `oneOf` and `not` only validate; the shape of a value, its defaults, and how it is pruned
+and merged come from `type`, `properties`, `additionalProperties`, `items` and the
 x-kubernetes-* extensions of the structural part.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema (structural.go, convert.go).
@@ -28,9 +28,9 @@ _LIST_TYPES: Mapping[str | None, ListType] = {each.value: each for each in ListT
 
 
 def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) -> Type:
-    """The type of a JSONSchemaProps; None is any object that keeps what it is given.
+    """Returns the type of a JSONSchemaProps; None is any object with all fields preserved.
 
-    `takes_unknown_fields`: something that it is in preserves unknown fields.
+    `takes_unknown_fields`: an outer schema preserves unknown fields.
     """
     if schema is None:
         return Type(Shape.STRUCT, preserve_unknown_fields=True, takes_unknown_fields=True)
@@ -80,7 +80,7 @@ def _fields(properties: Mapping[str, Schema], takes_unknown_fields: bool) -> Map
 
 
 def holds(type_: Type, test: Callable[[Type], bool]) -> bool:
-    """Is the type one that passes a test, or is there one below it? Looked for once: so walks skip what they need not see."""
+    """Reports whether the type or a type below it passes a test; cached, so that walks can skip subtrees."""
     found: bool | None = type_.compiled.get(test.__qualname__)
     if found is None:
         below = [type_.items] if type_.items is not None else [field.type for field in type_.fields.values()]
@@ -92,5 +92,5 @@ def holds(type_: Type, test: Callable[[Type], bool]) -> bool:
 
 
 def has_default(type_: Type) -> bool:
-    """Does the schema say a default (which may be null)?"""
+    """Reports whether the schema has a default (which may be null)."""
     return "default" in type_.keywords

@@ -1,4 +1,4 @@
-"""Visits a schema and all schemas within it, in the order of the real server.
+"""Visits a schema and all nested schemas, in the order of the real server.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (schemaHasKubernetesExtensions and its like).
 """
@@ -36,7 +36,7 @@ def schemas_in(schema: S | None) -> list[S]:
 
 
 def has_rules(schema: Schema) -> bool:
-    """Are there x-kubernetes-validations anywhere in a schema?"""
+    """Reports whether there are x-kubernetes-validations anywhere in a schema."""
     return any("x-kubernetes-validations" in part for part in schemas_in(schema))
 
 

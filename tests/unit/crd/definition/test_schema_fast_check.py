@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fakekube.crd.definition.default_validation import default_errors
 from fakekube.crd.definition.keyword_validation import keyword_errors
-from fakekube.crd.definition.schema_fast_check import soundness
+from fakekube.crd.definition.schema_fast_check import check_schema
 from fakekube.crd.definition.structural_validation import structural_errors, structural_problem
 
 LIST, KEYS, MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
@@ -53,7 +53,7 @@ SCHEMAS = st.recursive(leaves(TYPES), around, max_leaves=4)
 @settings(max_examples=200, deadline=None)
 @given(st.builds(lambda schema: {"type": "object", **schema}, SCHEMAS.map(lambda schema: {"properties": {"spec": schema}}) | SCHEMAS))
 def test_nothing_is_wrong_with_what_is_sound(schema: dict[str, Any]) -> None:
-    sound = soundness(schema)
+    sound = check_schema(schema)
     event(f"sound: {sound is not None}")
     if sound is not None:
         assert structural_problem(schema) == ""
@@ -74,6 +74,6 @@ ITEM = {"type": "object", "properties": {"k": STRING}, "required": ["k"]}
 ])
 def test_what_is_usual_is_sound(schema: dict[str, Any]) -> None:
     meta = {"apiVersion": {**STRING, "description": "text"}, "kind": STRING, "metadata": {"type": "object"}}
-    sound = soundness({"type": "object", "properties": {**meta, "spec": schema}, "required": ["spec"]})
+    sound = check_schema({"type": "object", "properties": {**meta, "spec": schema}, "required": ["spec"]})
     assert sound is not None
     assert (sound.defaults, sound.ruled) == ([schema] * ("default" in schema), [schema] * (RULES in schema))
