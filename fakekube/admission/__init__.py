@@ -1,4 +1,4 @@
-"""Admission: the plugins of a plain kube-apiserver, in their order."""
+"""Admission: the chain of admission plugins, in the order of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["Attributes", "Chain", "ConfigurationError", "Operation", "Plugin", "
 
 
 def chain_of(profile: str, options: AdmissionOptions | None = None, dynamic: Mapping[str, Plugin] | None = None) -> Chain:
-    """The admission chain of a cluster; see `profiles.plugins` for the arguments and errors."""
+    """Builds the admission chain of a cluster; see `profiles.plugins` for the arguments and errors."""
     return Chain(plugins(profile, options or AdmissionOptions(), dynamic))

@@ -1,4 +1,4 @@
-"""Certificate signing requests: who may approve and sign them, and for whom no client certificate is made.
+"""Admission plugins for CertificateSigningRequests: authorize approving and signing, and restrict subjects.
 
 Specified by: plugin/pkg/admission/certificates, pkg/apis/certificates (IsAuthorizedForSignerName).
 """
@@ -20,7 +20,7 @@ ALMIGHTY_GROUP = "system:masters"
 
 
 class CertificateApproval(Plugin):
-    """Approving needs the right to approve for the signer."""
+    """Requires the permission `approve` for the signer."""
 
     name = "CertificateApproval"
     operations = frozenset({Operation.UPDATE})
@@ -37,7 +37,7 @@ class CertificateApproval(Plugin):
 
 
 class CertificateSigning(Plugin):
-    """Setting the certificate or conditions needs the right to sign for the signer."""
+    """Requires the permission `sign` for the signer to set the certificate or conditions."""
 
     name = "CertificateSigning"
     operations = frozenset({Operation.UPDATE})
@@ -58,7 +58,7 @@ class CertificateSigning(Plugin):
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Nobody gets a client certificate of system:masters this way."""
+    """Rejects requests for client certificates with the group system:masters."""
 
     name = "CertificateSubjectRestriction"
     operations = frozenset({Operation.CREATE})
@@ -80,7 +80,7 @@ class CertificateSubjectRestriction(Plugin):
 
 
 def _may(attributes: Attributes, verb: str, signer: str) -> bool:
-    """By the name of the signer, or by its domain and a star."""
+    """Reports whether the user has the permission for the signer name, or for its domain with a wildcard."""
     context = attributes.context
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         question = {

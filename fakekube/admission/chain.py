@@ -1,8 +1,8 @@
-"""The admission chain: what may change or refuse a write after authorization and before it is stored.
+"""The admission chain: mutates and validates writes after authorization and before storage.
 
-The chain keeps, for each resource and operation, the plugins that look at it, so that others cost nothing. All
-changing halves run before the object is validated, all checking ones after. The changing halves run a second time
-when one of them asks for it; which of them then do something again, each decides by the reinvocation context.
+The chain caches the plugins by resource and operation, so that others cost nothing. All mutating plugins run before
+the object is validated, all validating ones after. The mutating plugins run a second time if one of them requests it;
+each decides by the reinvocation context whether it acts again.
 
 Specified by: k8s.io/apiserver/pkg/admission (chain.go, reinvocation.go); pkg/kubeapiserver/options/plugins.go for the
 order.
@@ -19,14 +19,14 @@ __all__ = ["Chain"]
 
 
 class Chain:
-    """Plugins in their order."""
+    """An ordered list of plugins."""
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
         self._applying: dict[tuple[str, str, str, Operation], _Halves] = {}
 
     def admit(self, attributes: Attributes) -> None:
-        """Run the changing half, and once more if a plugin asks for it. Raises StatusError."""
+        """Runs the mutating plugins, and again if one requests reinvocation. Raises StatusError."""
         plugins = self._for(attributes).admit
         for admit in plugins:
             admit(attributes)
@@ -36,7 +36,7 @@ class Chain:
                 admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Run the checking half. Raises StatusError."""
+        """Runs the validating plugins. Raises StatusError."""
         for validate in self._for(attributes).validate:
             validate(attributes)
 
@@ -50,7 +50,7 @@ class Chain:
 
 
 class _Halves(NamedTuple):
-    """What some plugins do, in their order; most of them have one half only."""
+    """The mutating and validating methods of some plugins, in order; most plugins have one of them."""
 
     admit: Sequence[Callable[[Attributes], None]]
     validate: Sequence[Callable[[Attributes], None]]

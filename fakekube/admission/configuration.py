@@ -1,7 +1,7 @@
-"""The admission control configuration file: what it says to each plugin.
+"""Reads the admission control configuration file, with the configuration of each plugin.
 
-A file is an AdmissionConfiguration, whose plugins have their configuration in it or in a file beside it; or, as of old, the
-configuration of ImagePolicyWebhook or PodNodeSelector itself.
+A file is an AdmissionConfiguration, whose plugins have their configuration inline or in another file; or, in the
+legacy format, the configuration of ImagePolicyWebhook or PodNodeSelector itself.
 
 Specified by: k8s.io/apiserver/pkg/admission/config.go.
 """
@@ -20,16 +20,16 @@ __all__ = ["ConfigurationError", "read_configuration"]
 
 _GROUP, _KIND = "apiserver.config.k8s.io", "AdmissionConfiguration"
 _VERSIONS = ("v1", "v1alpha1")
-#: Plugins whose configuration has no kind, by a member that tells it.
+#: Field that identifies a configuration without kind → its plugin.
 _LEGACY = {"imagePolicy": "ImagePolicyWebhook", "podNodeSelectorPluginConfig": "PodNodeSelector"}
 
 
 class ConfigurationError(ValueError):
-    """The file, or what it says to a plugin, is not usable; the text says why."""
+    """The file, or the configuration of a plugin, is invalid; the text is the reason."""
 
 
 def read_configuration(path: str) -> Mapping[str, Any]:
-    """The configurations in a file, by the names of their plugins. Raises ConfigurationError."""
+    """Returns the configurations in a file, by plugin name. Raises ConfigurationError."""
     value = _document(Path(path))
     if not isinstance(value, dict):
         raise ConfigurationError(f"{path} is no {_KIND}")

@@ -1,4 +1,4 @@
-"""Which of several objects that call themselves the default is taken.
+"""Selects the default object, such as the default StorageClass, among several that are marked as default.
 
 Specified by: pkg/volume/util/storageclass.go (GetDefaultClass),
 plugin/pkg/admission/network/defaultingressclass."""
@@ -13,7 +13,7 @@ __all__ = ["newest_default"]
 
 
 def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
-    """Of those that one of the annotations marks with "true", the newest; of equally old ones, the first by
+    """Returns the newest object with the value "true" for one of the annotations; of equally old ones, the first by
     name."""
     marked = [
         obj

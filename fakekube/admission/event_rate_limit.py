@@ -1,7 +1,8 @@
-"""EventRateLimit: only so many events are taken, of all or of each namespace, user, or source and object. Off unless enabled.
+"""EventRateLimit: limits the rate of events of the server, or of each namespace, user, or source and object. Off by
+default.
 
-A bucket of tokens for each key: it holds `burst` of them, fills at `qps` a second by the cluster's clock, and an event takes
-one. Keys that nobody has used for long are forgotten.
+There is a token bucket for each key: it holds `burst` tokens, refills with `qps` tokens a second of the cluster's
+clock, and an event takes one. The least recently used keys are dropped.
 
 Specified by: plugin/pkg/admission/eventratelimit.
 """
@@ -33,7 +34,7 @@ def _source_and_object(attributes: Attributes) -> str:
     return "".join([*(source.get(name, "") for name in _SOURCE), *(involved.get(name, "") for name in _OBJECT)])
 
 
-#: Type of a limit → what has a bucket of its own.
+#: Type of a limit → the key of its buckets.
 _KEYS: Mapping[str, Callable[[Attributes], str]] = {
     "Server": lambda attributes: "",
     "Namespace": lambda attributes: attributes.namespace,
@@ -52,7 +53,7 @@ class _Limit:
     """Key → tokens at some time, and that time."""
 
     def accept(self, attributes: Attributes) -> str:
-        """Why the event is too much; "" if it is not."""
+        """Takes a token for the event; returns the error if there is none, else ""."""
         key, now = _KEYS[self.type](attributes), attributes.context.clock.monotonic()
         tokens, since = self.buckets.pop(key, (float(self.burst), now))
         tokens = min(tokens + (now - since) * self.qps, self.burst)

@@ -1,4 +1,4 @@
-"""DefaultIngressClass: an Ingress that names no class gets the default one.
+"""DefaultIngressClass: sets the default class of Ingresses without a class.
 
 Specified by: plugin/pkg/admission/network/defaultingressclass.
 """

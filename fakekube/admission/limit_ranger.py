@@ -1,5 +1,4 @@
-"""LimitRanger: containers get the defaults of their namespace's LimitRanges, and nobody asks for less or
-more than these allow.
+"""LimitRanger: sets the defaults of LimitRanges in containers, and enforces the limits of LimitRanges.
 
 Specified by: plugin/pkg/admission/limitranger.
 """
@@ -54,7 +53,7 @@ class LimitRanger(Plugin):
 
 
 def _applies(attributes: Attributes) -> bool:
-    """Pods are looked at when they come and when they are resized, claims whenever they are written."""
+    """Reports whether limits apply: to pods that are created or resized, and to all writes of claims."""
     if attributes.old is not None and "deletionTimestamp" in attributes.old["metadata"]:
         return False
     update = attributes.operation is Operation.UPDATE
@@ -94,7 +93,7 @@ def _set_defaults(pod: Object, limit_range: Object) -> None:
 
 
 def _fill(resources: Object, side: str, defaults: Mapping[str, str]) -> list[str]:
-    """The names that were missing."""
+    """Sets missing defaults and returns their names."""
     held = resources.get(side) or {}
     missing = sorted(name for name in defaults if name not in held)
     if missing:
@@ -150,7 +149,7 @@ def _amounts(resources: Mapping[str, str] | None) -> Amounts:
 
 
 def _numbers(*amounts: Quantity) -> list[int]:
-    """Thousandths if all are small enough, else whole numbers."""
+    """Returns milli-values if all are small enough, else values."""
     if all(amount.value() <= MAX_MILLI_VALUE for amount in amounts):
         return [amount.milli_value() for amount in amounts]
     return [amount.value() for amount in amounts]

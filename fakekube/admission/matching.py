@@ -1,10 +1,10 @@
-"""Which requests a webhook or a policy is about: rules, matchPolicy, and the two selectors.
+"""Matches requests with webhooks and policies: rules, matchPolicy, namespaceSelector and objectSelector.
 
-`Criteria` is what a configuration says, compiled once; `match` tells in which version of the resource a request is to
-be seen, or that it is not meant. With matchPolicy Equivalent a request also matches by another version of its resource
-(or by the other group of events), and is then seen in that version.
+`Criteria` are the compiled match criteria of a configuration; `match` returns the version of the resource in which
+the webhook or policy receives the object, or None. With matchPolicy Equivalent a request also matches by another
+version of its resource (or by the other group of events), and the object is converted to that version.
 
-Invariant: an error in a selector counts only for requests that everything else matches.
+Invariant: an error in a selector is raised only for requests that match all other criteria.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go (ShouldCallHook),
 plugin/webhook/predicates/{rules,namespace,object}, plugin/policy/matching/matching.go.
@@ -23,7 +23,7 @@ from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
 
 __all__ = ["Criteria", "Match", "is_exempt", "namespace_of"]
 
-#: What no webhook and no policy may see: their own configuration.
+#: Resources that webhooks and policies never match: their own configuration.
 _EXEMPT_KINDS = frozenset({
     "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
@@ -34,7 +34,7 @@ _ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """In which version a request is seen."""
+    """The version of the resource that matches."""
 
     resource: Resource
     """That of the request, or an equivalent one."""
@@ -43,13 +43,13 @@ class Match:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Is it about the configuration of admission itself?"""
+    """Reports whether the request is for the configuration of admission itself."""
     resource = attributes.resource
     return resource.group == _EXEMPT_GROUP and resource.kind in _EXEMPT_KINDS
 
 
 def namespace_of(attributes: Attributes) -> str:
-    """The namespace of a request: of one about a namespace, its own name."""
+    """Returns the namespace of a request; for a Namespace, its own name."""
     if _is_namespace(attributes.resource):
         return attributes.name
     return attributes.namespace
@@ -85,7 +85,7 @@ class _Rule:
         )
 
     def matches(self, attributes: Attributes, resource: Resource) -> bool:
-        """Does it apply to the request, if that is one for `resource`?"""
+        """Reports whether the rule matches the request, as a request for `resource`."""
         return (
             _holds(self.operations, attributes.operation)
             and _holds(self.groups, resource.group)
@@ -99,7 +99,7 @@ class _Rule:
         return any(p in (_ANY, plural) and s in (_ANY, subresource) for p, s in self.resources)
 
     def _is_in_scope(self, attributes: Attributes, resource: Resource) -> bool:
-        """Namespaces count as resources of the cluster."""
+        """Reports whether the scope matches; namespaces are cluster-scoped."""
         if self.scope == _ANY:
             return True
         namespaced = bool(attributes.namespace) and not _is_namespace(resource)
@@ -118,7 +118,7 @@ def _rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[_Rule, ...]:
 
 
 class _Selector:
-    """A label selector that may be wrong."""
+    """A label selector, possibly invalid."""
 
     def __init__(self, selector: Mapping[str, Any] | None) -> None:
         self._selector, self._problem = LabelSelector(), ""
@@ -129,11 +129,11 @@ class _Selector:
 
     @property
     def empty(self) -> bool:
-        """Does it match everything? One that is wrong does not."""
+        """Reports whether the selector is empty and valid."""
         return not self._problem and self._selector.empty
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Raises StatusError 500 if the selector is wrong."""
+        """Raises StatusError 500 if the selector is invalid."""
         if self._problem:
             raise status.internal(self._problem)
         return self._selector.matches(labels)
@@ -145,7 +145,8 @@ def _labels(obj: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def _namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
-    """Those of the request's namespace, of one that is being written those that it will have. Raises StatusError 404."""
+    """Returns the labels of the request's namespace; for a written Namespace, its new labels. Raises StatusError
+    404."""
     written = attributes.operation in (Operation.CREATE, Operation.UPDATE) and not attributes.subresource
     if written and _is_namespace(attributes.resource) and attributes.object is not None:
         return _labels(attributes.object)
@@ -156,11 +157,11 @@ def _namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
     return _labels(namespace)
 
 
-# ---------------------------------------------------------------- all together
+# ---------------------------------------------------------------- criteria
 
 
 class Criteria:
-    """What decides whether a webhook or a policy is asked. Compiled once, for many requests."""
+    """The compiled match criteria of a webhook or policy."""
 
     def __init__(
         self, *, rules: Sequence[Mapping[str, Any]] | None, match_policy: str | None,
@@ -174,7 +175,7 @@ class Criteria:
 
     @classmethod
     def of_webhook(cls, hook: Mapping[str, Any]) -> Criteria:
-        """What a webhook is asked about."""
+        """Returns the criteria of a webhook."""
         return cls(
             rules=hook.get("rules"), match_policy=hook.get("matchPolicy"), namespace_selector=hook.get("namespaceSelector"),
             object_selector=hook.get("objectSelector"),
@@ -182,7 +183,7 @@ class Criteria:
 
     @classmethod
     def of_match_resources(cls, match: Mapping[str, Any] | None) -> Criteria:
-        """What MatchResources of a policy or of a binding mean; without rules they mean everything."""
+        """Returns the criteria of MatchResources of a policy or binding; without rules they match everything."""
         match = match or {}
         return cls(
             rules=match.get("resourceRules"), match_policy=match.get("matchPolicy"),
@@ -191,9 +192,9 @@ class Criteria:
         )
 
     def match(self, attributes: Attributes) -> Match | None:
-        """In which version the request is meant, or None if it is not.
+        """Returns the version that matches the request, or None.
 
-        Raises StatusError: 404 if its namespace is not there, 500 for a selector that cannot be understood.
+        Raises StatusError: 404 if its namespace does not exist, 500 for an invalid selector.
         """
         errors: list[StatusError] = []
         if not self._selects(lambda: self._matches_namespace(attributes), errors):
@@ -211,7 +212,7 @@ class Criteria:
 
     @staticmethod
     def _selects(decide: Callable[[], bool], errors: list[StatusError]) -> bool:
-        """An error is kept for later, when it is known that the rest matches."""
+        """Evaluates the selectors; errors are raised later, if all other criteria match."""
         try:
             return decide()
         except StatusError as error:
@@ -219,20 +220,21 @@ class Criteria:
             return True
 
     def _matches_namespace(self, attributes: Attributes) -> bool:
-        """Requests outside of namespaces always pass."""
+        """Matches the namespaceSelector; cluster-scoped requests always match."""
         if self._namespace.empty or (not attributes.namespace and not _is_namespace(attributes.resource)):
             return True
         return self._namespace.matches(_namespace_labels(attributes))
 
     def _matches_object(self, attributes: Attributes) -> bool:
-        """By the new object or by the old one; what has no metadata has no labels to select."""
+        """Matches the objectSelector with the new or the old object; objects without metadata have no labels."""
         if self._object.empty:
             return True
         candidates = [attributes.old] if attributes.operation is Operation.CONNECT else [attributes.object, attributes.old]
         return any(self._object.matches(_labels(obj)) for obj in candidates if obj is not None)
 
     def _resource(self, rules: Sequence[_Rule], attributes: Attributes) -> Resource | None:
-        """The version by which one of the rules matches: that of the request first, then others, earlier rules first."""
+        """Returns the version that a rule matches: that of the request first, then equivalent ones, in the order of
+        the rules."""
         resource = attributes.resource
         if any(rule.matches(attributes, resource) for rule in rules):
             return resource

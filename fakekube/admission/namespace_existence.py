@@ -1,4 +1,4 @@
-"""Other ways than NamespaceLifecycle's to see to it that namespaces exist. Off unless enabled.
+"""The plugins NamespaceAutoProvision and NamespaceExists. Off by default.
 
 Specified by: plugin/pkg/admission/namespace/{autoprovision,exists}.
 """
@@ -13,7 +13,7 @@ from fakekube.errors import StatusError, status
 
 __all__ = ["NamespaceAutoProvision", "NamespaceExists"]
 
-#: The server makes the namespace as a client of its own.
+#: The server creates the namespace with its loopback client.
 _OWNER = {
     "manager": "kube-apiserver", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
     "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}},
@@ -21,7 +21,7 @@ _OWNER = {
 
 
 class NamespaceAutoProvision(Plugin):
-    """A namespace is made when something is created in it."""
+    """Creates the namespace of an object that is created."""
 
     name = "NamespaceAutoProvision"
     operations = frozenset({Operation.CREATE})
@@ -47,7 +47,7 @@ class NamespaceAutoProvision(Plugin):
 
 
 class NamespaceExists(Plugin):
-    """Nothing is written in a namespace that is not there; deletions neither."""
+    """Rejects writes, including deletions, in namespaces that do not exist."""
 
     name = "NamespaceExists"
     operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})

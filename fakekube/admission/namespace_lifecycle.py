@@ -1,8 +1,8 @@
-"""NamespaceLifecycle: no content without a namespace, no new content in a dying one, and three namespaces
-never die.
+"""NamespaceLifecycle: rejects objects in missing namespaces, new objects in terminating ones, and the deletion of
+three system namespaces.
 
-Deletions always pass, so that a namespace can be emptied. Access reviews pass, too: their answer must not
-tell whether a namespace exists.
+Deletions are always allowed, so that a namespace can be emptied. Access reviews are allowed, too: their result must
+not reveal whether a namespace exists.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
 """

@@ -1,4 +1,4 @@
-"""What namespaces ask of their pods by annotations: node labels and tolerations. Off unless enabled.
+"""The plugins PodNodeSelector and PodTolerationRestriction, which use annotations of namespaces. Off by default.
 
 Specified by: plugin/pkg/admission/{podnodeselector,podtolerationrestriction}, pkg/util/tolerations.
 """
@@ -30,7 +30,7 @@ Toleration = Mapping[str, Any]
 
 
 def _annotations(attributes: Attributes) -> Mapping[str, str]:
-    """Of the namespace of a request. Raises StatusError 404."""
+    """Returns the annotations of the namespace of a request. Raises StatusError 404."""
     namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
     if namespace is None:
         raise status.not_found("", "namespaces", attributes.namespace)
@@ -42,10 +42,10 @@ def _annotations(attributes: Attributes) -> Mapping[str, str]:
 
 
 class PodNodeSelector(Plugin):
-    """The pods of a namespace run on the nodes that its annotation names.
+    """Adds the node selector in the annotation of a namespace to its pods.
 
     Args:
-        selectors: podNodeSelectorPluginConfig: by namespace the labels that its pods may ask for; and the default selector.
+        selectors: podNodeSelectorPluginConfig: the allowed labels by namespace, and the default selector.
     """
 
     name = "PodNodeSelector"
@@ -95,7 +95,7 @@ def _refused(attributes: Attributes, problem: str) -> status.StatusError:
 
 
 def _labels_of(selector: str) -> dict[str, str]:
-    """The labels of `key=value,…` (ConvertSelectorToLabelsMap). Raises StatusError 500."""
+    """Parses `key=value,…` (ConvertSelectorToLabelsMap). Raises StatusError 500."""
     labels = {}
     for part in selector.split(",") if selector else ():
         pieces = part.split("=")
@@ -113,10 +113,10 @@ def _labels_of(selector: str) -> dict[str, str]:
 
 
 class PodTolerationRestriction(Plugin):
-    """The pods of a namespace have the tolerations that its annotation names, and no others than another one allows.
+    """Adds the default tolerations in the annotation of a namespace to its pods, and enforces its whitelist.
 
     Args:
-        default, whitelist: tolerations of the cluster, for namespaces that say nothing.
+        default, whitelist: The cluster's tolerations, for namespaces without annotations.
     """
 
     name = "PodTolerationRestriction"
@@ -157,7 +157,7 @@ class PodTolerationRestriction(Plugin):
 
 
 def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | None:
-    """None: the namespace says nothing. Raises StatusError 500."""
+    """Returns the tolerations in an annotation; None if it is not set. Raises StatusError 500."""
     text = annotations.get(key)
     if text is None:
         return None
@@ -176,7 +176,7 @@ def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | 
 
 
 def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
-    """Those that no other one covers (MergeTolerations)."""
+    """Returns the tolerations that no other one covers (MergeTolerations)."""
     merged: list[Toleration] = []
     for index, toleration in enumerate(tolerations):
         later = (other for other in tolerations[index + 1 :] if other != toleration)
@@ -186,7 +186,7 @@ def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
 
 
 def _is_superset(one: Toleration, other: Toleration) -> bool:
-    """Does `one` tolerate all that `other` does?"""
+    """Reports whether `one` tolerates every taint that `other` tolerates."""
     if one == other:
         return True
     operator = one.get("operator", "")

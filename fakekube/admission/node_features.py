@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatureValidator: a pod on a node changes only in ways that the node says it can follow.
+"""NodeDeclaredFeatureValidator: rejects changes of pods that need features which their node does not declare.
 
 Specified by: plugin/pkg/admission/nodedeclaredfeatures, k8s.io/component-helpers/nodedeclaredfeatures.
 """
@@ -24,12 +24,12 @@ def _changes_pod_resources(old: Spec, new: Spec) -> bool:
 
 
 def _changes_init_containers(old: Spec, new: Spec) -> bool:
-    """Are there other resources for an init container that ends?"""
+    """Reports whether the resources of a non-restartable init container change."""
     pairs = zip(old.get("initContainers") or (), new.get("initContainers") or (), strict=False)
     return any(not visitor.is_sidecar(one) and not same(one.get("resources"), other.get("resources")) for one, other in pairs)
 
 
-#: What a node must declare for a change, in the order in which it is told.
+#: The features that changes require, in the order of the error text.
 _FEATURES: Mapping[str, Callable[[Spec, Spec], bool]] = {
     "InPlacePodLevelResourcesVerticalScaling": _changes_pod_resources,
     "InPlacePodVerticalScalingInitContainers": _changes_init_containers,
@@ -57,7 +57,8 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def _missing(attributes: Attributes, name: str, old: Spec, new: Spec) -> Iterator[str]:
-    """What the change requires and the node does not declare. Raises StatusError 403 if there is no node."""
+    """Returns the required features that the node does not declare. Raises StatusError 403 if the node does not
+    exist."""
     required = [feature for feature, is_required in _FEATURES.items() if is_required(old, new)]
     if not required:
         return

@@ -1,7 +1,7 @@
-"""NodeRestriction: kubelets change their own node and the pods that run there, and nothing else.
+"""NodeRestriction: restricts kubelets to their own node and the pods that run on it.
 
-It sees writes of users in the group system:nodes only. Off by default, as in kube-apiserver; clusters of kubeadm switch it
-on together with the Node authorizer.
+It applies to users in the group system:nodes only. Off by default, as in kube-apiserver; kubeadm enables it together
+with the Node authorizer.
 
 Specified by: plugin/pkg/admission/noderestriction/admission.go, k8s.io/kubelet/pkg/apis/well_known_labels.go.
 """
@@ -27,7 +27,7 @@ _RESTRICTED: Final = "node-restriction.kubernetes.io"
 _NODE_LEASES: Final = "kube-node-lease"
 _CLIENT_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 
-#: Labels in the domains of Kubernetes that a kubelet may set.
+#: Labels in Kubernetes domains that a kubelet may set.
 _KUBELET_LABELS: Final = frozenset({
     "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
@@ -185,7 +185,7 @@ def _check_node(node: str, attributes: Attributes) -> None:
 
 
 def _forbidden_labels(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
-    """The labels that differ and that a kubelet may not touch."""
+    """Returns the changed labels that a kubelet may not modify."""
     changed = [key for key in {**new, **old} if new.get(key) != old.get(key)]
     return sorted(key for key in changed if _is_forbidden_label(key))
 
@@ -215,7 +215,7 @@ def _check_claim(node: str, attributes: Attributes) -> None:
 
 
 def _without_sizes(claim: Object) -> Object:
-    """A claim without what a kubelet may change."""
+    """Returns a claim without the fields that a kubelet may change."""
     dropped = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
     meta = {key: value for key, value in _metadata(claim).items() if key not in ("resourceVersion", "managedFields")}
     state = {key: value for key, value in (claim.get("status") or {}).items() if key not in dropped}
@@ -269,7 +269,7 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
 
 
 def _mentions(attributes: Attributes, pod: Object, audience: str, problems: list[str]) -> bool:
-    """Does a volume of a pod ask for tokens of this audience?"""
+    """Reports whether a volume of a pod requests tokens for this audience."""
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if source.get("serviceAccountToken") is not None and source["serviceAccountToken"].get("audience", "") == audience:
@@ -290,7 +290,8 @@ def _mentions(attributes: Attributes, pod: Object, audience: str, problems: list
 
 
 def _csi_driver(attributes: Attributes, volume: Mapping[str, Any], pod: str) -> str:
-    """The CSI driver behind a volume of a pod, or "". Raises StatusError if its claim or volume is not there."""
+    """Returns the CSI driver of a volume of a pod, or "". Raises StatusError if its claim or volume does not
+    exist."""
     if volume.get("csi") is not None:
         return str(volume["csi"].get("driver", ""))
     name = next(claim_names({"volumes": [volume]}, pod), None)

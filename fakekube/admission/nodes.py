@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node is not ready until somebody says so.
+"""TaintNodesByCondition: adds the taint node.kubernetes.io/not-ready to new nodes.
 
 Specified by: plugin/pkg/admission/nodetaint.
 """

@@ -1,4 +1,4 @@
-"""What a cluster may ask of pods beyond the defaults: plugins that are off unless they are enabled.
+"""Admission plugins for pods that are off by default.
 
 Specified by: plugin/pkg/admission/{alwayspullimages,antiaffinity,extendedresourcetoleration}.
 """
@@ -23,14 +23,14 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class PodPlugin(Plugin):
-    """A plugin that looks at pods when they are created and updated."""
+    """A plugin for the creation and update of pods."""
 
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({PODS})
 
 
 class AlwaysPullImages(PodPlugin):
-    """Images are pulled whenever a pod starts, so that only those use them who may pull them."""
+    """Sets the pull policy Always, so that pods need the credentials for their images."""
 
     name = "AlwaysPullImages"
 
@@ -58,7 +58,7 @@ class AlwaysPullImages(PodPlugin):
 
 
 def _adds_no_image(attributes: Attributes) -> bool:
-    """Is it an update with the images of before?"""
+    """Reports whether an update adds no image."""
     if attributes.operation is not Operation.UPDATE or attributes.object is None or attributes.old is None:
         return False
     before = {container.get("image") for container in visitor.containers(attributes.old["spec"])}
@@ -66,7 +66,7 @@ def _adds_no_image(attributes: Attributes) -> bool:
 
 
 def _pull_policies(spec: Object) -> Iterator[tuple[str, Any]]:
-    """The pull policies of a pod, each with its path."""
+    """Yields the pull policies of a pod with their paths."""
     for container, path in visitor.containers_with_paths(spec, "spec"):
         yield f"{path}.imagePullPolicy", container.get("imagePullPolicy", "")
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -75,7 +75,7 @@ def _pull_policies(spec: Object) -> Iterator[tuple[str, Any]]:
 
 
 class LimitPodHardAntiAffinityTopology(PodPlugin):
-    """A pod keeps others off its node, but not off a whole zone."""
+    """Rejects required anti-affinity with a topology key other than the hostname."""
 
     name = "LimitPodHardAntiAffinityTopology"
 
@@ -91,7 +91,7 @@ class LimitPodHardAntiAffinityTopology(PodPlugin):
 
 
 class ExtendedResourceToleration(PodPlugin):
-    """A pod that asks for an extended resource tolerates the nodes that are kept for it."""
+    """Adds tolerations for the extended resources that a pod requests."""
 
     name = "ExtendedResourceToleration"
 

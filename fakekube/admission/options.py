@@ -13,7 +13,7 @@ __all__ = ["AdmissionOptions"]
 
 @dataclass(slots=True, frozen=True)
 class AdmissionOptions:
-    """Which admission plugins run."""
+    """The flags that select and configure admission plugins."""
 
     enable_admission_plugins: Sequence[str] = ()
     """Plugins that run although they are off by default."""

@@ -1,7 +1,7 @@
-"""What a rule of admission is, and what it sees of a write.
+"""Defines the interface of admission plugins, and the attributes of a write.
 
-A `Plugin` says which operations on which resources it looks at, so that others cost nothing. Changing plugins
-`admit` the object before it is validated; checking ones `validate` what will be stored.
+A `Plugin` declares the operations and resources that it handles, so that others cost nothing. Mutating plugins
+`admit` the object before validation; validating plugins `validate` the object that will be stored.
 
 Specified by: k8s.io/apiserver/pkg/admission (Attributes, ReinvocationContext, MutationInterface, ValidationInterface).
 """
@@ -23,7 +23,7 @@ __all__ = ["Attributes", "Operation", "Plugin", "ReinvocationContext"]
 
 
 class Operation(StrEnum):
-    """What is done to an object."""
+    """The operation of a write."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -31,7 +31,7 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
-#: A patch updates or creates: admission sees the options of that.
+#: A patch updates or creates: admission gets UpdateOptions or CreateOptions.
 _OPTIONS = {
     Operation.CREATE: "CreateOptions", Operation.UPDATE: "UpdateOptions", Operation.DELETE: "DeleteOptions",
 }
@@ -39,7 +39,7 @@ _OPTIONS = {
 
 @dataclass(slots=True)
 class ReinvocationContext:
-    """Tells the changing plugins of one request whether they run for the second time."""
+    """Reports to the mutating plugins of a request whether they are reinvoked."""
 
     is_reinvoke: bool = False
     should_reinvoke: bool = False
@@ -50,7 +50,7 @@ class ReinvocationContext:
 
 @dataclass(slots=True)
 class Attributes:
-    """One write, as plugins see it."""
+    """The attributes of one write."""
 
     resource: Resource
     subresource: str
@@ -68,19 +68,20 @@ class Attributes:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Of the operation, with kind and apiVersion: CreateOptions, UpdateOptions, DeleteOptions; {} for connections."""
+        """The options of the operation, with kind and apiVersion: CreateOptions, UpdateOptions, DeleteOptions; {} for
+        connections."""
         kind = _OPTIONS.get(self.operation)
         return {"kind": kind, "apiVersion": "meta.k8s.io/v1", **self.context.options} if kind is not None else {}
 
     @property
     def kind(self) -> GVK:
-        """Of the body of the request: that of a subresource may be another one than that of the resource."""
+        """The kind of the request's body, which may differ from the kind of the resource for subresources."""
         below = self.resource.subresources.get(self.subresource)
         return below.gvk if below is not None else self.resource.gvk
 
     def add_annotation(self, key: str, value: str, level: str = "Metadata") -> None:
-        """Tell the audit log something about this request; what was told first under a key stays. A key that is no
-        qualified name with a prefix is left out, as the real server does.
+        """Adds an audit annotation; the first value of a key wins. Keys that are not qualified names with a prefix
+        are ignored, as in the real server.
 
         Args:
             level: the audit level from which events show the annotation, `Metadata` or `Request`.
@@ -90,7 +91,7 @@ class Attributes:
 
 
 class Plugin:
-    """One rule of admission. Without state of its own: what it needs is in the attributes' context."""
+    """An admission plugin. Plugins are stateless: data is in the context of the attributes."""
 
     name: ClassVar[str] = ""
     operations: ClassVar[frozenset[Operation]] = frozenset()
@@ -101,11 +102,12 @@ class Plugin:
 
     @classmethod
     def configured(cls, configuration: Any) -> Plugin:
-        """The plugin, with what the configuration file says to it (None: nothing). Raises ConfigurationError."""
+        """Returns the plugin with its part of the configuration file (None: not configured). Raises
+        ConfigurationError."""
         return cls()
 
     def admit(self, attributes: Attributes) -> None:
-        """Change the new object, or raise StatusError."""
+        """Mutates the new object. Raises StatusError to reject it."""
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise StatusError if this may not be stored."""
+        """Validates the write. Raises StatusError to reject it."""

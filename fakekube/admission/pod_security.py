@@ -1,4 +1,4 @@
-"""PodSecurity: pods must keep to the Pod Security Standard that the labels of their namespace name.
+"""PodSecurity: enforces the Pod Security Standard in the labels of the namespace.
 
 Specified by: k8s.io/pod-security-admission/{admission,api}, plugin/pkg/admission/security/podsecurity.
 """
@@ -22,7 +22,7 @@ __all__ = ["PodSecurity"]
 NAMESPACES = ("", "namespaces")
 PODS = ("", "pods")
 
-#: Where the pod (template) is in the kinds that have one.
+#: Resource → the path of its pod or pod template.
 _TEMPLATES: Mapping[tuple[str, str], Sequence[str]] = {
     ("", "replicationcontrollers"): ("spec", "template"),
     ("", "podtemplates"): ("template",),
@@ -36,7 +36,7 @@ _TEMPLATES: Mapping[tuple[str, str], Sequence[str]] = {
 
 PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
-#: From the laxest on.
+#: The levels, least restrictive first.
 LEVELS = ("privileged", "baseline", "restricted")
 MOST_PODS = 3000
 
@@ -45,7 +45,7 @@ _minor = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 
 @dataclass(slots=True, frozen=True)
 class _Standard:
-    """A level as of a version."""
+    """A level at a version."""
 
     level: str = "privileged"
     version: str = "latest"
@@ -71,7 +71,7 @@ _WITHOUT_LABELS: _Policy = dict.fromkeys(MODES, _PRIVILEGED)
 
 @dataclass(slots=True, frozen=True)
 class _Configuration:
-    """What the configuration file says: PodSecurityConfiguration."""
+    """The PodSecurityConfiguration of the configuration file."""
 
     defaults: _Policy = field(default_factory=lambda: _WITHOUT_LABELS)
     """For namespaces whose labels say nothing."""
@@ -134,7 +134,7 @@ class PodSecurity(Plugin):
 
 
 def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldError]]:
-    """What the labels say, and what is wrong with them (then: the strictest that may be meant)."""
+    """Returns the policy in the labels, and their errors (invalid levels are treated as restricted)."""
     labels = namespace["metadata"].get("labels") or {}
     if PREFIX not in " ".join(labels):
         return defaults, []
@@ -167,7 +167,7 @@ def _wrong(mode: str, value: str, text: str) -> FieldError:
 
 
 def _check_namespace(attributes: Attributes, namespace: Object, configuration: _Configuration) -> None:
-    """The labels must be right; pods that are there already are only told of."""
+    """Validates the labels; violations of existing pods are warnings."""
     if attributes.subresource:
         return
     policy, errors = _policy(namespace, configuration.defaults)
@@ -187,7 +187,7 @@ def _check_namespace(attributes: Attributes, namespace: Object, configuration: _
 
 
 def _ignored(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]:
-    """What is said of the labels of a namespace that is exempt."""
+    """Returns the warning for the labels of an exempt namespace."""
     if policy == defaults or all(standard.level == "privileged" for standard in policy.values()):
         return []
     labels = namespace["metadata"].get("labels") or {}
@@ -224,7 +224,7 @@ def _first_of(pods: Sequence[str]) -> str:
 
 
 def _one_of_each_first(pods: Iterable[Object]) -> list[Object]:
-    """Pods of one controller are much the same: the first of each, then the rest."""
+    """Sorts the first pod of each controller to the front, because pods of one controller are similar."""
     seen: set[str] = set()
     first: list[Object] = []
     rest: list[Object] = []
@@ -289,7 +289,7 @@ def _told(found: Sequence[Violation]) -> str:
 
 
 def _changed(pod: Object, old: Object) -> bool:
-    """Does an update bring new images or containers? Nothing else that matters can change."""
+    """Reports whether an update changes images or containers; other relevant fields are immutable."""
     new, before = _images(pod, "containers", "initContainers"), _images(old, "containers", "initContainers")
     added = _images(pod, "ephemeralContainers")
     return new != before or not set(added) <= set(_images(old, "ephemeralContainers"))

@@ -1,8 +1,8 @@
-"""The checks of the Pod Security Standards: what the levels `baseline` and `restricted` forbid.
+"""The checks of the Pod Security Standards: the rules of the levels `baseline` and `restricted`.
 
-`CHECKS` is the standard: per check its level and, from which minor of the policy on, the function that
-decides. A function looks at a pod's metadata and spec and returns None, or why (for a whole namespace) and
-how (for one pod) it is bad. Restricted checks may take the place of baseline ones.
+`CHECKS` is the table of checks: each has a level and, by minor version of the policy, a function. A function gets a
+pod's metadata and spec and returns None, or a reason (for summaries of a namespace) and a detail (for one pod).
+Restricted checks may override baseline ones.
 
 Specified by: k8s.io/pod-security-admission/policy.
 """
@@ -22,7 +22,7 @@ __all__ = ["NEWEST", "Violation", "violations"]
 
 @dataclass(slots=True, frozen=True)
 class Violation:
-    """What a pod does that its policy forbids."""
+    """A violation of a policy by a pod."""
 
     reason: str
     detail: str
@@ -41,7 +41,7 @@ class _Check:
     """The baseline check that need not be made, too."""
 
 
-#: The newest minor that knows something new; later ones (and "latest") mean the same.
+#: The newest minor version that changes a check; later ones (and "latest") are the same.
 NEWEST = 35
 
 APP_ARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
@@ -76,7 +76,7 @@ SAFE_SYSCTLS_32 = SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 
 
 def violations(level: str, minor: int, meta: Object, spec: Object) -> list[Violation]:
-    """What a pod does against a level as of a minor (`NEWEST` if it is later, or "latest")."""
+    """Returns the violations of a level at a minor version (`NEWEST` if it is later, or "latest")."""
     return [found for decide in _deciding(level, min(minor, NEWEST)) if (found := decide(meta, spec)) is not None]
 
 
@@ -101,7 +101,7 @@ def _of_level(level: str, minor: int) -> dict[str, Decide]:
     return found
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- texts
 
 
 def _containers(spec: Object) -> Iterator[Object]:
@@ -127,7 +127,7 @@ def _named(containers: Collection[str]) -> str:
 
 
 def _setters(pod: bool, containers: Collection[str]) -> str:
-    """Who has set something: the pod itself, containers, or both."""
+    """Describes which fields are set: of the pod, of containers, or both."""
     return " and ".join((["pod"] if pod else []) + ([_named(containers)] if containers else []))
 
 
@@ -385,7 +385,7 @@ def _unless_windows(decide: Decide) -> Decide:
 
 
 def _unless_own_users(decide: Decide) -> Decide:
-    """A pod with a user namespace of its own is not root outside of it."""
+    """Relaxes a check for pods with a user namespace, which are not root outside of it."""
     return lambda meta, spec: None if spec.get("hostUsers") is False else decide(meta, spec)
 
 

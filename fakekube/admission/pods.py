@@ -1,5 +1,4 @@
-"""What every new Pod gets or must not say: a priority, tolerations of sick nodes, what its runtime class
-and its node imply.
+"""Admission plugins for new pods: priority, default tolerations, runtime class, topology labels, resize.
 
 Specified by:
 plugin/pkg/admission/{priority,defaulttolerationseconds,runtimeclass,podtopologylabels,podresize}."""
@@ -31,7 +30,8 @@ PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
 
 
 class Priority(Plugin):
-    """A pod has the priority of its class, or of the default one; only one class may be the default."""
+    """Sets the priority of pods from their PriorityClass or the default one; allows one default PriorityClass
+    only."""
 
     name = "Priority"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -106,14 +106,13 @@ def _priority_class(attributes: Attributes, name: str) -> Object | None:
 
 
 def _default_priority_class(context: WriteContext) -> Object | None:
-    """If there are several, the one that is worth least."""
+    """Returns the default PriorityClass; of several, the one with the lowest value."""
     classes = [item for item in context.services.list(*PRIORITY_CLASSES) if item.get("globalDefault")]
     return min(classes, key=lambda item: item.get("value", 0), default=None)
 
 
 class DefaultTolerationSeconds(Plugin):
-    """A pod stays five minutes on a node that is not ready or not reachable, unless it says something
-    else."""
+    """Adds tolerations of five minutes for nodes that are not ready or unreachable, unless the pod has its own."""
 
     name = "DefaultTolerationSeconds"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -140,7 +139,7 @@ def _covers(toleration: Mapping[str, Any], key: str) -> bool:
 
 
 class RuntimeClass(Plugin):
-    """A pod has the overhead of its runtime class, and runs where that says."""
+    """Sets the overhead and the scheduling constraints of the pod's RuntimeClass."""
 
     name = "RuntimeClass"
     operations = frozenset({Operation.CREATE})
@@ -209,7 +208,7 @@ def _set_scheduling(attributes: Attributes, spec: Object, scheduling: Object) ->
 
 
 def _merged_tolerations(tolerations: Sequence[Object]) -> list[Object]:
-    """Without those that another one includes; of equal ones the first stays."""
+    """Merges tolerations: those that another one covers are removed; of equal ones the first remains."""
     merged: list[Object] = []
     for index, item in enumerate(tolerations):
         if any(_includes(other, item) for other in merged):
@@ -240,7 +239,7 @@ def _includes(wide: Object, narrow: Object) -> bool:
 
 
 class PodTopologyLabels(Plugin):
-    """A pod that has, or is given, a node has the zone and the region of the node as labels."""
+    """Copies the topology labels of the node to pods that are created with or bound to it."""
 
     name = "PodTopologyLabels"
     operations = frozenset({Operation.CREATE})
@@ -267,7 +266,7 @@ class PodTopologyLabels(Plugin):
 
 
 class PodResizeValidator(Plugin):
-    """A pod may not grow beyond its node."""
+    """Rejects resizes that exceed the capacity of the node."""
 
     name = "PodResizeValidator"
     operations = frozenset({Operation.UPDATE})

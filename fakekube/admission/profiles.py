@@ -1,8 +1,8 @@
-"""Which plugins a server runs, in which order: those of a kube-apiserver that are on by default, and what the flags
---enable-admission-plugins and --disable-admission-plugins change.
+"""Selects the admission plugins of a server, in order: the default ones of kube-apiserver, changed by the flags
+--enable-admission-plugins and --disable-admission-plugins.
 
-The profile `apiserver` is a bare server as envtest runs it, without the ServiceAccount plugin; `cluster` has it. A plugin
-that acts only with a feature gate that is off, or that has nothing to act on here, has a name but no code.
+The profile `apiserver` is a bare server as in envtest, without the ServiceAccount plugin; `cluster` has it. Plugins
+that need a feature gate which is off, or that have no effect here, have a name but no code.
 
 Specified by: pkg/kubeapiserver/options/plugins.go (AllOrderedPlugins, DefaultOffAdmissionPlugins).
 """
@@ -92,7 +92,7 @@ _ORDERED: Sequence[str] = (
     "AlwaysDeny",
 )
 
-#: Those that run unless they are disabled.
+#: The plugins that are on by default.
 _DEFAULT_ON = frozenset({
     "NamespaceLifecycle", "LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
     "DefaultTolerationSeconds", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota",
@@ -102,7 +102,7 @@ _DEFAULT_ON = frozenset({
     "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
 })
 
-#: The plugins that need nothing but the attributes of a write.
+#: The plugins that depend only on the attributes of a write.
 _STATIC: Mapping[str, type[Plugin]] = {
     plugin.name: plugin
     for plugin in (
@@ -131,22 +131,22 @@ _NOT_IN: Mapping[str, frozenset[str]] = {"apiserver": frozenset({"ServiceAccount
 
 
 class UnknownPluginError(ValueError):
-    """There is no admission plugin of that name, or one is to be both on and off; the words are the real server's."""
+    """An admission plugin is unknown, or both enabled and disabled; the text is that of the real server."""
 
 
 def plugins(
     profile: str, options: AdmissionOptions = _NO_OPTIONS, dynamic: Mapping[str, Plugin] | None = None,
 ) -> Sequence[Plugin]:
-    """The plugins of a cluster, in their order.
+    """Returns the plugins of a cluster, in order.
 
     Args:
         profile: `apiserver` or `cluster`: which plugins are on by default.
-        options: which plugins are not as by default, and where their configuration is.
-        dynamic: the plugins that are made for one cluster, by their names.
+        options: The flags for plugins and their configuration.
+        dynamic: The plugins that are created for one cluster, by name.
 
     Raises:
         UnknownPluginError: for a name that is unknown, or both enabled and disabled.
-        ConfigurationError: for a configuration that is not usable.
+        ConfigurationError: for an invalid configuration.
     """
     enabled, disabled = frozenset(options.enable_admission_plugins), frozenset(options.disable_admission_plugins)
     _check(enabled, disabled)
@@ -159,12 +159,12 @@ def plugins(
 
 
 def configured(kind: type[Plugin], options: AdmissionOptions) -> Plugin:
-    """A plugin with what the configuration file says to it. Raises ConfigurationError."""
+    """Returns a plugin with its part of the configuration file. Raises ConfigurationError."""
     return _configured(kind, _said(options).get(kind.name))
 
 
 def _said(options: AdmissionOptions) -> Mapping[str, Any]:
-    """The configurations in the file, by the names of the plugins."""
+    """Returns the configurations in the file, by plugin name."""
     file = options.admission_control_config_file
     return read_configuration(file) if file else {}
 

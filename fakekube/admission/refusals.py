@@ -1,4 +1,4 @@
-"""How plugins refuse.
+"""The errors by which admission plugins reject requests.
 
 Specified by: k8s.io/apiserver/pkg/admission/errors.go.
 """
@@ -16,8 +16,7 @@ __all__ = ["forbidden", "not_found", "shown_name"]
 
 
 def shown_name(attributes: Attributes) -> str:
-    """The name by which a refusal speaks of the object: its own, what it is generated from, or none at
-    all."""
+    """Returns the name of the object in an error: its name, its generateName, or ""."""
     if attributes.name:
         return attributes.name
     if attributes.object is None:
@@ -27,12 +26,12 @@ def shown_name(attributes: Attributes) -> str:
 
 
 def forbidden(attributes: Attributes, problem: str) -> StatusError:
-    """403 in the name of the resource that is written."""
+    """Returns a 403 for the resource of the request."""
     resource = attributes.resource
     return status.forbidden(resource.group, resource.plural, shown_name(attributes), problem)
 
 
 def not_found(attributes: Attributes) -> StatusError:
-    """404 in the name of the resource that is written."""
+    """Returns a 404 for the resource of the request."""
     resource = attributes.resource
     return status.not_found(resource.group, resource.plural, shown_name(attributes))

@@ -1,7 +1,7 @@
-"""ResourceQuota: nothing is stored that uses more than the quotas of its namespace leave.
+"""ResourceQuota: rejects writes that exceed the quotas of the namespace.
 
-A quota limits what its status says: `hard` and `used` (a controller fills them in from the spec). What
-passes is booked in `used` at once.
+The limits are `hard` and `used` in the status of a quota (a controller sets them from the spec). An admitted write
+increases `used` at once.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/resourcequota (CheckRequest).
 """
@@ -57,7 +57,7 @@ class ResourceQuota(Plugin):
 
 
 def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
-    """May this write change what is used?"""
+    """Reports whether this write may change the usage."""
     if attributes.operation is Operation.CREATE:
         return not attributes.subresource
     if attributes.subresource not in meter.updates:
@@ -66,7 +66,7 @@ def _matters(attributes: Attributes, meter: Evaluator, obj: Object) -> bool:
 
 
 def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequence[Object]) -> list[tuple[Object, Amounts]]:
-    """What the write asks for, more than before, of each quota that concerns the object."""
+    """Returns the increase of usage in each quota that matches the object."""
     measured: list[tuple[Object, list[str]]] = []
     for quota in quotas:
         names = sorted(name for name in _status(quota, "hard") if meter.matches_resource(name))
@@ -90,7 +90,7 @@ def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequen
 
 
 def _check_told(attributes: Attributes, meter: Evaluator, obj: Object, quota: Object, names: Sequence[str]) -> None:
-    """The object must say what it wants, and the quota what is used."""
+    """Checks that the object sets the limited resources, and that the quota's status is set."""
     named = quota["metadata"]["name"]
     missing = meter.constraints(names, obj)
     if missing:
@@ -105,7 +105,7 @@ def _positive(used: Amounts, names: Iterable[str]) -> Amounts:
 
 
 def _check(attributes: Attributes, quota: Object, asked: Amounts) -> None:
-    """Raises StatusError if there is not enough left (writes of a status are only booked)."""
+    """Raises StatusError if the quota is exceeded (updates of a status only change the usage)."""
     if attributes.subresource == "status":
         return
     hard, used = amounts(_status(quota, "hard")), amounts(_status(quota, "used"))

@@ -1,4 +1,4 @@
-"""Plugins that refuse more than a cluster does by default. Off unless enabled.
+"""The plugins AlwaysDeny, DenyServiceExternalIPs and OwnerReferencesPermissionEnforcement. Off by default.
 
 Specified by: plugin/pkg/admission/{deny,gc,network/denyserviceexternalips}.
 """
@@ -15,12 +15,12 @@ from fakekube.registry.strategy import Object
 
 __all__ = ["AlwaysDeny", "DenyServiceExternalIPs", "OwnerReferencesPermissionEnforcement"]
 
-#: Who may do this may let any owner wait.
+#: Users with this permission may set blockOwnerDeletion for every owner.
 _ANYTHING = {"verb": "update", "group": "*", "version": "*", "resource": "*", "subresource": "finalizers", "name": "*"}
 
 
 class AlwaysDeny(Plugin):
-    """Nothing may be written."""
+    """Rejects every write."""
 
     name = "AlwaysDeny"
     operations = frozenset(Operation)
@@ -34,7 +34,7 @@ class AlwaysDeny(Plugin):
 
 
 class DenyServiceExternalIPs(Plugin):
-    """Services get no external IPs that they do not have already."""
+    """Rejects new external IPs of Services."""
 
     name = "DenyServiceExternalIPs"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -49,7 +49,8 @@ class DenyServiceExternalIPs(Plugin):
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """Owners are changed by those who may delete the object; that an owner waits, by those who may set its finalizers."""
+    """Requires the permission to delete an object for changes of its owners, and to update an owner's finalizers for
+    blockOwnerDeletion."""
 
     name = "OwnerReferencesPermissionEnforcement"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
@@ -112,7 +113,7 @@ def _is_blocking(owner: Mapping[str, Any], owners: Sequence[Mapping[str, Any]]) 
 
 
 def _may(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
-    """May the user do that? With the reason."""
+    """Returns whether the user may perform a request, with the reason."""
     context = attributes.context
     question = {
         "user": context.user, "uid": context.uid, "groups": list(context.groups),

@@ -1,6 +1,6 @@
-"""ServiceAccount: a pod runs as a service account that exists, with its token mounted and its pull secrets.
+"""ServiceAccount: sets the service account of pods, mounts its token, and adds its image pull secrets.
 
-An account with the annotation for it may only be used with the secrets that it names.
+If an account has the annotation for enforcing mountable secrets, its pods may use only the secrets in its list.
 
 Specified by: plugin/pkg/admission/serviceaccount.
 """
@@ -21,7 +21,7 @@ from fakekube.registry.strategy import Object
 __all__ = ["ServiceAccount"]
 
 DEFAULT = "default"
-#: Real seconds that the default account is waited for.
+#: Real seconds to wait for the default service account.
 PATIENCE = 1.0
 MIRROR = "kubernetes.io/config.mirror"
 ENFORCE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
@@ -153,7 +153,7 @@ def _check_secrets(attributes: Attributes, pod: Object) -> None:
 
 
 def _unmountable(account: Object, spec: Object, of_ephemeral_containers: bool) -> Iterator[str]:
-    """What the pod uses and the account does not name."""
+    """Returns the first error for a secret that the account does not list."""
     account_name = account["metadata"]["name"]
     refused = f"is not allowed because service account {account_name} does not reference that"
     secrets = {item.get("name", "") for item in account.get("secrets") or ()}
@@ -184,7 +184,7 @@ def _of_containers(
 
 
 def _uses(container: Object) -> Iterator[tuple[str, str]]:
-    """How a container uses which secrets."""
+    """Yields the secrets that a container uses, and how."""
     for item in container.get("env") or ():
         reference = (item.get("valueFrom") or {}).get("secretKeyRef")
         if reference is not None:

@@ -1,4 +1,4 @@
-"""Claims and volumes: the default class, finalizers that protect what is in use, and who may grow.
+"""Admission plugins for claims and volumes: default class, protection finalizers, resize.
 
 Specified by: plugin/pkg/admission/storage.
 """
@@ -34,7 +34,7 @@ FINALIZERS = {
 
 
 class DefaultStorageClass(Plugin):
-    """A claim that names no class gets the default one."""
+    """Sets the default StorageClass of claims without a class."""
 
     name = "DefaultStorageClass"
     operations = frozenset({Operation.CREATE})
@@ -53,7 +53,7 @@ class DefaultStorageClass(Plugin):
 
 
 class StorageObjectInUseProtection(Plugin):
-    """Volumes, claims and attribute classes are held by a finalizer while they are in use."""
+    """Adds the protection finalizers to volumes, claims and attributes classes."""
 
     name = "StorageObjectInUseProtection"
     operations = frozenset({Operation.CREATE})
@@ -69,7 +69,7 @@ class StorageObjectInUseProtection(Plugin):
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Only a bound claim whose class allows it may grow."""
+    """Rejects the expansion of claims that are not bound or whose class does not allow it."""
 
     name = "PersistentVolumeClaimResize"
     operations = frozenset({Operation.UPDATE})

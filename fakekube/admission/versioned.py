@@ -1,9 +1,8 @@
-"""The objects of a write in the version that a webhook or a policy wants to see.
+"""Converts the objects of a write to the version that a webhook or policy expects.
 
-The attributes of a write hold built-in objects in the shape in which they are stored, and custom resources in the
-version of the request or of the storage. `VersionedAttributes` shows both objects with their kind and apiVersion in
-one version, in the form in which they are printed. Who changes the object puts a new tree into `object` and calls
-`write_back` at the end.
+The attributes of a write contain built-in objects in storage form, and custom resources in the version of the request
+or of the storage. `VersionedAttributes` provides both objects with kind and apiVersion in one version, in the form of
+responses. A mutating plugin sets `object` to a new tree and calls `write_back` at the end.
 
 Specified by: k8s.io/apiserver/pkg/admission/conversion.go (VersionedAttributes, ConvertToGVK).
 """
@@ -29,8 +28,8 @@ class VersionedAttributes:
     """The attributes of a write, with its objects in one version.
 
     Args:
-        attributes: the write.
-        resource: the version that is wanted of the resource, or an equivalent resource; None: that of the request.
+        attributes: The attributes of the write.
+        resource: The version of the resource, or an equivalent resource; None: that of the request.
     """
 
     __slots__ = ("_object", "_old", "attributes", "dirty", "kind", "resource", "views")
@@ -47,7 +46,7 @@ class VersionedAttributes:
 
     @property
     def object(self) -> Object | None:
-        """The new object. Not to be changed: set another one."""
+        """The new object. Callers must not mutate it, but set another one."""
         if self._object is _UNSET:
             self._object = self._shown(self.attributes.object, stored=False)
         return self._object
@@ -60,13 +59,13 @@ class VersionedAttributes:
 
     @property
     def old(self) -> Object | None:
-        """The stored object. Not to be changed."""
+        """The stored object. Callers must not mutate it."""
         if self._old is _UNSET:
             self._old = self._shown(self.attributes.old, stored=True)
         return self._old
 
     def write_back(self) -> None:
-        """Make the new object that of the write, in the form that the attributes keep. Does nothing without a change."""
+        """Converts a changed object back to the form of the attributes and sets it there."""
         target = self.attributes.object
         if not self.dirty or target is None or self._object is None:
             return
