@@ -153,7 +153,7 @@ def _check_secrets(attributes: Attributes, pod: Object) -> None:
 
 
 def _unmountable(account: Object, spec: Object, of_ephemeral_containers: bool) -> Iterator[str]:
-    """Returns the first error for a secret that the account does not list."""
+    """Yields an error for each secret that the account does not list."""
     account_name = account["metadata"]["name"]
     refused = f"is not allowed because service account {account_name} does not reference that"
     secrets = {item.get("name", "") for item in account.get("secrets") or ()}

@@ -20,7 +20,15 @@ from fakekube.cel.evaluation import Program, program
 from fakekube.cel.parser import parse
 from fakekube.cel.types import BOOL, STRING, Type, optional_of
 
-__all__ = ["PER_CALL_LIMIT", "CompilationError", "Compiled", "Verdict", "compile_message", "compile_rule", "judge"]
+__all__ = [
+    "PER_CALL_LIMIT",
+    "CompilationError",
+    "CompilationResult",
+    "Compiled",
+    "compile_message",
+    "compile_rule",
+    "compile_validation",
+]
 
 #: What one evaluation may cost.
 PER_CALL_LIMIT: Final = 1_000_000
@@ -82,7 +90,7 @@ def _compiled(source: str, variables: Mapping[str, Type], wanted: Type, prefix: 
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CompilationResult:
     """What the compiler says of a rule and its message; empty texts where it has nothing to say."""
 
     rule_problem: str = ""
@@ -94,19 +102,19 @@ class Verdict:
     """At most; None if there is no message that can be computed."""
 
 
-def judge(rule: Mapping[str, Any], declared: Declaration) -> Verdict:
+def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> CompilationResult:
     """Compile a rule for the values of a declaration, and its message."""
     if not rule.get("rule", "").strip():
-        return Verdict()
+        return CompilationResult()
     try:
         compiled = compile_rule(rule, declared)
     except CompilationError as error:
-        return Verdict(str(error), uses_old_self="oldSelf" in error.uses)
+        return CompilationResult(str(error), uses_old_self="oldSelf" in error.uses)
     cost = estimate(compiled.checked, declared).high
     if not rule.get("messageExpression"):
-        return Verdict(uses_old_self=compiled.uses_old_self, rule_cost=cost)
+        return CompilationResult(uses_old_self=compiled.uses_old_self, rule_cost=cost)
     try:
         message = compile_message(rule, declared)
     except CompilationError as error:
-        return Verdict("", str(error), compiled.uses_old_self, cost)
-    return Verdict("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)
+        return CompilationResult("", str(error), compiled.uses_old_self, cost)
+    return CompilationResult("", "", compiled.uses_old_self, cost, estimate(message.checked, declared).high)

@@ -9,8 +9,8 @@ etcd's mvcc and the watch cache in front of it are to a real API server. Theory 
 * `keys` is the sorted set of keys that `versions` pages through.
 * `history` holds the events of one bucket in order, and the two windows in which watches may start.
 * `index` finds keys by what they hold, a step behind the history, which it catches up with when it is asked.
-* `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is one watcher's place, `mirror` what
-  one knows who follows a bucket.
+* `bucket` joins these to compare-and-set writes, reads and cursors; `cursor` is the position of one
+  watcher, `reflector` a local copy of a bucket that follows its events.
 * `store` is the set of buckets: compaction, snapshots, forks.
 
 Invariants: a revision is given once and never again; a value is never changed; a reader sees one revision,
@@ -22,7 +22,7 @@ from __future__ import annotations
 from fakekube.store.bucket import Bucket
 from fakekube.store.cursor import Cursor
 from fakekube.store.index import Condition
-from fakekube.store.mirror import Reflector
+from fakekube.store.reflector import Reflector
 from fakekube.store.store import Snapshot, Store
 from fakekube.store.timeline import Retention
 from fakekube.store.values import Compacted, Conflict, Event, FutureRevision, Page, Record, Selection, StoreError

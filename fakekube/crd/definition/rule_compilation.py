@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
 
-from fakekube.cel.compilation import judge
+from fakekube.cel.compilation import compile_validation
 from fakekube.cel.declarations import Declaration, declaration
 from fakekube.cel.names import escape
 from fakekube.crd.definition.to_internal import Schema, internal_schema
@@ -125,21 +125,21 @@ def _lies_within(fault: str, path: str) -> bool:
 def _rule_errors(node: _Node, declared: Declaration, total: _Total) -> Iterator[FieldError]:
     for index, rule in enumerate(node.schema[_VALIDATIONS]):
         place = f"{node.path}.{_VALIDATIONS}[{index}]"
-        verdict = judge(rule, declared)
+        result = compile_validation(rule, declared)
         values = declared.max_cardinality if node.cardinality is None else node.cardinality
-        cost = min(verdict.rule_cost * values, _LARGEST)
+        cost = min(result.rule_cost * values, _LARGEST)
         yield from _cost_errors(f"{place}.rule", "estimated rule cost", cost, total)
-        if verdict.rule_problem:
-            yield invalid(f"{place}.rule", _printed(rule), verdict.rule_problem)
-        if verdict.message_problem:
-            yield invalid(f"{place}.messageExpression", _printed(rule), verdict.message_problem)
-        elif verdict.message_cost is not None:
+        if result.rule_problem:
+            yield invalid(f"{place}.rule", _printed(rule), result.rule_problem)
+        if result.message_problem:
+            yield invalid(f"{place}.messageExpression", _printed(rule), result.message_problem)
+        elif result.message_cost is not None:
             name = "estimated messageExpression cost"
-            yield from _cost_errors(f"{place}.messageExpression", name, verdict.message_cost, total)
-        if verdict.uses_old_self and node.uncorrelatable:
+            yield from _cost_errors(f"{place}.messageExpression", name, result.message_cost, total)
+        if result.uses_old_self and node.uncorrelatable:
             said = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {node.uncorrelatable}"
             yield invalid(f"{place}.rule", rule["rule"], said)
-        elif not verdict.uses_old_self and rule.get("optionalOldSelf") is not None:
+        elif not result.uses_old_self and rule.get("optionalOldSelf") is not None:
             said = "may not be set if oldSelf is not used in rule"
             yield invalid(f"{place}.optionalOldSelf", rule["optionalOldSelf"], said)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.cel.compilation import judge
+from fakekube.cel.compilation import compile_validation
 from fakekube.cel.declarations import declaration
 
 STRING = {"type": "string"}
@@ -20,7 +20,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {
 def problem(rule: str, **more: Any) -> str:
     declared = declaration(SCHEMA)
     assert declared is not None
-    verdict = judge({"rule": rule, **more}, declared)
+    verdict = compile_validation({"rule": rule, **more}, declared)
     return verdict.rule_problem or verdict.message_problem
 
 
