@@ -1,7 +1,7 @@
-"""The APIServices that the server itself writes: those of definitions.
+"""Registers an APIService for every version that a definition serves.
 
-Every version that a definition serves is registered, and restored if somebody changes or deletes it; the label
-`automanaged` says so, and takes an object out of our hands when it goes.
+An APIService is restored if a client changes or deletes it. It has the label `automanaged`; an APIService whose label
+is removed is no longer managed.
 
 Specified by: pkg/controlplane/controller/crdregistration, k8s.io/kube-aggregator/pkg/controllers/autoregister
 (checkAPIService).
@@ -28,7 +28,7 @@ __all__ = ["AutoRegisterController"]
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 LABEL, ALWAYS = "kube-aggregator.kubernetes.io/automanaged", "true"
 
-#: Of the group versions of definitions: they come after the built-in ones, and among each other by their names.
+#: The priorities of the group versions of definitions: after the built-in ones, and by name among each other.
 _PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 100}
 _OWNED_FIELDS: Mapping[str, Any] = {
     "f:metadata": {"f:labels": {".": {}, f"f:{LABEL}": {}}},
@@ -38,7 +38,7 @@ _LOCAL = ("True", "Local", "Local APIServices are always available")
 
 
 class AutoRegisterController(ControlLoop):
-    """An APIService for every version that definitions serve."""
+    """Keeps an APIService for every version that definitions serve."""
 
     def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock) -> None:
         self._services, self._clock = services, clock
@@ -48,7 +48,7 @@ class AutoRegisterController(ControlLoop):
         self._served: dict[str, dict[str, Object]] = {}
         """Name of a definition → the specs of its APIServices by their names."""
         self._wanted: dict[str, Object] = {}
-        """All of these."""
+        """All of these specs by name."""
         super().__init__((definitions, registered))
 
     def step(self) -> bool:
@@ -57,7 +57,7 @@ class AutoRegisterController(ControlLoop):
         return bool(written)
 
     def _learn_what_is_served(self) -> set[str]:
-        """The names of the APIServices that are to come, go or change."""
+        """Returns the names of the APIServices to create, delete or change."""
         before = self._wanted
         for name in self._definitions.catch_up():
             record = self._definitions.records.get(name)
@@ -70,7 +70,7 @@ class AutoRegisterController(ControlLoop):
         return set() if self._wanted is before else set(before.keys() ^ self._wanted.keys())
 
     def _put_right(self, name: str) -> bool:
-        """Write one APIService as it is to be; was that needed?"""
+        """Writes one APIService; returns whether that was necessary."""
         record, wanted = self._registered.records.get(name), self._wanted.get(name)
         if record is None:
             if wanted is not None:
@@ -96,7 +96,7 @@ class AutoRegisterController(ControlLoop):
         }
         try:
             self._services.create(GROUP, PLURAL, "", _available({"metadata": metadata, "spec": spec}, _LOCAL, now))
-        except StatusError:  # somebody else was faster: looked at again
+        except StatusError:  # another client has created it: checked again in the next step
             return
 
     def _restore(self, name: str, spec: Object) -> None:
@@ -104,12 +104,12 @@ class AutoRegisterController(ControlLoop):
             self._services.update(
                 GROUP, PLURAL, "", name, lambda old: {**old, "spec": spec}, recorded=Recorded("", self._clock.now())
             )
-        except StatusError:  # it has gone meanwhile
+        except StatusError:  # it has been deleted in the meantime
             return
 
 
 def _served(spec: Object) -> dict[str, Object]:
-    """Name → spec of the APIServices for what one definition serves."""
+    """Returns name → spec of the APIServices of one definition."""
     return {
         f"{version['name']}.{spec['group']}": {"group": spec["group"], "version": version["name"], **_PRIORITIES}
         for version in spec["versions"]
@@ -118,6 +118,6 @@ def _served(spec: Object) -> dict[str, Object]:
 
 
 def _available(obj: Object, state: tuple[str, str, str], now: str) -> Object:
-    """The APIService with the condition."""
+    """Returns the APIService with the condition Available."""
     status, reason, message = state
     return with_condition(obj, type_="Available", status=status, reason=reason, message=message, now=now)

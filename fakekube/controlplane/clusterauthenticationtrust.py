@@ -1,7 +1,7 @@
-"""Whom extension API servers may trust: the ConfigMap kube-system/extension-apiserver-authentication.
+"""Publishes the ConfigMap kube-system/extension-apiserver-authentication for extension API servers.
 
-It holds the authorities of clients and of front proxies, and the names of the headers in which front proxies tell who asks.
-What is there already stays, beside what this server has; a ConfigMap that is deleted comes back.
+It has the CA bundles of clients and of front proxies, and the names of the headers in which front proxies pass the user.
+Existing content is kept and merged with that of this server; a deleted ConfigMap is created again.
 
 Specified by: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
 """
@@ -36,7 +36,7 @@ _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFI
 
 @dataclass(slots=True, frozen=True)
 class ClusterAuthenticationInfo:
-    """What extension API servers must know. Certificates are PEM, "" where there are none."""
+    """The authentication settings for extension API servers. Certificates are PEM, "" if there are none."""
 
     client_ca: str
     request_header_ca: str
@@ -47,7 +47,7 @@ class ClusterAuthenticationInfo:
     extra_prefixes: Sequence[str] = ()
 
     def data(self, present: Mapping[str, str]) -> dict[str, str]:
-        """The data of the ConfigMap, together with what is there."""
+        """Returns the data of the ConfigMap, merged with the existing data."""
         data = {"client-ca-file": _certificates(present.get("client-ca-file", ""), self.client_ca)}
         authorities = _certificates(present.get("requestheader-client-ca-file", ""), self.request_header_ca)
         if authorities:
@@ -65,7 +65,7 @@ class ClusterAuthenticationInfo:
 
 
 class ClusterAuthenticationTrustController(ControlLoop):
-    """Keeps the ConfigMap."""
+    """Creates and updates the ConfigMap."""
 
     def __init__(
         self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo
@@ -83,7 +83,7 @@ class ClusterAuthenticationTrustController(ControlLoop):
             return False
         try:
             self._services.update("", "configmaps", NAMESPACE, NAME, self._updated)
-        except StatusError:  # it has gone meanwhile
+        except StatusError:  # it has been deleted in the meantime
             return True
         return False
 
@@ -95,7 +95,7 @@ class ClusterAuthenticationTrustController(ControlLoop):
         }
         try:
             self._services.create("", "configmaps", NAMESPACE, {"metadata": metadata, "data": data})
-        except StatusError:  # somebody else was faster
+        except StatusError:  # another client has created it
             return True
         return False
 
@@ -112,7 +112,7 @@ def _owned(data: Mapping[str, str], now: str) -> dict[str, Any]:
 
 
 def _certificates(present: str, own: str) -> str:
-    """All certificates of both texts, each once."""
+    """Returns all certificates of both texts, each once."""
     return "".join(dict.fromkeys(f"{text.strip()}\n" for text in _CERTIFICATE.findall(present + "\n" + own)))
 
 

@@ -1,9 +1,9 @@
-"""What the API server itself keeps written, as the objects that it follows from come and go.
+"""The base class of the API server's own control loops.
 
-The real server has controllers for that, which take a moment; here the work is done in the thread that wrote something,
-right after the write, so that a client that has its answer can count on it.
+The real server has asynchronous controllers; here a loop runs in the thread that wrote one of its sources, right after
+the write, so that its result is visible once the client has the response.
 
-Invariant: one thread at a time is at work; what its own writes call for, it does itself.
+Invariant: one thread at a time runs a loop; changes caused by its own writes are processed in the same run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ControlLoop"]
 
 
 class ControlLoop:
-    """Something that is put in order after every change of its sources. `close` is not needed: it lives as long as they do."""
+    """A control loop that runs after every change of its sources. It has no `close`: it lives as long as they do."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._working = threading.RLock()
@@ -28,7 +28,7 @@ class ControlLoop:
 
     @deepening
     def refresh(self) -> None:
-        """Put everything in order."""
+        """Runs steps until there is nothing left to do."""
         with self._working:
             if self._busy:  # our own write woke us: the loop below sees it
                 return
@@ -40,5 +40,5 @@ class ControlLoop:
                 self._busy = False
 
     def step(self) -> bool:
-        """Do what there is to do; was there anything?"""
+        """Reconciles once; returns whether there was anything to do."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""Makes the resources of definitions come and go, and writes down in their status how far they are.
+"""Serves the resources of CustomResourceDefinitions and updates the status of the definitions.
 
-The real server has controllers for that, which take a moment; here the definitions are looked at in the thread that
-wrote one, right after the write, so that a client that has its answer can use the resource. The conditions go through
-the same steps, each a write of its own: NamesAccepted, then Established; a dying definition is Terminating, its objects
-are deleted, and when the last is gone it loses its finalizer.
+The real server has asynchronous controllers for that; here the loop runs in the thread that wrote a definition, right
+after the write, so that a client can use the resource once it has the response. The conditions go through the same
+steps, each a write of its own: NamesAccepted, then Established. A definition that is being deleted becomes Terminating,
+its objects are deleted, and its finalizer is removed after the last one.
 
-Invariant: after a write of a definition, or of an object of a dying one, the registry serves exactly the versions that
-the definitions in the store say; one thread at a time sees to it.
+Invariant: after a write of a definition, or of an object of a terminating one, the registry serves exactly the versions
+of the definitions in the store. One thread at a time runs the loop.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
 pkg/apiserver/customresource_handler.go.
@@ -37,22 +37,22 @@ PLURAL = "customresourcedefinitions"
 
 
 class CustomResourceDefinitionController(ControlLoop):
-    """The definitions of one cluster, kept served."""
+    """Serves the definitions of one cluster."""
 
     def __init__(self, store: Store[Document], registry: Registry, services: ClusterAccess, clock: Clock, call: Call) -> None:
         self._store, self._registry, self._services, self._clock, self._call = store, registry, services, clock, call
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
         self._known = Reflector(self._bucket)
         self._served: dict[str, tuple[Object, list[Resource]]] = {}
-        """Name → the definition as it was last seen, and what is served for it."""
+        """Name → the last observed definition, and its served resources."""
         self._emptying: dict[str, str] = {}
-        """Names of dying definitions → the bucket that is to become empty."""
+        """Names of terminating definitions → the bucket with their objects."""
         super().__init__((self._bucket,))
         if self._bucket.count():
             self.refresh()
 
     def step(self) -> bool:
-        """Look at every definition that has changed; was there one?"""
+        """Processes every changed definition; returns whether there was one."""
         changed = self._known.catch_up()
         present = self._known.records
         gone = [name for name in changed if name not in present]
@@ -65,7 +65,7 @@ class CustomResourceDefinitionController(ControlLoop):
         return bool(changed)
 
     def _releases(self, name: str, obj: Object) -> bool:
-        """Has a definition given up names since it was last seen?"""
+        """Reports whether a definition has released names since it was last observed."""
         known = self._served.get(name)
         return known is not None and not conditions.names_of(known[0]) <= conditions.names_of(obj)
 
@@ -87,7 +87,7 @@ class CustomResourceDefinitionController(ControlLoop):
     def _resources_of(self, obj: Object) -> list[Resource]:
         if not conditions.is_served(obj):
             return []
-        # With the first definition: it takes a while, and most clusters do without.
+        # Imported with the first definition: that is slow, and most clusters have none.
         from fakekube.crd.resource import resources_of
 
         return resources_of(obj, self._call)
@@ -98,14 +98,14 @@ class CustomResourceDefinitionController(ControlLoop):
         if old or resources:
             self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
         if resources and not old:
-            self._store.bucket(resources[0].bucket).forget()  # the watch cache of a new resource has no past
+            self._store.bucket(resources[0].bucket).forget()  # the watch cache of a new resource has no history
         if obj:
             self._served[name] = (obj, resources)
         else:
             self._served.pop(name, None)
 
     def _end(self, name: str, obj: Object) -> None:
-        """Delete what is left of a dying definition's objects, then let it go."""
+        """Deletes the remaining objects of a terminating definition, then removes its finalizer."""
         bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
         bucket = self._store.bucket(bucket_name)
         for record in bucket.page().records:
@@ -132,7 +132,7 @@ class CustomResourceDefinitionController(ControlLoop):
                     self._end(name, known[0])
 
     def _delete_instance(self, bucket_name: str, key: str) -> None:
-        """Remove it, or mark it if a finalizer holds it."""
+        """Removes an object, or marks it as deleted if it has finalizers."""
         bucket = self._store.bucket(bucket_name)
         record = bucket.get(key)
         if record is None:
@@ -147,13 +147,13 @@ class CustomResourceDefinitionController(ControlLoop):
             bucket.commit(key, None, lambda revision: _stamped(obj, revision))
 
     def _write(self, name: str, seen: Object, change: conditions.Change) -> None:
-        """Change a definition, unless somebody else has done so meanwhile: then it is looked at again."""
+        """Writes a definition, unless another client has changed it in the meantime: then it is processed again."""
         try:
             self._services.update(
                 GROUP, PLURAL, "", name, lambda old: change(old) if old is seen else old,
                 recorded=Recorded("status", self._clock.now()),
             )
-        except StatusError:  # it has gone meanwhile
+        except StatusError:  # it has been deleted in the meantime
             return
 
     def _now(self) -> str:

@@ -1,4 +1,4 @@
-"""What FlowSchemas say of themselves: whether there is the priority level that they name.
+"""Maintains the condition `Dangling` of FlowSchemas: whether the priority level that they reference is missing.
 
 Specified by: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go (presyncFlowSchemaStatus).
 """
@@ -31,7 +31,7 @@ _OWNED_FIELDS: Mapping[str, Any] = {
 
 
 class DanglingConditionController(ControlLoop):
-    """Keeps the condition `Dangling` of all FlowSchemas."""
+    """Updates the condition `Dangling` of all FlowSchemas."""
 
     def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock) -> None:
         self._services, self._clock = services, clock
@@ -43,7 +43,7 @@ class DanglingConditionController(ControlLoop):
         for schema in list(self._services.list(GROUP, SCHEMAS)):
             try:
                 self._services.update(GROUP, SCHEMAS, "", schema["metadata"]["name"], self._judged)
-            except StatusError:  # it has gone meanwhile
+            except StatusError:  # it has been deleted in the meantime
                 continue
         return self._schemas.end != before
 
@@ -64,7 +64,7 @@ class DanglingConditionController(ControlLoop):
 
 
 def _owned(entries: list[Object], now: str) -> list[Object]:
-    """The managedFields after this apply."""
+    """Returns the managedFields after this apply."""
     ours = {
         "manager": MANAGER, "operation": "Apply", "apiVersion": f"{GROUP}/v1", "time": now, "fieldsType": "FieldsV1",
         "fieldsV1": _OWNED_FIELDS, "subresource": "status",

@@ -1,6 +1,6 @@
-"""Names by which the server itself asks for objects: what cannot be one is refused before it is looked up.
+"""Checks names with which the server itself looks up objects.
 
-Its storage and its clients each have words of their own for that.
+The storage and the clients of the real server have different error messages for invalid names.
 
 Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (NamespaceKeyFunc), k8s.io/client-go/rest/request.go (Name).
 """
@@ -15,7 +15,7 @@ __all__ = ["check_key_name", "unusable_name"]
 
 
 def check_key_name(name: str) -> None:
-    """Raises StatusError 400 for a name that no object can be stored under."""
+    """Raises StatusError 400 for a name that cannot be part of a storage key."""
     if not name:
         raise status.bad_request("Name parameter required.")
     problems = path_segment(name)
@@ -24,7 +24,7 @@ def check_key_name(name: str) -> None:
 
 
 def unusable_name(name: str) -> str:
-    """Why a client cannot ask for an object of this name; "" if it can."""
+    """Returns why a client cannot request an object of this name; "" if it can."""
     if not name:
         return "resource name may not be empty"
     problems = path_segment(name)

@@ -1,8 +1,8 @@
-"""The options of each verb: how they are read from a query or a body, and what is wrong with them.
+"""Decodes and validates the options of each verb from a query or a body.
 
-One dataclass per kind of options, filled from a query by `…_options(query)`, and a table-like validation that answers
-a 422 of `<Kind>Options.meta.k8s.io`. Values that do not convert are a 400 with Go's words. Unknown parameters are
-ignored, of repeated ones the first counts (dryRun takes all).
+Each kind of options has one dataclass, a function `…_options(query)`, and a validation that raises a 422 of
+`<Kind>Options.meta.k8s.io`. Values that cannot be converted are a 400 with Go's message. Unknown parameters are ignored;
+of repeated ones the first counts (dryRun takes all).
 
 Specified by: k8s.io/apimachinery/pkg/apis/meta/v1 (types, conversion, validation) and internalversion.
 """
@@ -44,12 +44,12 @@ def _text(values: Sequence[str]) -> str:
 
 
 def boolean(values: Sequence[str]) -> bool:
-    """Only "0" and "false" in any case are false: what a client misspells is true."""
+    """Parses a boolean: only "0" and "false" in any case are false; every other value is true."""
     return bool(values) and values[0] != "0" and values[0].lower() != "false"
 
 
 def int64(values: Sequence[str]) -> int:
-    """Raises StatusError 400 as strconv.ParseInt complains."""
+    """Parses an integer. Raises StatusError 400 with the message of strconv.ParseInt."""
     try:
         return parse_int(values[0])
     except ValueError as problem:
@@ -62,9 +62,9 @@ def given(query: Query, name: str, convert: Callable[[Sequence[str]], V]) -> V |
 
 
 def parse_resource_version(text: str) -> int:
-    """A resourceVersion as a number; "" is 0.
+    """Parses a resourceVersion; "" is 0.
 
-    Raises ValueError with the words of the real server (without the wrapping that differs from verb to verb).
+    Raises ValueError with the message of the real server (without the prefix, which differs between verbs).
     """
     if text in ("", "0"):
         return 0
@@ -79,7 +79,7 @@ def parse_resource_version(text: str) -> int:
 
 @dataclass(slots=True)
 class ListOptions:
-    """Of list, watch and deletecollection; selectors are parsed, field labels known to the kind."""
+    """The options of list, watch and deletecollection; selectors are parsed, field labels are supported by the kind."""
 
     labels: LabelSelector
     fields: FieldSelector
@@ -94,14 +94,14 @@ class ListOptions:
 
     @property
     def selects(self) -> bool:
-        """Is there any selector?"""
+        """Reports whether there is any selector."""
         return not (self.labels.empty and self.fields.empty)
 
 
 def list_options(query: Query, resource: Resource, *, name: str = "", watch: bool = False) -> ListOptions:
-    """Read and check the options of a list or watch.
+    """Decodes and validates the options of a list or watch.
 
-    `name` is the one in the request's path or field selector, `watch` says that the path itself asks for a watch.
+    `name` is the one in the request's path or field selector; `watch`: the path is a /watch/ path.
     Raises StatusError 400 or 422.
     """
     if not query:
@@ -136,7 +136,7 @@ def _list_options(query: Query) -> ListOptions:
 
 
 def _default_initial_events(options: ListOptions) -> None:
-    """A watch from nowhere in particular starts with the state (SetListOptionsDefaults)."""
+    """Sets sendInitialEvents of a watch without a start revision (SetListOptionsDefaults)."""
     if options.watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
         options.send_initial_events = True
         options.match = NOT_OLDER_THAN
@@ -178,7 +178,7 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
 
 
 def _restrict_to_name(options: ListOptions, name: str) -> None:
-    """A name in the path is one more requirement; a selector beside it must ask for the same name."""
+    """Adds the name in the path as a requirement; a field selector for another name is an error."""
     if options.fields.empty:
         options.fields = selectors.field_equals("metadata.name", name)
     elif options.fields.exact("metadata.name") != name:
@@ -190,28 +190,28 @@ def _restrict_to_name(options: ListOptions, name: str) -> None:
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Of create, update and patch."""
+    """The options of create, update and patch."""
 
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
     force: bool | None = None
     raw: dict[str, Any] = field(default_factory=dict)
-    """As an object, for admission: what the client sent, but `force`."""
+    """The options as an object for admission, as the client sent them."""
 
 
 def create_options(query: Query) -> WriteOptions:
-    """Of POST. Raises StatusError 422."""
+    """Decodes the options of POST. Raises StatusError 422."""
     return _write_options(query, "CreateOptions")
 
 
 def update_options(query: Query) -> WriteOptions:
-    """Of PUT. Raises StatusError 422."""
+    """Decodes the options of PUT. Raises StatusError 422."""
     return _write_options(query, "UpdateOptions")
 
 
 def patch_options(query: Query, *, apply: bool) -> WriteOptions:
-    """Of PATCH; an apply must name its manager, other patches must not force. Raises StatusError 422."""
+    """Decodes the options of PATCH; an apply requires fieldManager, other patches forbid force. Raises StatusError 422."""
     force = given(query, "force", boolean)
     errors: list[FieldError] = []
     if apply and not query.get("fieldManager"):
@@ -262,21 +262,21 @@ def _field_validation_errors(value: str) -> list[FieldError]:
 
 @dataclass(slots=True)
 class DeleteOptions:
-    """Of delete and deletecollection, from the query or the body."""
+    """The options of delete and deletecollection, from the query or the body."""
 
     grace_period_seconds: int | None = None
     uid: str | None = None
     resource_version: str | None = None
-    """Preconditions; None is no condition, an empty text is one that never holds."""
+    """Preconditions; None is no condition, an empty string is one that always fails."""
     orphan_dependents: bool | None = None
     propagation_policy: str | None = None
     dry_run: bool = False
     raw: dict[str, Any] = field(default_factory=dict)
-    """As an object, for admission."""
+    """The options as an object for admission."""
 
 
 def delete_options_from_query(query: Query) -> DeleteOptions:
-    """Read and check DeleteOptions given as parameters. Raises StatusError 400 or 422."""
+    """Decodes and validates DeleteOptions in the query. Raises StatusError 400 or 422."""
     if not query:
         return DeleteOptions()
     raw: dict[str, Any] = {}
@@ -295,7 +295,7 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
 
 
 def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
-    """Check DeleteOptions that were decoded by their schema. Raises StatusError 422."""
+    """Validates DeleteOptions that were decoded by their schema. Raises StatusError 422."""
     policy, orphan, dry_run = raw.get("propagationPolicy"), raw.get("orphanDependents"), raw.get("dryRun") or ()
     errors: list[FieldError] = []
     if orphan is not None and policy is not None:

@@ -1,7 +1,7 @@
-"""What goes into a verb and what comes out of it: plain values, free of WSGI and of sockets.
+"""Requests and responses of handlers: plain values, independent of WSGI and sockets.
 
-`api/` makes a `Request` once per call (the path is already understood, the user already known and allowed)
-and turns the `Response` into bytes on the wire. Verbs read; the only things they add to a request are
+`api/` creates a `Request` once per call (the path is already parsed, the user authenticated and authorized)
+and sends the `Response`. Handlers only read a request, except that they add
 `warnings` and `annotations`.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/request (RequestInfo), authentication/user (Info), and Go's
@@ -32,7 +32,7 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 @dataclass(slots=True, frozen=True)
 class User:
-    """Who is asking. `extra` has lower-case keys."""
+    """The user of a request. `extra` has lower-case keys."""
 
     name: str
     uid: str = ""
@@ -108,7 +108,7 @@ def _unescape(text: str) -> str:
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What a path and a method mean.
+    """The meaning of a path and a method.
 
     For a request that is not about a resource, `verb` is the lower-case method and only `path` is set
     besides. For one that is, `verb` is get, list, watch, create, update, patch, delete, deletecollection
@@ -134,11 +134,11 @@ class RequestInfo:
     label_selector: str = ""
     """Of a list, watch or deletecollection, as they were sent; not where the path names the verb."""
     parts: tuple[str, ...] = ()
-    """The path from the resource on: resource, name, subresource, and whatever follows."""
+    """The path from the resource on: resource, name, subresource, and the rest."""
 
 
 class Audit(Protocol):
-    """What the audit of a request learns from those who answer it."""
+    """Receives data for the audit event of a request."""
 
     def request_object(self, obj: Mapping[str, Any]) -> None:
         """The object in the body, in the version of the endpoint, with kind and apiVersion."""
@@ -156,7 +156,7 @@ def _no_body(_limit: int) -> bytes:
 
 @dataclass(slots=True)
 class Request:
-    """One call, already authenticated and authorized when a verb sees it."""
+    """A request, already authenticated and authorized."""
 
     method: str
     """As sent (upper case, unless a client is odd)."""
@@ -168,17 +168,17 @@ class Request:
     info: RequestInfo
     user: User
     read: Callable[[int], bytes] = _no_body
-    """Reads at most so many bytes of the body, or of what is left of it; use `read_body`."""
+    """Reads at most that many bytes of the rest of the body; use `read_body`."""
     warnings: list[str] = field(default_factory=list)
-    """Texts of the Warning headers of the answer, in order; each is sent once."""
+    """Texts of the Warning headers of the response, in order; each is sent once."""
     annotations: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """What admission tells the audit log: key → (audit level, value)."""
+    """The audit annotations of admission: key → (audit level, value)."""
     audit: Audit | None = None
-    """Takes what is written down of the request; None if nothing is."""
+    """The audit of the request; None if it is not audited."""
     deadline: float = inf
-    """When the answer is due, by `time.monotonic()`."""
+    """The deadline of the response, by `time.monotonic()`."""
     as_of: int | None = None
-    """The revision as of which a read that may be stale is answered; None: the present."""
+    """The revision for reads that may be stale; None: the current one."""
     address: str = ""
     """Of the client."""
     _body: bytes | None = None
@@ -197,7 +197,7 @@ class Request:
         if body is None:
             try:
                 body = self._body = self.read(limit + 1)
-            except OSError as error:  # it is not framed as it should be, or the client went away
+            except OSError as error:  # malformed framing, or the client closed the connection
                 raise status.generic(500, "", str(error)) from None
         if len(body) > limit:
             raise status.request_entity_too_large(f"limit is {limit}")
@@ -206,7 +206,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer. `api/` adds the headers that every answer has (audit-id, cache-control, date, content-
+    """A response. `api/` adds the headers that every response has (audit-id, cache-control, date, content-
     length …).
     """
 

@@ -1,8 +1,8 @@
-"""Which resources there are: the table that leads from a path to a kind and its strategy.
+"""Describes resources and the registry that maps paths to them.
 
-One `Resource` is one served version of one resource (apps/v1 deployments). All versions of a resource share one
-`bucket` of the store and one storage version. Built-ins are made once per process from `data/` and shared by all
-clusters; each cluster has a `Registry` of its own on top, to which definitions add and from which they remove.
+A `Resource` is one served version of one resource (apps/v1 deployments). All versions of a resource share one `bucket`
+of the store and one storage version. Built-in resources are created once per process from `data/` and shared by all
+clusters; each cluster has its own `Registry`, to which definitions add resources.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
 
-#: Resources that two groups show, by their plural.
+#: Resources that two groups serve, by their plural.
 _COHABITATING: Mapping[str, tuple[str, ...]] = {"events": ("", "events.k8s.io")}
 
 METADATA_LABELS = ("metadata.name", "metadata.namespace")
-"""What every kind lets a field selector name."""
+"""The field labels that every kind supports."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,31 +55,31 @@ class Resource:
     namespaced: bool
     verbs: frozenset[str]
     bucket: str
-    """Where the store keeps the objects of all versions: `plural.group`, or what the shared storage is called."""
+    """The store's bucket for the objects of all versions: `plural.group`, or the name of the shared storage."""
     storage_version: str
     strategy_factory: Callable[[], Strategy]
     type_factory: Callable[[], Type]
     storage_type_factory: Callable[[], Type] | None = None
-    """None if the type that is stored is the type that is served."""
+    """The storage type; None if it is the served type."""
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     field_labels: tuple[str, ...] = METADATA_LABELS
-    """What a field selector may name."""
+    """The supported field labels."""
     field_readers: Mapping[str, FieldReader] = field(default_factory=dict)
-    """How the stored object is read for each of them."""
+    """The readers of the field labels' values in the stored object."""
     storage_version_hash: str = ""
     empty: Mapping[str, Any] = field(default_factory=dict)
-    """What stands in an object with nothing in it, beside the zero values of its type."""
+    """The fields of an empty object, besides the zero values of its type."""
     deprecation: str = ""
-    """The warning that every answer of a deprecated version carries."""
+    """The warning in every response of a deprecated version."""
     storage_prefix: str = ""
-    """Where the real server's storage keeps the objects; some error messages tell."""
+    """The storage prefix in the real server, which some error messages contain."""
     action: Action | None = None
-    """What a POST does where nothing is stored (reviews, bindings)."""
+    """The action of a POST to a resource that is not stored (reviews, bindings)."""
     computed: Callable[[], Sequence[dict[str, Any]]] | None = None
-    """Of what is not stored but can be read (component statuses): all objects there are, now."""
+    """For resources that are computed (component statuses): returns all current objects."""
     printer_columns: Sequence[Mapping[str, Any]] = ()
     """Of a custom resource: the additionalPrinterColumns of this version."""
     custom: bool = False
@@ -88,17 +88,17 @@ class Resource:
     """Converts an object of this version to the storage version; None if the shapes are the same."""
     from_storage: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Of a custom resource: brings an accepted object of this version into the form in which it is stored."""
+    """For a custom resource: converts an accepted object of this version to the stored form."""
     convert: Callable[[dict[str, Any], str], dict[str, Any]] | None = None
-    """Of a custom resource: an object in the version of that name, where it is not read from or written to the storage."""
+    """For a custom resource: converts an object to another version, outside of reads and writes of the storage."""
     converts_by_call: bool = False
-    """A webhook converts to and from the other versions: it takes time and may fail, and its answer may change."""
+    """A webhook converts to and from the other versions; it takes time, may fail, and its results may change."""
     hidden_verbs: frozenset[str] = frozenset()
-    """Of `verbs`, those that discovery does not tell."""
+    """The verbs that discovery does not list."""
     field_managers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """The field managers of its writes (`generic.field_manager`), by subresource and the versions that are served."""
     unservable: str = ""
-    """Why every request is answered with an internal error; such a resource is not in discovery either."""
+    """The message of the internal error for every request; such a resource is not in discovery either."""
 
     @cached_property
     def api_version(self) -> str:
@@ -126,9 +126,9 @@ class Resource:
         return self.storage_type_factory() if self.storage_type_factory else self.type
 
     def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """An accepted object in the form in which it is stored: equal objects have equal encodings.
+        """Returns an accepted object in the stored form, in which equal objects have equal encodings.
 
-        `old`: the stored object that it was made from; fields that it still shares are not looked at.
+        `old`: the stored object that it was made from; fields that it still shares are not normalised.
         """
         if self.keep is not None:
             return self.keep(obj)
@@ -136,9 +136,9 @@ class Resource:
         return printed
 
     def field_label(self, label: str) -> str:
-        """The name by which the stored object knows a field label of this version.
+        """Returns the storage version's name of a field label of this version.
 
-        Raises StatusError 400 for a label that the kind does not know.
+        Raises StatusError 400 for a label that the kind does not support.
         """
         if label not in self.field_labels:
             converts = self.custom or self.field_labels != METADATA_LABELS
@@ -146,19 +146,19 @@ class Resource:
         return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
 
     def read_field(self, label: str, obj: dict[str, Any]) -> str:
-        """What a field selector compares: the field of a stored object, "" if the kind knows the label but not the field."""
+        """Returns the value of a field label; "" if the kind supports the label but lacks the field."""
         reader = self.field_readers.get(label)
         return reader(obj) if reader else ""
 
     def key(self, namespace: str, name: str) -> str:
-        """The key of an object within the bucket; sorts by namespace, then name."""
+        """Returns the key of an object within the bucket; keys sort by namespace, then name."""
         return f"{namespace}/{name}" if self.namespaced else name
 
 
 class Registry:
     """The resources of one cluster: the built-in ones, and those that definitions add.
 
-    Reads need no lock: every change puts new tables in the place of the old ones.
+    Reads need no lock: every change replaces the tables.
     """
 
     def __init__(self, builtins: Sequence[Resource]) -> None:
@@ -168,17 +168,17 @@ class Registry:
         self.replace((), builtins)
 
     def copy(self) -> Registry:
-        """An independent twin."""
+        """Returns an independent copy."""
         twin = Registry(())
         twin._by_path, twin._by_resource = self._by_path, self._by_resource
         return twin
 
     def get(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource at a path, or None if it is not served."""
+        """Returns the resource at a path, or None if it is not served."""
         return self._by_path.get((group, version, plural))
 
     def replace(self, removed: Iterable[tuple[str, str, str]], added: Iterable[Resource]) -> None:
-        """Serve other versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
+        """Replaces the served versions of a resource; `removed` are (group, version, plural), unknown ones are ignored."""
         by_path, by_resource = dict(self._by_path), dict(self._by_resource)
         for path in removed:
             found = by_path.pop(path, None)
@@ -199,11 +199,11 @@ class Registry:
 
     @property
     def state(self) -> object:
-        """Another one after every change."""
+        """A value that differs after every change."""
         return self._by_path
 
     def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
-        """The resource whose objects are of a kind, or None if none is served."""
+        """Returns the resource of a kind, or None if none is served."""
         state, known = self._kinds
         if state is not self._by_path:
             known = {(each.group, each.version, each.kind): each for each in reversed(self._by_path.values())}
@@ -211,16 +211,16 @@ class Registry:
         return known.get((group, version, kind))
 
     def any_version(self, group: str, plural: str) -> Resource | None:
-        """One of the served versions of a resource: enough where only its storage matters."""
+        """Returns one of the served versions of a resource, for callers that only need its storage."""
         found = self._by_resource.get((group, plural))
         return found[0] if found else None
 
     def sharing_bucket(self, resource: Resource) -> list[Resource]:
-        """All served resources that are stored in the same place: its versions, and for events those of the other group."""
+        """Returns all served resources with the same bucket: its versions, and for events those of the other group."""
         groups = {resource.group, *_COHABITATING.get(resource.plural, ())}
         found = [other for group in sorted(groups) for other in self._by_resource.get((group, resource.plural), ())]
         return [other for other in found if other.bucket == resource.bucket]
 
     def versions(self, group: str, plural: str) -> tuple[Resource, ...]:
-        """All served versions of a resource."""
+        """Returns all served versions of a resource."""
         return self._by_resource.get((group, plural), ())

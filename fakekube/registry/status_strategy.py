@@ -1,4 +1,4 @@
-"""Writes through /status: the status changes, the rest of the object stays as it is.
+"""The strategies of writes through /status: the status changes, the rest of the object is kept.
 
 Specified by: the statusStrategy of each kind under pkg/registry;
 k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go (ResetObjectMetaForStatus).
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["KindStatusStrategy", "StatusStrategy", "keep_all_but", "keep_metadata", "restore"]
 
-#: The metadata that a write of the status may not change, where ResetObjectMetaForStatus is called.
+#: The metadata that a write of the status cannot change, if the kind calls ResetObjectMetaForStatus.
 _KEPT_METADATA = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
 
 Validate = Callable[["Object", "Object"], "list[FieldError]"]
-"""(new object, old object) → what is wrong with the new status."""
+"""(new object, old object) → the errors of the new status."""
 
 
 def keep_all_but(obj: Object, old: Object, *changing: str) -> None:
-    """Take back what was changed outside the metadata and the fields named."""
+    """Restores all fields except the metadata and the given fields."""
     restore(obj, old, *({*obj, *old} - {"metadata", *changing}))
 
 
 def restore(part: Object, old: Object, *fields: str) -> None:
-    """Take back what was changed of some fields."""
+    """Restores the given fields."""
     for field in fields:
         if field in old:
             part[field] = old[field]
@@ -39,7 +39,7 @@ def restore(part: Object, old: Object, *fields: str) -> None:
 
 
 def keep_metadata(obj: Object, old: Object) -> None:
-    """Take back what was changed of the metadata (ResetObjectMetaForStatus)."""
+    """Restores the metadata (ResetObjectMetaForStatus)."""
     restore(obj["metadata"], old["metadata"], *_KEPT_METADATA)
 
 
@@ -47,7 +47,7 @@ class StatusStrategy(Strategy):
     """The status strategy of a kind.
 
     Args:
-        validate: the kind's own rules of a changed status.
+        validate: the kind's validation of a changed status.
         keeps_metadata: labels, annotations and the like cannot be changed through /status; else metadata changes as in a
             write of the object.
         resets: paths that such writes never own in managedFields.
@@ -74,7 +74,7 @@ class StatusStrategy(Strategy):
 
 
 class KindStatusStrategy(StatusStrategy):
-    """/status of a kind without rules of its own for it: validated as any update of the kind."""
+    """The status strategy of a kind without its own status validation: validated as any update of the kind."""
 
     def __init__(self, kind: Strategy) -> None:
         super().__init__()

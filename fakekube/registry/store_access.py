@@ -1,4 +1,4 @@
-"""What the cluster offers to strategies and admission (`registry.cluster_access.Services`), on top of the store."""
+"""Implements the cluster access of strategies and admission (`registry.cluster_access.ClusterAccess`) on the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AccessControl", "StoreAccess"]
 
 
 class AccessControl(Protocol):
-    """What `auth/` knows."""
+    """The interface to authentication and authorization (`auth/`)."""
 
     @property
     def issuer(self) -> str: ...
@@ -43,7 +43,7 @@ class AccessControl(Protocol):
 
 
 class StoreAccess:
-    """See `registry.cluster_access.ClusterAccess` for what each method promises."""
+    """Implements `registry.cluster_access.ClusterAccess`, which documents the methods."""
 
     def __init__(self, store: Store[Document], registry: Registry, settings: Settings, access: AccessControl) -> None:
         self._store = store
@@ -51,9 +51,9 @@ class StoreAccess:
         self._settings = settings
         self._access = access
         self.others_work: Callable[[], bool] = lambda: False
-        """Are controllers at work in another thread, so that what they do may be waited for?"""
+        """Reports whether controllers run in another thread, so that callers can wait for their writes."""
         self._builtin_buckets: dict[tuple[str, str], Bucket[Document]] = {}
-        """Of built-in resources, which stay where they are; every write asks for some of them."""
+        """Cached buckets of built-in resources, which every write needs."""
 
     def _resource(self, group: str, plural: str) -> Resource:
         found = self._registry.any_version(group, plural)

@@ -1,8 +1,8 @@
-"""Continue tokens: where the next page of a list starts, and at which revision.
+"""Encodes and decodes continue tokens, which contain the start key and the revision of the next page of a list.
 
 A token is base64url of {"v":"meta.k8s.io/v1","rv":REVISION,"start":KEY}; KEY is relative to the collection (the
-namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 stands for "whatever is
-there now". The watch cache of the real server writes keys with a leading slash, its storage without: so do we.
+namespace, if the list has one) and is the last key of the page with a NUL after it. Revision -1 stands for the
+current one. The watch cache of the real server writes keys with a leading slash, its storage without: so do we.
 
 Specified by: k8s.io/apiserver/pkg/storage/continue.go.
 """
@@ -21,7 +21,7 @@ from fakekube.golang.quoting import json_kind
 
 __all__ = ["INCONSISTENT", "Continuation", "decode", "encode"]
 
-#: The revision of a token that goes on in the present.
+#: The revision of a token that continues at the current revision.
 INCONSISTENT = -1
 
 _VERSION = "meta.k8s.io/v1"
@@ -29,20 +29,20 @@ _VERSION = "meta.k8s.io/v1"
 
 @dataclass(slots=True, frozen=True)
 class Continuation:
-    """A place in a collection: items from `start` on (relative to the collection), as they were at `revision`."""
+    """A position in a collection: items from `start` on (relative to the collection), at `revision`."""
 
     start: str
     revision: int
 
 
 def encode(start: str, revision: int, *, leading_slash: bool) -> str:
-    """The token for a page that starts at the key `start`."""
+    """Returns the token for a page that starts at the key `start`."""
     content = json.dumps({"v": _VERSION, "rv": revision, "start": f"/{start}" if leading_slash else start})
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 def decode(token: str) -> Continuation:
-    """Read a token. Raises StatusError 400 with the words of the real server."""
+    """Decodes a token. Raises StatusError 400 with the message of the real server."""
     content = _content(token)
     version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
     if version != _VERSION:
@@ -52,7 +52,7 @@ def decode(token: str) -> Continuation:
     if not start:
         raise _refused(f"encoded start key empty (version {_VERSION})")
     key = start if start.startswith("/") else f"/{start}"
-    if key.startswith("//") or posixpath.normpath(key) != key:  # nobody climbs out of the collection
+    if key.startswith("//") or posixpath.normpath(key) != key:  # a key cannot leave the collection
         raise _refused(start)
     return Continuation(key[1:], revision)
 
@@ -80,7 +80,7 @@ def _content(token: str) -> dict[str, Any]:
 
 
 def _decode_base64(token: str) -> bytes:
-    """Unpadded base64url, strict; raises ValueError as Go words it."""
+    """Decodes unpadded base64url, strictly; raises ValueError with Go's message."""
     alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     data = token.replace("\n", "").replace("\r", "")
     for offset, character in enumerate(data):

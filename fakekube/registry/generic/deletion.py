@@ -1,10 +1,10 @@
-"""Deletion of one object: preconditions, finalizers, grace, and the two phases.
+"""Deletes one object: preconditions, finalizers, grace periods, and the two phases of a deletion.
 
-A deletion either removes the object at once, or marks it (deletionTimestamp, deletionGracePeriodSeconds, the
-finalizers that the propagation policy asks for) and leaves it to whoever holds a finalizer or runs down the grace.
+A deletion either removes the object at once, or marks it (deletionTimestamp, deletionGracePeriodSeconds, the finalizers
+of the propagation policy); it is then removed when the finalizers are gone and the grace period is over.
 
-`Plan` is the decision for one stored state, made without side effects; `remove` carries it out by compare-and-set and
-plans anew when somebody was faster.
+`Plan` is the decision for one stored state, made without side effects; `remove` executes it by compare-and-set and
+plans again after a conflict with another write.
 
 Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go (Delete, updateForGracefulDeletionAndFinalizers),
 registry/rest/delete.go (BeforeDelete).
@@ -42,18 +42,18 @@ class Step(Enum):
 
     REMOVE = "remove"
     MARK = "mark"
-    """Store it marked; it goes later."""
+    """Store it marked; it is removed later."""
     MARK_AND_REMOVE = "mark and remove"
-    """A graceful deletion without grace: seen as marked, then gone."""
+    """A graceful deletion with a grace period of 0: marked, then removed."""
     PENDING = "pending"
-    """It is on its way already; nothing changes."""
+    """It is terminating already; nothing changes."""
     HELD = "held"
-    """The same, and the answer shows it."""
+    """The same, and the response has the object."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be done, and the object as it will be stored if it is."""
+    """The step, and the object to store."""
 
     step: Step
     obj: Object
@@ -61,16 +61,16 @@ class Plan:
 
 @dataclass(slots=True)
 class Removed:
-    """What a deletion has left: the last state of the object, and whether it is gone."""
+    """The result of a deletion: the last state of the object, and whether it is removed."""
 
     document: Document
     deleted: bool
     returns_object: bool
-    """The answer is the object (it is still there), not a Status that names it."""
+    """The response is the object (it still exists), not a Status."""
 
 
 def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Removed:
-    """Delete the object of that name.
+    """Deletes the object of that name.
 
     Raises StatusError: 404, 409 for failed preconditions, and what `admit` raises.
     """
@@ -80,7 +80,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
         record = scope.bucket.get(key)
         if record is None:
             raise scope.not_found(name)
-        versions.shown(scope.resource, versions.fresh(scope.resource, record.value))  # it must be readable
+        versions.shown(scope.resource, versions.fresh(scope.resource, record.value))  # it must be decodable
         old = record.value.object
         _check_preconditions(scope, name, old, options)
         plan = _plan(scope, old, options)
@@ -99,7 +99,7 @@ def _carry_out(scope: Scope, key: str, record: Record[Document], plan: Plan) -> 
         return Removed(record.value, deleted=False, returns_object=shown)
     if plan.step is Step.REMOVE:
         if scope.dry_run and not scope.resource.custom and record.value.object["metadata"].get("finalizers"):
-            # The update that takes the last finalizer away is given up, and leaves an answer that nobody has filled in.
+            # The update that removes the last finalizer is aborted, and leaves an empty object as the response.
             return Removed(Document(zero(scope.resource.type)), deleted=True, returns_object=True)
         return _take_away(scope, key, record)
     final = scope.resource.stored(plan.obj)
@@ -168,7 +168,7 @@ def _grace(scope: Scope, obj: Object, old: Object, options: DeleteOptions) -> tu
 
 
 def _shorten(meta: dict[str, Any], wanted: int | None, now: datetime) -> tuple[bool, bool]:
-    """A deletion that is under way can only become shorter."""
+    """Shortens the grace period of a pending deletion; it cannot become longer."""
     current = meta.get("deletionGracePeriodSeconds") or 0
     current = 1 if current < 0 else current
     if not current:
@@ -184,13 +184,13 @@ def _shorten(meta: dict[str, Any], wanted: int | None, now: datetime) -> tuple[b
 
 
 def _duration(seconds: int) -> timedelta:
-    """What Go makes of so many seconds: nanoseconds in 64 bits, which go round."""
+    """Returns a number of seconds as a Go Duration: nanoseconds in 64 bits, which overflow."""
     nanoseconds = (seconds * 10**9 + 2**63) % 2**64 - 2**63
     return timedelta(microseconds=nanoseconds // 1000)
 
 
 def _mark(meta: dict[str, Any], now: datetime) -> None:
-    """Deletion without grace that finalizers hold up."""
+    """Marks an object whose finalizers prevent its removal."""
     stamp = print_time(now)
     if "deletionTimestamp" not in meta:
         _count(meta)
@@ -201,13 +201,13 @@ def _mark(meta: dict[str, Any], now: datetime) -> None:
 
 
 def _count(meta: dict[str, Any]) -> None:
-    """The mark is a change that controllers must see."""
+    """Increments the generation, since the mark is a change that controllers must see."""
     if meta.get("generation"):
         meta["generation"] += 1
 
 
 def _finalizers(current: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
-    """The finalizers that the garbage collector's work asks for; other ones stay, in their order."""
+    """Returns the finalizers with those of the garbage collector; other ones stay, in their order."""
     wanted = _collector_finalizer(current, options, strategy)
     others = [name for name in current if name not in (ORPHAN_DEPENDENTS, DELETE_DEPENDENTS)]
     new = [*others, wanted] if wanted else others
@@ -215,7 +215,7 @@ def _finalizers(current: list[str], options: DeleteOptions, strategy: Strategy) 
 
 
 def _collector_finalizer(current: list[str], options: DeleteOptions, strategy: Strategy) -> str | None:
-    """By the options; else by what the object wishes for itself; else by its kind."""
+    """Returns the garbage collector's finalizer: by the options, else by those of the object, else by its kind."""
     if not strategy.collects_garbage:
         return None
     if options.orphan_dependents is not None:
@@ -259,7 +259,7 @@ def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, o
 
 
 def _failed(scope: Scope, name: str, problem: str) -> StatusError:
-    """The real server puts the kind where the resource should be."""
+    """Returns the 409 of a failed precondition, in which the real server uses the kind instead of the resource."""
     return status.conflict(scope.resource.group, scope.resource.kind, name, problem)
 
 

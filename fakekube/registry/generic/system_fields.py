@@ -1,4 +1,4 @@
-"""The metadata that the server owns: set on create, kept on update, marked on deletion.
+"""Maintains the metadata that the server owns: sets it on create, and keeps it on update.
 
 Functions here change the request's own tree in place. Times are RFC 3339 with whole seconds, from the cluster's clock.
 
@@ -29,20 +29,20 @@ _WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletion
 
 
 def random_uuid() -> str:
-    """A UUID of version 4 (RFC 9562), as text."""
+    """Returns a UUID of version 4 (RFC 9562), as text."""
     random_bytes = os.urandom(16)
     digits, variant = random_bytes.hex(), "89ab"[random_bytes[8] & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def wipe(metadata: dict[str, Any]) -> None:
-    """Drop what a client may not choose when it creates."""
+    """Removes fields that a client cannot set on create."""
     for name in _WIPED:
         metadata.pop(name, None)
 
 
 def fill(metadata: dict[str, Any], now: datetime) -> None:
-    """Give a new object its identity."""
+    """Sets uid and creationTimestamp of a new object."""
     metadata["uid"] = random_uuid()
     metadata["creationTimestamp"] = print_time(now)
 
@@ -52,14 +52,14 @@ def needs_generated_name(metadata: Mapping[str, Any]) -> bool:
 
 
 def generate_name(prefix: str) -> str:
-    """A name for a generateName: the prefix, cut to 58 characters, and five random ones."""
+    """Returns a name for a generateName: the prefix, cut to 58 characters, and five random ones."""
     return prefix[:_PREFIX_LENGTH] + random_string(_SUFFIX_LENGTH)
 
 
 def match_namespace(metadata: dict[str, Any], namespace: str) -> None:
-    """Put the namespace of the request ("" for cluster-scoped resources) into an object that names none or the same.
+    """Sets the namespace of the request ("" for cluster-scoped resources) in an object that has none or the same.
 
-    Raises StatusError 400 if the object names another one. What a cluster-scoped object says is dropped.
+    Raises StatusError 400 if the object has another one. The namespace of a cluster-scoped object is dropped.
     """
     own = metadata.get("namespace", "")
     if namespace and own and own != namespace:
@@ -72,7 +72,7 @@ def match_namespace(metadata: dict[str, Any], namespace: str) -> None:
 
 
 def match_name(metadata: Mapping[str, Any], name: str) -> None:
-    """Raises StatusError 400 if an object is not called as the path says."""
+    """Raises StatusError 400 if the name of an object differs from that in the path."""
     own = metadata.get("name", "")
     if not own:
         problem = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -82,7 +82,7 @@ def match_name(metadata: Mapping[str, Any], name: str) -> None:
 
 
 def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """What an update can neither set nor take away (the uid is filled in, and validated afterwards)."""
+    """Keeps the fields that an update can neither set nor remove (a missing uid is set, and validated afterwards)."""
     metadata.pop("selfLink", None)
     if not metadata.get("uid"):
         metadata["uid"] = old.get("uid", "")
@@ -94,7 +94,7 @@ def keep_on_update(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
 
 
 def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool) -> None:
-    """An owner that is listed twice with all its fields counts once, and the client is warned."""
+    """Removes owner references that are exact duplicates, and warns the client."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return

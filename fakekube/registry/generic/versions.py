@@ -1,7 +1,7 @@
-"""Between the version that a request speaks and the one that is stored.
+"""Converts objects between the version of a request and the storage version.
 
-Only a few built-in kinds differ (events, autoscalers) and custom resources with several versions; for all others the
-conversion is the identity and costs nothing.
+Only a few built-in kinds (events, autoscalers) and custom resources with several versions need a conversion; for all
+others it is the identity and costs nothing.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["all_shown", "fresh", "from_storage", "shown", "to_storage"]
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
-    """The object as it is stored."""
+    """Returns the object in the storage version."""
     return resource.to_storage(obj) if resource.to_storage else obj
 
 
 def from_storage(resource: Resource, obj: Object) -> Object:
-    """A stored object as this version shows it."""
+    """Returns a stored object in this version."""
     return resource.from_storage(obj) if resource.from_storage else obj
 
 
 def shown(resource: Resource, document: Document) -> Document:
-    """A stored document as this version shows it, made once. Raises StatusError 500 if a webhook does not convert it."""
+    """Returns a stored document in this version; cached. Raises StatusError 500 if a webhook fails to convert it."""
     if resource.from_storage is None:
         return document
     convert = resource.from_storage
@@ -33,10 +33,10 @@ def shown(resource: Resource, document: Document) -> Document:
 
 
 def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:
-    """The same of each."""
+    """Returns every document in this version."""
     return documents if resource.from_storage is None else [shown(resource, document) for document in documents]
 
 
 def fresh(resource: Resource, document: Document) -> Document:
-    """The stored document, to be shown as if it never had been: who reads or changes one object asks the webhook anew."""
+    """Returns the stored document without cached conversions: a read or write of one object calls the webhook again."""
     return Document(document.object) if resource.converts_by_call else document

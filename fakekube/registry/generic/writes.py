@@ -1,11 +1,11 @@
-"""The write path below the verbs: create, compare-and-set, and what each kind does in between.
+"""Implements the write path of the registry: create and update, with the hooks of each kind's strategy.
 
-`create` stores a new object; `update` reads, lets its caller build the new state from the old one, prepares and
-validates it, and commits if nobody was faster, else starts again. Nothing here runs under the store's lock but the
-stamping of the revision. An update that changes nothing commits nothing; one that takes the last finalizer off a dying
-object deletes it. A dry run does all of it but the commit.
+`create` stores a new object; `update` reads the stored one, calls its caller to build the new state, prepares and
+validates it, and commits unless another write came first, after which it retries. Only setting the revision runs under
+the store's lock. An update without changes commits nothing; one that removes the last finalizer of a terminating object
+deletes it. A dry run skips the commit.
 
-Invariants: what came out of the store is never changed; an object is committed in the printed form of its type
+Invariants: stored objects are never changed; an object is committed in the printed form of its type
 (`schema.printing`), so that two equal objects have equal encodings.
 
 Specified by: k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest/{create,update}.go, dryrun.go.
@@ -33,10 +33,10 @@ __all__ = ["Build", "Check", "Written", "create", "same_object", "stamped", "upd
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
-#: How often a generated name is drawn again after a collision.
+#: The number of retries after a collision of a generated name.
 NAME_ATTEMPTS = 8
 
-#: Stands in the place of the revision until the store has assigned one.
+#: The placeholder for the revision until the store assigns one.
 UNSTAMPED = "0"
 
 _NOT_COUNTED = frozenset({"metadata", "status", "apiVersion", "kind"})
@@ -50,7 +50,7 @@ Check = Callable[[Object, Object | None], None]
 
 @dataclass(slots=True)
 class Written:
-    """What a write has left: the object (of a dry run: as it would be), and whether it was created or removed."""
+    """The result of a write: the object (of a dry run: as it would be), and whether it was created or removed."""
 
     document: Document
     created: bool = False
@@ -63,7 +63,7 @@ def stamped(obj: Object, revision: int) -> Document:
 
 
 def same_object(new: Object, stored: Document) -> bool:
-    """Would storing `new` change anything but the revision?"""
+    """Reports whether storing `new` would change only the revision."""
     old = stored.object
     if new is old:
         return True
@@ -76,7 +76,7 @@ def same_object(new: Object, stored: Document) -> bool:
 
 
 def create(scope: Scope, obj: Object, check: Check) -> Written:
-    """Store a new object, drawing a generated name again where it collides.
+    """Stores a new object; retries with another generated name after a collision.
 
     Raises StatusError: 409 if the name is taken, 422 if the object is invalid, and whatever `check` raises.
     """
@@ -130,7 +130,7 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
 
 
 def _prepared_for_create(scope: Scope, obj: Object, check: Check) -> Object:
-    """BeforeCreate and the checking admission. What is created through a subresource is prepared as any new object."""
+    """Runs BeforeCreate and validating admission. Objects created through a subresource are prepared as any new object."""
     strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
     system_fields.match_namespace(meta, scope.namespace)
     if strategy.has_status:
@@ -168,7 +168,7 @@ def _refuse_revision(obj: Object) -> None:
 
 
 def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
-    """409 for a name that is in use; it tells if the other object is on its way out."""
+    """Returns a 409 for a name that is in use; the message reports if the other object is being deleted."""
     resource = scope.resource
     error = status.already_exists(resource.group, resource.plural, name)
     if obj["metadata"].get("generateName"):
@@ -185,9 +185,9 @@ def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
 def update(
     scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None,
 ) -> Written:
-    """Compare-and-set: build the new state from the stored one until it can be committed.
+    """Updates by compare-and-set: builds the new state from the stored one until it can be committed.
 
-    `uid`: of the object that the client means (a precondition). `create_absent`: an absent object is created from
+    `uid`: a precondition of the client. `create_absent`: an absent object is created from
     `build(None)`. Raises StatusError: 404, 409 for a stale revision or another uid, 422, and what the callables raise.
     """
     create_allowed = create_absent or scope.strategy.create_on_update
@@ -255,7 +255,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
 
 
 def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: Check) -> Object:
-    """BeforeUpdate and the checking admission; the object in the form in which it is stored."""
+    """Runs BeforeUpdate and validating admission; returns the object in the form in which it is stored."""
     stored = document.object
     old = versions.shown(scope.resource, document).object if scope.resource.custom else stored
     strategy, context, meta = scope.strategy, scope.context, obj["metadata"]
@@ -286,14 +286,14 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
 
 
 def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
-    """Is a prepared object what is stored? Then it need not be validated again (but custom resources may owe warnings)."""
+    """Reports whether a prepared object equals the stored one and needs no validation (custom resources may have warnings)."""
     if scope.resource.custom or obj != document.object:
         return False
     return same_object(scope.resource.stored(obj), document)
 
 
 def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:
-    """What the kind's own update validation says, which looks at the metadata once more.
+    """Returns the errors of the kind's update validation, which may validate the metadata again.
 
     `sound`: nothing was wrong with it the first time, when only the rule for standard finalizers was left out.
     """
@@ -311,7 +311,7 @@ def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, 
 
 
 def spec_changed(scope: Scope, obj: Object, old: Object) -> bool:
-    """Has anything changed that generation counts: all but metadata and status?"""
+    """Reports whether anything except metadata and status has changed, so that generation is incremented."""
     # Only in the form in which they are stored are equal values equal trees; but most differences are plain.
     names = {**obj, **old}.keys() - _NOT_COUNTED
     if all(obj.get(name) == old.get(name) for name in names):
@@ -330,7 +330,7 @@ def _keep(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
 
 
 def _keep_times(new: Object, stored: Document) -> Object:
-    """A write that changes nothing but the times of managedFields is none: then the old entries stay."""
+    """Keeps the old managedFields if only their times differ, so that the write is a no-op."""
     old = stored.object
     entries, old_entries = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if entries is None or old_entries is None or entries == old_entries or len(entries) != len(old_entries):
@@ -345,7 +345,7 @@ def _keep_times(new: Object, stored: Document) -> Object:
 
 
 def revision_of(text: str) -> int:
-    """The resourceVersion of an object; "" and "0" are none. Raises StatusError 500, as the real server does."""
+    """Returns the resourceVersion of an object; "" and "0" mean none. Raises StatusError 500, as the real server does."""
     if text in ("", "0"):
         return 0
     try:
@@ -368,12 +368,12 @@ def _wrong_uid(scope: Scope, wanted: str, stored: str) -> str:
 
 
 def storage_path(scope: Scope) -> str:
-    """Where the real server would keep the object, below /registry/."""
+    """Returns the key of the object in the real server's storage, below /registry/."""
     return f"{scope.resource.storage_prefix}/{scope.key}"
 
 
 def _is_released(scope: Scope, new: Object, old: Object) -> bool:
-    """Is the old object dying, without grace, and has the new one nothing that holds it?"""
+    """Reports whether the old object is terminating without a grace period, and the new one has no finalizers."""
     old_meta = old["metadata"]
     if new["metadata"].get("finalizers") or "deletionTimestamp" not in old_meta or old_meta.get("deletionGracePeriodSeconds"):
         return False
@@ -381,7 +381,7 @@ def _is_released(scope: Scope, new: Object, old: Object) -> bool:
 
 
 def _remove_released(scope: Scope, record: Record[Document], final: Object) -> Written:
-    """The answer shows the object as the update would have left it, with the revision it had."""
+    """Removes the object; the response has the object after the update, with the old revision."""
     if not scope.dry_run:
         scope.bucket.commit(scope.key, record.revision, None)
         scope.resource.strategy.after_delete(scope.context, record.value.object)
