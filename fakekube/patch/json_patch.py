@@ -40,14 +40,14 @@ __all__ = [
     "MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform",
 ]
 
-#: Operations that one patch may have.
+#: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
 
 #: Bytes of JSON by which the `copy` operations of one patch may grow a document.
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
 
 Operation = Mapping[str, Any]
-"""One step of a patch; what its members are is looked at when it is applied."""
+"""One operation of a patch; its members are validated when it is applied."""
 
 _STRING_MEMBERS = ("op", "path", "from")
 _MEMBERS = frozenset({*_STRING_MEMBERS, "value"})
@@ -57,11 +57,11 @@ _INDEX = re.compile(r"[+-]?[0-9]+")
 
 
 class PatchRejected(Exception):
-    """An operation does not fit the document; the message is the library's."""
+    """An operation cannot be applied to the document. The message is the library's."""
 
 
 class TestFailed(PatchRejected):
-    """A `test` operation found something else."""
+    """The value of a `test` operation differs."""
 
     __test__ = False
 
@@ -157,7 +157,7 @@ def perform(document: Any, operations: Sequence[Operation]) -> Any:
 
 
 def _with_literal_values(operations: Sequence[Operation], patch: list[Any]) -> list[Operation]:
-    """The operations with the values of the same patch as it was parsed with literals."""
+    """Replaces the values of operations by those of the same patch, parsed with literals."""
     return [
         {**plain, "value": literal["value"]} if "value" in plain else plain
         for plain, literal in zip(operations, _operations(patch), strict=True)
@@ -165,7 +165,7 @@ def _with_literal_values(operations: Sequence[Operation], patch: list[Any]) -> l
 
 
 class _Editor:
-    """A document under change: knows which containers are its own copies."""
+    """A document during a patch; tracks the containers that are its own copies."""
 
     def __init__(self, document: Any) -> None:
         self._opened: list[Any] = []
@@ -193,7 +193,7 @@ class _Editor:
         action(self, operation)
 
     def _open(self, container: Any) -> Any:
-        """The container as a copy that may be changed."""
+        """Returns a mutable copy of the container."""
         if id(container) in self._own:
             return container
         copy = container.copy()
@@ -278,7 +278,7 @@ class _Editor:
             _put(container, key, self._opened_throughout(found))
 
     def _opened_throughout(self, container: Any) -> Any:
-        """The container with all that is in it opened, as a comparison leaves it."""
+        """Copies the container at all depths, the effect of a comparison in the library."""
         opened = self._open(container)
         for key, item in list(opened.items() if isinstance(opened, dict) else enumerate(opened)):
             if isinstance(item, dict | list):
@@ -364,7 +364,7 @@ def _no_index(index: int) -> PatchRejected:
 
 
 def _existing(items: list[Any], key: str) -> int:
-    """The position of an item; negative ones count from the end."""
+    """Returns the position of an item; negative indexes count from the end."""
     index = _index(key)
     if not -len(items) <= index < len(items):
         raise _no_index(index)

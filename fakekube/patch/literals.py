@@ -1,7 +1,7 @@
-"""Scalars that remember how they were written.
+"""Scalars with their JSON text.
 
-The real server compares some values by their JSON text: `"é"` and `"\\u00e9"` are two things to it. Bodies in
-which that could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s in place of plain scalars.
+The real server compares some values by their JSON text: `"é"` and `"\\u00e9"` are different. Bodies for which this
+could matter (rare: `has_ambiguous_literals`) are parsed into `Literal`s instead of plain scalars.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Literal:
 
 
 def has_ambiguous_literals(body: bytes) -> bool:
-    """May this JSON text hold scalars that are not written as Go writes them?"""
+    """Reports whether this JSON text may contain scalars in another form than Go's."""
     return _AMBIGUOUS.search(body) is not None
 
 
 def literal_text(value: Any) -> str:
-    """How a scalar was written, or how Go writes it."""
+    """Returns the JSON text of a scalar: the literal, or Go's form."""
     if isinstance(value, Literal):
         return value.text
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
@@ -114,7 +114,7 @@ def _read_list(tokens: list[str]) -> list[Any]:
 
 
 def without_literals(value: Any) -> Any:
-    """The plain value; what holds no literals is shared."""
+    """Returns the plain value; parts without literals are shared."""
     if isinstance(value, Literal):
         return value.value
     if isinstance(value, dict):

@@ -1,8 +1,7 @@
-"""JSON merge patch as the real server understands it.
+"""Applies JSON merge patches.
 
-RFC 7386 with one departure of evanphx/json-patch: a value that replaces something other than an object loses
-the nulls within its objects even where they stand in lists, one that replaces an object with a list keeps
-them.
+The semantics are RFC 7386 with one deviation of evanphx/json-patch: if a value replaces something other than an
+object, the nulls within its objects are dropped even inside lists; if a list replaces an object, they are kept.
 
 Invariant: neither the document nor the patch is changed; the result shares with both. Objects that both have
 are merged with sorted keys, as the real server prints them.
@@ -39,7 +38,7 @@ def decode(patch: Any, *, strict: bool) -> Any:
 
 
 def apply(document: dict[str, Any], patch: Any) -> Any:
-    """The document that the patch makes of `document`: an object, or the patch itself if that is a list."""
+    """Applies the patch to `document`. Returns an object, or the patch itself if that is a list."""
     return _merge(document, patch) if isinstance(patch, dict) else _pruned(patch)
 
 
@@ -60,7 +59,7 @@ def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pruned(value: Any) -> Any:
-    """The value without the nulls of its objects; nulls of lists stay."""
+    """Drops the null members of objects; null items of lists are kept."""
     if isinstance(value, dict):
         return {key: _pruned(item) for key, item in sorted(value.items()) if item is not None}
     if isinstance(value, list):

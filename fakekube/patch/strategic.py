@@ -1,7 +1,7 @@
 """Strategic merge patch: merge patch with lists that merge, for built-in kinds.
 
-A patch is merged into an object along the object's type: what a list does with its items is a matter of the
-field's `patch_strategy` and `patch_merge_key`. Members that begin with `$` are directives, not data:
+A patch is merged into an object along the object's type: the field's `patch_strategy` and `patch_merge_key` determine
+how lists merge. Members that begin with `$` are directives, not data:
 
 * `$patch: delete | replace` in an object empties or replaces it; in an item of a merging list it removes the
   item, or everything else;
@@ -87,19 +87,19 @@ def apply(type: Type, document: _Object, patch: _Object, unknown: list[str] | No
 
 
 def merge(type: Type, document: _Object, patch: _Object) -> _Object:
-    """The merge alone: it shares with the document what the patch does not touch. Raises StatusError."""
+    """Merges without decoding; the result shares unchanged parts with the document. Raises StatusError."""
     return _merge_objects(document, copied(patch), type)
 
 
 def refused(type: Type, document: _Object, patch: _Object, problem: str) -> StatusError:
-    """422 for a patch that Strict validation refuses, for this reason."""
+    """Returns a 422 for a patch that Strict validation rejects for this reason."""
     rest = copied(patch)
     _merge_objects(document, rest, type)
     return _misfit(rest, problem)
 
 
 def _misfit(rest: _Object, problem: str) -> StatusError:
-    """The message shows what the merge has left of the patch."""
+    """Returns the error; its message contains the rest of the patch after the merge."""
     return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
 
 
@@ -195,7 +195,7 @@ def _drop_nulls(value: Any) -> None:
 
 
 def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
-    """Merges and orders the lists for which the patch says an order; takes both out of the patch."""
+    """Merges and orders the lists with a `$setElementOrder` directive; removes both from the patch."""
     for key in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
         order = patch.pop(key)
         require_type(order, list)
@@ -221,7 +221,7 @@ def _order_lists(merged: _Object, patch: _Object, type: Type) -> None:
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch must stand in the order that the same patch demands."""
+    """Checks that the items of a patch are in the order of its `$setElementOrder` directive."""
     if not order or not changes:
         return
     kept = changes

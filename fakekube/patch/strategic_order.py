@@ -1,8 +1,8 @@
-"""Strategic merge: which items of lists are the same, and in which order a merged list has them.
+"""Strategic merge: identifies equal list items, and orders merged lists.
 
-Items of a list of objects are told apart by the value of their merge key, scalars by themselves. The order
-that a patch says (by directive or by its own items) comes before the order of the object; items that it does
-not mention keep their places relative to their neighbours in the object.
+Objects in a list are identified by the value of their merge key, scalars by their value. The order of the patch (by a
+directive or by its items) takes precedence over the order of the object; items that the patch does not contain keep
+their position relative to their neighbours in the object.
 
 Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go (normalizeElementOrder and what it calls).
 """
@@ -24,7 +24,7 @@ DIRECTIVE = "$patch"
 
 
 def is_directive(item: Any) -> bool:
-    """Is this an item (or object) that says what to do rather than what to have?"""
+    """Reports whether an item (or object) is a directive."""
     return isinstance(item, dict) and DIRECTIVE in item
 
 
@@ -53,7 +53,7 @@ def _is_same(item: Any, other: Any, merge_key: str) -> bool:
 
 
 def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """The items that the order mentions, and the others."""
+    """Splits items into those that the order contains, and the others."""
     if merge_key and items:
         for position, entry in enumerate(order):
             if not isinstance(entry, dict):

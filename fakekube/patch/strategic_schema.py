@@ -1,4 +1,4 @@
-"""What a strategic merge asks of a type: the field behind a key, and how its value merges.
+"""Looks up the patch metadata of a type for strategic merges: the field of a key, and its merge strategy.
 
 Specified by: k8s.io/apimachinery/pkg/util/strategicpatch/meta.go and
 third_party/forked/golang/json/fields.go, whose messages come back for fields that are not there.
@@ -26,7 +26,7 @@ _KINDS: dict[Shape, str] = {
 
 @dataclass(slots=True, frozen=True)
 class Lookup:
-    """How the value of a field merges."""
+    """The patch metadata of a field."""
 
     type: Type
     """Of the object, or of the items of the list."""

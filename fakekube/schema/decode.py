@@ -29,7 +29,7 @@ from typing import Any
 from fakekube.schema.decoders import decoder
 from fakekube.schema.model import Type
 from fakekube.schema.strict import Strict
-from fakekube.schema.walk import DecodeError, Decoder, Irregularity, Literals, Walk
+from fakekube.schema.walk import DecodeError, Decoder, Literals, SlowPathRequired, Walk
 from fakekube.schema.zero import zero
 
 __all__ = ["DecodeError", "Strict", "decode"]
@@ -59,7 +59,7 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Lite
 def _decoded(read: Decoder, value: Any, strict: Strict | None, literals: Literals | None) -> Any:
     try:
         return read(value, None)
-    except Irregularity:
+    except SlowPathRequired:
         walk = Walk(strict, literals)
         tree = read(value, walk)
         if walk.error is not None:

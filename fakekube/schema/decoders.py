@@ -14,7 +14,7 @@ from fakekube.golang import base64, timestamps
 from fakekube.golang.quoting import json_kind
 from fakekube.schema import quantity
 from fakekube.schema.model import Field, Shape, Type
-from fakekube.schema.walk import DecodeError, Decoder, Frame, Irregularity, Walk
+from fakekube.schema.walk import DecodeError, Decoder, Frame, SlowPathRequired, Walk
 from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["decoder"]
@@ -64,7 +64,7 @@ def _struct(type_: Type) -> Decoder:
     def plan(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
         """Returns the fields of a layout and those that are always printed, in the order of the type."""
         if not ranks.keys() >= set(layout):
-            raise Irregularity
+            raise SlowPathRequired
         taken = (step(name) for name in sorted({*layout, *always}, key=ranks.__getitem__))
         made = tuple((s.name, s.as_it_is, s.read, s.drop_zero, s.make) for s in taken if s is not None)
         return plans.add(layout, made)
@@ -191,13 +191,13 @@ def _own_form(read: Decoder, value: Any, walk: Walk | None) -> Any:
 def _mismatch(value: Any, go: str, walk: Walk | None) -> None:
     """Reports a value that does not fit the Go type `go`."""
     if walk is None:
-        raise Irregularity
+        raise SlowPathRequired
     walk.mismatch(value, go)
 
 
 def _broken(message: str, walk: Walk | None) -> Exception:
     """Returns the exception that ends a decode at once."""
-    return Irregularity() if walk is None else DecodeError(message)
+    return SlowPathRequired() if walk is None else DecodeError(message)
 
 
 def _scalar(class_: type) -> Callable[[Type], Decoder]:
@@ -247,7 +247,7 @@ def _number(type_: Type) -> Decoder:
 
 def _not_a_number(value: Any, go: str, walk: Walk | None) -> None:
     if walk is None:
-        raise Irregularity
+        raise SlowPathRequired
     walk.not_a_number(value, go)
 
 
@@ -263,7 +263,7 @@ def _bytes(type_: Type) -> Decoder:
             return base64.canonical(value)
         except base64.Base64Error as error:
             if walk is None:
-                raise Irregularity from None
+                raise SlowPathRequired from None
             return walk.fault(str(error))
 
     return decode_bytes
@@ -302,7 +302,7 @@ def _quantity(_: Type) -> Decoder:
         elif value.__class__ is int:
             text = repr(value)
         elif walk is None:
-            raise Irregularity
+            raise SlowPathRequired
         else:
             text = walk.literal(value) if isinstance(value, float) else ""
         try:

@@ -18,7 +18,7 @@ from fakekube.schema.decode import decode
 from fakekube.schema.decoders import decoder
 from fakekube.schema.model import Shape, Type
 from fakekube.schema.trees import copied, in_order
-from fakekube.schema.walk import DecodeError, Irregularity
+from fakekube.schema.walk import DecodeError, SlowPathRequired
 from fakekube.schema.zero import always_printed, zero
 
 __all__ = ["from_unstructured"]
@@ -54,7 +54,7 @@ def from_unstructured(
 def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
     try:
         return decoder(type_)(value, None)
-    except (Irregularity, DecodeError):
+    except (SlowPathRequired, DecodeError):
         found: list[str] = []
         tree = _converted(type_, value, "", found)
         if unknown is not None:

@@ -15,14 +15,14 @@ from fakekube.golang.quoting import json_kind
 from fakekube.schema.model import Field, Type
 from fakekube.schema.strict import MAXIMUM_STRICT_ERRORS, Strict
 
-__all__ = ["DecodeError", "Decoder", "Frame", "Irregularity", "Literals", "Walk"]
+__all__ = ["DecodeError", "Decoder", "Frame", "Literals", "SlowPathRequired", "Walk"]
 
 
 class DecodeError(ValueError):
     """A value does not fit the type. The message is the real server's, without the prefix of the verb."""
 
 
-class Irregularity(Exception):
+class SlowPathRequired(Exception):
     """A value needs the slow path."""
 
 

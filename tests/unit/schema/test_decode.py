@@ -13,7 +13,7 @@ from fakekube.schema.decode import DecodeError, Strict, decode
 from fakekube.schema.decoders import decoder
 from fakekube.schema.model import Type
 from fakekube.schema.printing import normalise
-from fakekube.schema.walk import Irregularity, Walk
+from fakekube.schema.walk import SlowPathRequired, Walk
 from tests.unit.schema.recorded import CASES, Case
 from tests.unit.schema.values import json_values, mistaken_values, typed_values, types
 
@@ -144,5 +144,5 @@ def test_numbers_are_told_as_they_were_written_if_the_text_is_at_hand() -> None:
 
 
 def test_the_quick_road_ends_at_the_first_irregularity() -> None:
-    with pytest.raises(Irregularity):
+    with pytest.raises(SlowPathRequired):
         decoder(type_of("k8s.io/api/core/v1.Pod"))({"unheard": 1}, None)
