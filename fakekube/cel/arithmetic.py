@@ -133,7 +133,7 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
 
 
 def _misfit(name: str, kinds: Container[type], one: Any) -> EvaluationError:
-    """Operands for which an operator is not made; `kinds` are those of first operands for which it is."""
+    """Returns the error for operands without an overload; `kinds` are the types of first operands that have one."""
     kind = kind_of(one)
     return no_such_overload("" if kind in kinds or kind in RECEIVERS else name)
 

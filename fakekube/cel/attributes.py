@@ -1,4 +1,4 @@
-"""Selections and indices: how the parts of values are reached.
+"""Evaluates selections and indices.
 
 A chain of them is an *attribute* of what it begins with. It costs one unit for the beginning and one for every step.
 Once a step has been optional, all later ones are, and only those that find something cost anything. An optional value

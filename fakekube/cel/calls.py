@@ -1,4 +1,4 @@
-"""Operators and functions, as they run: what their arguments come to, what they cost, what they absorb.
+"""Evaluates operators and functions: arguments, costs, and absorbed errors.
 
 Specified by: cel-spec, doc/langdef.md (Logical Operators); cel-go/interpreter/interpretable.go, runtimecost.go.
 """

@@ -1,8 +1,8 @@
-"""What the compiler says of an expression before it ever runs: names and types.
+"""The type checker: resolves the names and types of an expression.
 
-Every node gets a type; what does not fit is told with its place. Where types are not known (`dyn`), everything fits.
-Macros are checked as the comprehensions that they stand for. What is found out is kept (`Checked`): the estimate of
-costs wants the types, the evaluation wants to know which calls have but one meaning.
+Every node gets a type; type errors are reported with their position. The type `dyn` is assignable to every type.
+Macros are checked as the comprehensions into which they expand. The result (`Checked`) has the types for the cost
+estimate, and the calls with exactly one overload for the evaluation.
 
 Specified by: cel-spec, doc/langdef.md (Gradual type checking); cel-go/checker/checker.go.
 """
@@ -41,7 +41,7 @@ _PRINTED: Final = {
     "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration", "null_type": "null",
 }
 _LITERAL_TYPES: Final = {kind: Type(_PRINTED.get(name, name)) for kind, name in TYPE_NAMES.items()}
-#: Types that fit nothing but themselves and what is not known.
+#: Types that are assignable only to themselves and dyn.
 _PLAIN: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint", "timestamp", "duration"})
 _LIST_OF_ANY: Final = list_of(DYN)
 _MAP_OF_ANY: Final = map_of(DYN, DYN)

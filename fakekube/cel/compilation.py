@@ -1,6 +1,6 @@
-"""Compiles expressions: syntax, types, constants, and what they can cost.
+"""Compiles validation rules: syntax, types, constants, and estimated costs.
 
-`self` and `oldSelf` are all the variables that there are; both are of what a schema declares.
+The variables are `self` and `oldSelf`; a schema declares their type.
 
 Specified by: apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go.
 """
@@ -30,12 +30,12 @@ __all__ = [
     "compile_validation",
 ]
 
-#: What one evaluation may cost.
+#: The cost limit of one evaluation.
 PER_CALL_LIMIT: Final = 1_000_000
 
 
 class CompilationError(Exception):
-    """What the compiler says of an expression; what it names, if that is known nevertheless."""
+    """The errors of an expression, and the variables that it uses, if known."""
 
     def __init__(self, text: str, uses: frozenset[str] = frozenset()) -> None:
         super().__init__(text)
@@ -91,7 +91,7 @@ def _compiled(source: str, variables: Mapping[str, Type], wanted: Type, prefix: 
 
 @dataclass(frozen=True, slots=True)
 class CompilationResult:
-    """What the compiler says of a rule and its message; empty texts where it has nothing to say."""
+    """The errors of a rule and its messageExpression ("" if there are none), and their costs."""
 
     rule_problem: str = ""
     message_problem: str = ""
@@ -103,7 +103,7 @@ class CompilationResult:
 
 
 def compile_validation(rule: Mapping[str, Any], declared: Declaration) -> CompilationResult:
-    """Compile a rule for the values of a declaration, and its message."""
+    """Compiles a rule and its messageExpression for the values of a declaration."""
     if not rule.get("rule", "").strip():
         return CompilationResult()
     try:

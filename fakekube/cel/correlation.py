@@ -1,4 +1,4 @@
-"""The old value that belongs to a new one, and whether the two are the same.
+"""Correlates new values with old ones, and compares them (ratcheting).
 
 Only parts that the schema knows are correlated: properties, map values, items of lists of type map. A part that is
 equal to its old self, or lies in one that is, may go on breaking rules (ratcheting).

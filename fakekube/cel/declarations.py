@@ -1,4 +1,4 @@
-"""What schemas say of values: types for the checker, and sizes for the estimate of costs.
+"""Derives declarations from schemas: types for the checker, and sizes for the cost estimate.
 
 A declaration has a type, the number of elements that a value can have at most, and the length of the shortest JSON for
 it. Where a schema sets no bound, the size of a request does.
@@ -35,7 +35,7 @@ _WIDEST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What is known of the values at a place."""
+    """The declaration of the values of a schema."""
 
     kind: Type
     """Of objects, lists and maps only the outermost part (see `type`)."""

@@ -1,4 +1,4 @@
-"""Room for expressions that nest deeply.
+"""Raises the recursion limit for deeply nested expressions.
 
 An expression may nest 250 levels deep, and whatever walks over it takes a few calls for each level: more than Python
 allows at first, of which the caller has used some.

@@ -1,5 +1,4 @@
-"""What expressions may name where they stand: the variables of admission, of access reviews,
-of tokens, and of the choice of devices.
+"""The environments of expressions: the variables for admission, access reviews, tokens, and device selectors.
 
 `Environment.compiled` is what the compiler says of an expression there. A policy's variables are types of the policy:
 `with_variable` makes the environment of those that follow.
@@ -105,7 +104,7 @@ def _patch_types(name: str) -> Type | None:
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, in the words of a field error's detail."""
+    """An invalid expression; the text is the detail of a field error."""
 
 
 class ConstantError(ExpressionError):
@@ -126,7 +125,7 @@ class Compilation:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The names that are known to an expression."""
+    """The variables and types that an expression can use."""
 
     variables: Mapping[str, Type]
     makes_patches: bool = False

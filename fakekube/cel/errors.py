@@ -1,4 +1,4 @@
-"""What goes wrong with expressions: before they run (`CompileError`), and while they do (`EvaluationError`)."""
+"""The errors of expressions: at compile time (`CompileError`), and at evaluation (`EvaluationError`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EvaluationError(Exception):
 
 
 class CostLimitExceeded(Exception):
-    """An expression has spent what it may; nothing absorbs that."""
+    """The evaluation exceeded its cost limit; no operator absorbs this error."""
 
     def __init__(self, cost: int) -> None:
         self.cost = cost
@@ -39,7 +39,7 @@ def no_such_overload(operator: str = "") -> EvaluationError:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with an expression, and where."""
+    """One error in an expression, with its position."""
 
     position: int
     message: str

@@ -1,4 +1,4 @@
-"""Turns a checked tree into a function of its variables, which counts what it costs.
+"""Compiles a checked tree to a function of its variables that counts costs.
 
 Every node becomes a closure that takes a frame (the variables, and what has been spent) and gives a value or raises
 EvaluationError. `&&`, `||`, `all` and `exists` absorb errors where the other operands decide.

@@ -1,4 +1,4 @@
-"""The macros that loop, as they run.
+"""Evaluates the macros that loop.
 
 Each fold walks the elements of a container, with the macro's variables set, and spends what the comprehension that the
 macro stands for would: a round has a price of its own besides that of the bodies.

@@ -1,4 +1,4 @@
-"""What an expression has at hand while it runs: its variables, and what it may still spend."""
+"""The state of an evaluation: variables, and the remaining cost budget."""
 
 from __future__ import annotations
 

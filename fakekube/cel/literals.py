@@ -1,5 +1,5 @@
-"""What can be seen to be wrong with literals once the types of an expression are right: mixed types in lists and maps,
-patterns, times, templates of `format`.
+"""Validates the literals of a checked expression: mixed types in lists and maps, patterns, times, templates of
+`format`.
 
 Specified by: cel-go/cel/validator.go, cel-go/ext/formatting.go (stringFormatValidator).
 """
@@ -22,7 +22,7 @@ Types = Mapping[Node, Type]
 
 
 def literal_issues(tree: Node, types: Types, calls: Mapping[Node, Any]) -> list[Issue]:
-    """What is wrong with the literals of a checked expression, all of whose nodes have types.
+    """Returns the errors in the literals of a checked expression, all of whose nodes have types.
 
     `calls` has the calls that were found to be some.
     """

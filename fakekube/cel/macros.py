@@ -1,4 +1,4 @@
-"""The macros that loop: which there are, and the comprehension that each of them stands for.
+"""Defines the macros that loop, and expands them to comprehensions.
 
 The checker and the estimate of costs look at the comprehension, because the real compiler does: its types, messages and
 costs are those of the folds. Everything in it that the source does not have lies at the macro's opening bracket.

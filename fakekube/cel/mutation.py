@@ -1,4 +1,4 @@
-"""What expressions of mutating policies make: parts of an apply configuration, and operations of a JSON patch.
+"""The results of expressions in mutating policies: apply configurations, and operations of JSON patches.
 
 `Object{…}`, `Object.spec{…}` … are objects of any fields, named after their place; `JSONPatch{…}` is one operation. The
 values in them become plain ones in two ways: `native` in apply configurations, `json_value` in JSON patches.

@@ -1,4 +1,4 @@
-"""Property names as identifiers: `my-key` is `my__dash__key`, `namespace` is `__namespace__`.
+"""Escapes property names as identifiers: `my-key` is `my__dash__key`, `namespace` is `__namespace__`.
 
 Specified by: k8s.io/apiserver/pkg/cel/escaping.go.
 """

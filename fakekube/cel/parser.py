@@ -1,4 +1,4 @@
-"""Reads an expression into a tree.
+"""Parses an expression into a syntax tree.
 
 A recursive descent over the grammar of cel-spec; macros are recognised here, so that what follows never sees
 `has(…)` or `x.all(…)` as calls. Errors carry the words of the real parser where a hand-written one can know them.
@@ -109,7 +109,7 @@ _LEVEL: Final = frozenset({"_&&_", "_||_"})
 
 
 class _Stop(Exception):
-    """Nothing sensible can be read any more."""
+    """The parser cannot continue."""
 
 
 class _Parser:

@@ -1,4 +1,4 @@
-"""The x-kubernetes-validations of a schema: compiled once, and held against values.
+"""Compiles the x-kubernetes-validations of a schema, and validates values with them.
 
 `compile_rules` makes a tree of the parts of a schema that have rules, at or below them. A walk over a value evaluates
 the rules of each part that is there (null has none), outer parts first. Rules that speak of `oldSelf` need an old value
@@ -34,7 +34,7 @@ Warn = Callable[[str], None]
 
 _VALIDATIONS: Final = "x-kubernetes-validations"
 _MAX_MESSAGE: Final = 5 * 1024
-#: What all rules may cost together for one resource.
+#: The cost limit of all rules for one resource.
 _BUDGET: Final = 10_000_000
 _BUDGET_SPENT: Final = "failed due to running out of cost budget, no further validation rules will be run"
 
@@ -145,12 +145,12 @@ class _Here(NamedTuple):
 
 
 class _Spent(Exception):
-    """Nothing more may be evaluated."""
+    """The cost budget is exhausted."""
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Where what is found goes, and what may still be spent."""
+    """The state of one validation: errors, and the remaining cost budget."""
 
     errors: list[FieldError]
     warn: Warn
@@ -303,7 +303,7 @@ def _evaluation_problem(problem: str, rule: _Rule) -> str:
 
 
 class _MessageProblem(Exception):
-    """The message costs too much."""
+    """The messageExpression exceeded the cost limit."""
 
 
 def _message(walk: _Walk, rule: _Rule, variables: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What an expression is once it has been parsed.
+"""The syntax tree of an expression.
 
 A tree of nodes, each with the position (in characters) at which the real compiler reports its errors. Operators are
 calls of functions with the names that the real compiler prints (`_+_`, `_[_]`, `!_`). Macros that loop are nodes of

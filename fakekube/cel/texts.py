@@ -1,4 +1,4 @@
-"""Values as texts: in conversions, and in the words of errors."""
+"""Formats values as strings, for conversions and for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of expressions, and how they fit each other.
+"""The types of expressions, and their assignability.
 
 Specified by: cel-spec, doc/langdef.md (Gradual type checking); cel-go/common/types/types.go, cel-go/checker/types.go.
 """
@@ -97,7 +97,7 @@ Bindings = dict[str, Type]
 
 
 class Unification:
-    """What variables stand for, as far as it is known. Grows as types are held against each other."""
+    """The bindings of type variables, which grow during type checking."""
 
     def __init__(self) -> None:
         self._bindings: Bindings = {}

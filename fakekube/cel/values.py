@@ -1,4 +1,4 @@
-"""The values of the language, and what every one of them can do: have a type, be equal, be compared.
+"""The values of the language, with their types, equality and order.
 
 int, double, bool, string, bytes, list and null are Python's own; the rest is here. Values of the schemas of definitions
 are views (`fakekube.cel.views`), which are kinds of `list` and `Mapping` here.

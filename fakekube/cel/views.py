@@ -1,4 +1,4 @@
-"""Values of a schema as values of the language, without copies of objects.
+"""Views of JSON values as values of the language, by their schema and without copies.
 
 Each schema becomes a reader: a function from a JSON value to what an expression sees. Objects show their properties by
 escaped names and hide what the schema does not know; lists are equal as their list-type says.

@@ -1,4 +1,4 @@
-"""One answer on its way from the application to the client: `start_response`, and what follows from it.
+"""Sends one response of the application to the client: `start_response`, and the body.
 
 What the application left of the request's body is read away before the head is sent, as net/http does: only
 then is it known whether the connection can go on, which the head must say. Head and body leave in one piece

@@ -1,8 +1,8 @@
-"""Certificates made up for a test: a CA, the server's, an administrator's.
+"""Generates certificates for tests: a CA, a server certificate and an administrator's client certificate.
 
-They are what strict verification wants (Python 3.13's default, Go's): a CA with critical basicConstraints and
-keyUsage, leaves with an authority key identifier and their addresses as IP SANs. Keys are P-256, quick to
-make and to use. All of a process share one CA and one administrator, so that many clusters pay once.
+They pass strict verification (Python 3.13's default, Go's): a CA with critical basicConstraints and keyUsage, leaves
+with an authority key identifier and their addresses as IP SANs. Keys are P-256, quick to make and to use. All of a
+process share one CA and one administrator, so that many clusters pay once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One client's connection, served by a thread of its own: requests in, the application's answers out.
+"""Serves one client connection in its own thread: reads requests, sends the application's responses.
 
 The thread ends when the connection does, or hands it to the pump while a streaming answer lasts; whoever
 holds the connection is the only one to touch it, but for `abort`. Keep-alive, and how the connection ends,
@@ -50,11 +50,11 @@ class Service(Protocol):
         """Serve the connection again, in a thread."""
 
     def closed(self, connection: Connection) -> None:
-        """The connection is no more."""
+        """Called when the connection is closed."""
 
 
 class _After(enum.Enum):
-    """What becomes of the connection after an exchange."""
+    """The state of the connection after an exchange."""
 
     NEXT = enum.auto()
     CLOSE = enum.auto()
@@ -247,5 +247,5 @@ def _is_stream(result: object) -> TypeGuard[Stream]:
 
 
 def _is_tunnel(stream: Stream) -> TypeGuard[Tunnel]:
-    """Does it speak another protocol with the client?"""
+    """Reports whether the stream has another protocol."""
     return hasattr(stream, "receive")

@@ -1,4 +1,5 @@
-"""How the frames of a stream travel on a connection: as chunks, as they are, as WebSocket messages, or in another protocol.
+"""Encodes the frames of a stream on a connection: as chunks, unchanged, as WebSocket messages, or in another
+protocol.
 
 A framing is the part of a streaming answer that knows the protocol on the wire; the pump only moves its
 bytes. It also hears what the client sends meanwhile.
@@ -34,11 +35,11 @@ class Framing(Protocol):
 
     @property
     def hung_up(self) -> bool:
-        """The client has said goodbye, and nothing more is to be sent but `last`."""
+        """True when the client has closed the stream, and only `last` remains to be sent."""
 
     @property
     def deaf(self) -> bool:
-        """More than this cannot be heard: no more must be received."""
+        """True when no more data may be received."""
 
 
 _MAX_PIPELINED = 65536

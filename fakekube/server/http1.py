@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests out of bytes: no sockets, no threads.
+"""Parses HTTP/1.1 requests from bytes: no sockets, no threads.
 
 Bytes go in through `feed`, cut as the network cut them; `request` gives the next head once all of it is
 there, then `body` its body piece by piece until `b""`, then `request` again. The invariant: what comes out

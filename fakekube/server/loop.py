@@ -1,4 +1,4 @@
-"""The one selector thread that all servers of a process share, and how other threads get its attention.
+"""The selector thread that all servers of a process share, and the interface for other threads.
 
 The thread waits for sockets, runs what other threads have asked it to run, and otherwise does nothing: no
 polling. Everything that is registered here is called from this thread only, so what is driven by it needs no

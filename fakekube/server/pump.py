@@ -1,4 +1,4 @@
-"""All streaming answers of a server, served by one thread.
+"""Sends all streaming responses of a server in one thread.
 
 A stream (see `fakekube.streams`) is taken from when its source has changed, when its deadline has passed, or
 when it had more to give; what it gives is framed and sent as far as the client's socket takes it.

@@ -1,4 +1,4 @@
-"""Heads of answers, as net/http writes them: which fields the server adds, and how the body ends.
+"""Encodes response heads in the format of net/http: the fields that the server adds, and the framing of the body.
 
 The application's fields come first, as it gave them; then Date, Content-Length, Connection and
 Transfer-Encoding where they are needed. Bytes only: nothing here sends.

@@ -1,4 +1,4 @@
-"""The server: listens, gives every connection a thread, looks after them, and ends them all.
+"""The server: listens, serves every connection in a thread, enforces timeouts, and closes all connections.
 
 One loop thread accepts, pumps streams and ends connections that are idle or slow; it never waits for a
 client. Connections have threads of their own while they are handshaking, reading or answering. All of these threads

@@ -1,4 +1,4 @@
-"""How often threads take turns while a server runs.
+"""Shortens the interpreter's thread switch interval while a server runs.
 
 A thread that waits for its turn asks for it after the interpreter's switch interval. With the default of 5 ms every
 answer waits that long, several times, for a test's busy thread. 0.1 ms costs 8 % more CPU at 16

@@ -1,4 +1,4 @@
-"""Bytes in and out of one client's socket, blocking for its own thread or at once for the selector's.
+"""Sends and receives bytes on a client's socket: blocking for its own thread, non-blocking for the selector thread.
 
 The rest of the server does not know whether there is TLS in between: `tls.TLSTransport` is this with other
 insides. Whatever the network does wrong comes out as `Disconnected`, so that an `OSError` of the

@@ -37,7 +37,7 @@ _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0
 
 
 class Refused(Exception):
-    """The handshake is not one; `answer` is all that the client gets."""
+    """The handshake is invalid; `answer` is the complete response."""
 
     def __init__(self, status: str, text: str = "", field: str = "") -> None:
         super().__init__(status)
@@ -92,7 +92,7 @@ def binary(message: bytes) -> bytes:
 
 
 def close(code: int = CLOSE_NORMAL) -> bytes:
-    """A frame that says goodbye."""
+    """A close frame."""
     return _frame(_CLOSE, struct.pack(">H", code))
 
 

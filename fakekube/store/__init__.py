@@ -1,7 +1,7 @@
 """A multi-version store of immutable values: revisions, history, compaction, watch cursors, forks.
 
-It stands at the end of the row of rooms and knows keys, values and revisions, nothing of Kubernetes: what
-etcd's mvcc and the watch cache in front of it are to a real API server. Theory of operation:
+The store depends on no other sub-package and has keys, values and revisions, nothing of Kubernetes: it replaces
+etcd's mvcc and the watch cache of a real API server. Theory of operation:
 
 * `timeline` owns the lock and the one global revision, and says which past can still be read.
 * `versions` holds the keys of one bucket: their heads, and an undo log that leads back to any readable

@@ -1,7 +1,6 @@
-"""One watcher's place in the history of a bucket: it costs the store nothing, however slow its owner is.
+"""The position of one watcher in the history of a bucket, which costs the store nothing, however slow the watcher is.
 
-A cursor that falls out of its window has lost events and says so (`Compacted`), the same as one that starts
-before it.
+A cursor that falls out of its window has lost events and raises `Compacted`, as does one that starts before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding records by what they hold: what a selected read costs follows from what it finds.
+"""Indexes records by attributes of their values: the cost of a selective read depends on its result.
 
 An `Index` has the keys of a bucket by one attribute of their values, as it is now. It is made when it is first
 asked for, and costs writes nothing: it is a cursor, which catches up with the history of the bucket before it

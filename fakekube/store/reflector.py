@@ -1,7 +1,7 @@
-"""The records of a bucket, as somebody knows them who follows it: what changes costs, not what there is.
+"""A local copy of the records of a bucket that follows its events: the cost depends on the changes, not on the size.
 
-Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that has changed since the
-time before has been told.
+Invariant: after `catch_up`, `records` is what the bucket held at one revision, and every key that changed since the
+previous call was returned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 class Reflector(Generic[V]):
-    """See the module. One owner at a time; empty until it catches up for the first time."""
+    """A local copy of a bucket. One owner at a time; empty before the first `catch_up`."""
 
     def __init__(self, bucket: Bucket[V]) -> None:
         self._bucket = bucket
@@ -29,11 +29,11 @@ class Reflector(Generic[V]):
 
     @property
     def records(self) -> Mapping[str, Record[V]]:
-        """What each key holds."""
+        """The records by key."""
         return self._records
 
     def catch_up(self) -> list[str]:
-        """Learn what has changed. Returns the keys that have come, changed or gone, each once."""
+        """Applies new events. Returns the keys that were created, changed or deleted, each once."""
         if self._cursor is not None:
             with suppress(Compacted):  # too much has happened, or a past was restored: look at everything
                 return self._follow(self._cursor) if self._cursor.pending else []

@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Generic[V]):
-    """What a store held at one moment. A value: it can be restored many times, into any store."""
+    """The state of a store at one revision. A value: it can be restored many times, into any store."""
 
     revision: int
     contents: Mapping[str, Contents[V]]

@@ -1,4 +1,4 @@
-"""The one global revision: who may take the next one, and how far back the past is kept.
+"""The one global revision: allocation of the next one, and compaction of old ones.
 
 All buckets of a store share a timeline and its lock; nothing of the store changes without holding it. Besides
 explicit compaction there is the one that a real API server does for its etcd: every `compaction_interval` it

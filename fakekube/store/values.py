@@ -1,5 +1,4 @@
-"""What goes in and out of the store: records, events, pages, and the ways to be refused. All of it is
-immutable.
+"""The values of the store's interface: records, events, pages and errors. All of them are immutable.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ class Selection(NamedTuple, Generic[V]):
 
 
 class StoreError(Exception):
-    """What the store refuses."""
+    """An error of the store."""
 
 
 class Conflict(StoreError):
-    """A write expected another version than the one that is there."""
+    """A write expected another version than the current one."""
 
     def __init__(self, current: Record[Any] | None) -> None:
         super().__init__(f"found revision {current.revision}" if current else "found no record")
@@ -74,7 +73,7 @@ class Conflict(StoreError):
 
 
 class Compacted(StoreError):
-    """The past that was asked for is forgotten."""
+    """The requested revision has been compacted."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"forgotten before revision {revision}")
@@ -83,7 +82,7 @@ class Compacted(StoreError):
 
 
 class FutureRevision(StoreError):
-    """The revision that was asked for has not been reached."""
+    """The requested revision is in the future."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"the newest revision is {current}")

@@ -1,4 +1,4 @@
-"""Tables of custom resources: the columns that a definition asks for, each a path into the object.
+"""Tables of custom resources: the additionalPrinterColumns of a definition, each a JSONPath in the object.
 
 Specified by: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor (tableconvertor.go).
 """
@@ -21,10 +21,10 @@ __all__ = ["SCALE_COLUMNS", "convertor"]
 
 Column = Mapping[str, Any]
 
-#: What a definition without columns gets.
+#: The columns of a definition without additionalPrinterColumns.
 _AGE: Final[Sequence[Column]] = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)
 
-#: What tables show of the scale of a custom resource.
+#: The columns of the scale of a custom resource.
 SCALE_COLUMNS: Final[Sequence[Column]] = (
     {"name": "Desired", "type": "integer", "description": "Number of desired replicas", "jsonPath": ".spec.replicas"},
     {"name": "Available", "type": "integer", "description": "Number of actual replicas", "jsonPath": ".status.replicas"},

@@ -1,4 +1,4 @@
-"""JSONPath as client-go reads it: what printer columns and scale paths point with.
+"""JSONPath in the dialect of client-go, for printer columns and scale paths.
 
 A path is read once into steps, each from a list of values to a list of values. A missing member yields
 nothing; an index out of bounds, or a filter on something that is no list, is an error, and yields nothing
@@ -23,11 +23,11 @@ __all__ = ["Path", "PathError", "parse", "text"]
 
 
 class PathError(ValueError):
-    """This is no path; the words are client-go's."""
+    """An invalid path; the text is client-go's."""
 
 
 class _NothingError(Exception):
-    """The path leads nowhere in this object."""
+    """The path has no value in this object."""
 
 
 Values = list[Any]
@@ -41,7 +41,7 @@ class Path:
     steps: tuple[Step, ...]
 
     def find(self, obj: Any) -> Values:
-        """What the path points at: no value, one, or many."""
+        """Returns the values of the path: none, one, or many."""
         try:
             return _walk(self.steps, [obj])
         except _NothingError:
@@ -58,7 +58,7 @@ def parse(path: str) -> Path:
 
 
 def text(value: Any) -> str:
-    """A value as it is printed in a cell of text."""
+    """Formats a value as a cell of type string."""
     if isinstance(value, dict | list):
         return json.dumps(in_order(value)).decode()
     if value is None:

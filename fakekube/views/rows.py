@@ -1,4 +1,4 @@
-"""Rows of Tables as compact JSON, of which all but the ages is made once and kept with the Document.
+"""Encodes rows of Tables as compact JSON; everything except the ages is encoded once and cached with the Document.
 
 The cells of an object change with nothing but the time: so they are made once with a mark in the place of
 each age, and what is kept are the pieces between the marks and the times that they stand for. A table of
@@ -34,7 +34,7 @@ _MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
 
 
 class Rows:
-    """The rows of a table, in which only the ages are missing."""
+    """The encoded rows of a table without the ages."""
 
     __slots__ = ("_ages", "_parts")
 
@@ -97,7 +97,7 @@ def table_json(
 
 
 class _Ages(dict[Any, bytes]):
-    """The ages of times, each made once."""
+    """A cache of formatted ages."""
 
     def __init__(self, now: datetime) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tables: objects as rows of cells, for people who read lists.
+"""Tables: lists of objects as rows of cells, as kubectl prints them.
 
 Every resource has a `TableConvertor`: its columns, and a function that makes the cells of a row. Built-in
 ones take their columns from `data/` and their cells from `views.printers`; kinds without a printer show
@@ -33,7 +33,7 @@ def _no_conditions(_: Object) -> list[dict[str, str]]:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class TableConvertor:
-    """How the objects of one resource become rows."""
+    """Converts the objects of one resource to rows."""
 
     columns: Sequence[Column]
     """name, type, format, description and priority of each."""
@@ -117,7 +117,7 @@ _CHOICE: Final = "'Metadata', 'Object', 'None', or empty"
 
 
 def include_object_error(include_object: str) -> str:
-    """What is wrong with the query parameter includeObject; "" if nothing."""
+    """Returns the error for an invalid query parameter includeObject; "" if it is valid."""
     if include_object in _INCLUDED:
         return ""
     problem = f"includeObject: Invalid value: {go_quote(include_object)}: must be {_CHOICE}"
