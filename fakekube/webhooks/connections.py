@@ -38,7 +38,7 @@ class ConnectionFailedError(Exception):
 
 
 class TooLargeError(Exception):
-    """A server sends more than anybody wants to read."""
+    """A response exceeds the size limit."""
 
 
 class BrokenError(Exception):
@@ -46,7 +46,7 @@ class BrokenError(Exception):
 
 
 class Target(NamedTuple):
-    """Whom to connect to. Connections to equal targets are the same to those who use them."""
+    """The target of a connection. Connections to equal targets are interchangeable."""
 
     host: str
     port: int

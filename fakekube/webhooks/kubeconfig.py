@@ -1,4 +1,4 @@
-"""Clients of webhooks that a kubeconfig file names, as flags and configuration files of kube-apiserver do.
+"""Loads the endpoint of a webhook from a kubeconfig file, as kube-apiserver does for its flags.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/webhook.go (LoadKubeconfig), k8s.io/client-go/tools/clientcmd.
 """

@@ -1,4 +1,4 @@
-"""Where the API server connects to for a Service: webhooks, extension servers and services/proxy all ask here.
+"""Resolves the address of a Service for webhooks, extension API servers and services/proxy.
 
 A Service that is forwarded leads to a port of this machine, whether it exists or not. Of the others, those of type
 ExternalName lead to the name they stand for; nothing is behind a cluster IP here, as on a node whose kube-proxy knows no

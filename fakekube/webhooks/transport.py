@@ -1,4 +1,4 @@
-"""One POST to a webhook, and what Go's net/http says when it fails.
+"""Sends a POST to a webhook, with the error messages of Go's net/http.
 
 Redirects are followed, answers may be compressed, connections are kept, and everything together has one deadline.
 

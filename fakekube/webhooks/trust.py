@@ -1,4 +1,4 @@
-"""Whom a call trusts: TLS as Go's crypto/tls verifies it, and its words when it does not.
+"""Verifies TLS servers as Go's crypto/tls does, with its error messages.
 
 OpenSSL builds and checks the chain; the name is checked here, by Go's rules. Only when something is wrong is the
 certificate fetched once more without verification, to say what it is.
@@ -30,7 +30,7 @@ _HTTP = "http: server gave HTTP response to HTTPS client"
 
 
 class UntrustedError(Exception):
-    """No TLS connection; says why in Go's words."""
+    """The TLS connection failed; has Go's error message."""
 
 
 def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: bool = True, own: str = "") -> ssl.SSLSocket:

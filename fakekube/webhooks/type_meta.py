@@ -1,4 +1,4 @@
-"""What is said of a document that does not tell its kind and version, or tells one that nobody knows.
+"""Reads kind and apiVersion of a document, with the errors for missing and unregistered ones.
 
 Specified by: k8s.io/apimachinery/pkg/runtime (error.go), pkg/runtime/serializer/json/meta.go.
 """

@@ -1,4 +1,4 @@
-"""Asking one webhook about one request, and what is told when that fails.
+"""Calls one webhook for one request, and reports failures.
 
 A failure to call a webhook (`CallFailedError`) refuses the request or lets it pass, as its failurePolicy says; every
 other error refuses it.

@@ -1,6 +1,6 @@
-"""The webhooks of all configurations of one kind, ready to be asked.
+"""Provides the compiled webhooks of all configurations of one kind.
 
-Invariant: what is told is what the store holds now. A configuration is compiled once for each of its versions.
+Invariant: the webhooks are those in the current state of the store. A configuration is compiled once for each of its versions.
 
 Specified by: k8s.io/apiserver/pkg/admission/configuration, plugin/webhook/accessors.go.
 """

@@ -1,4 +1,4 @@
-"""The AdmissionReview that a webhook is sent, and what its answer must be.
+"""Builds the AdmissionReview for a webhook and verifies its response.
 
 Specified by: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
 """
