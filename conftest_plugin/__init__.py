@@ -155,9 +155,7 @@ def fakekube_session(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def fakekube_factory(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Cluster]]:
+def fakekube_factory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Cluster]]:
     """Makes as many clusters as a test wants: `one, two = fakekube_factory(), fakekube_factory(tls=True)`."""
     clusters: list[Cluster] = []
 

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "ApiError", "Client", "Clock", "Cluster", "ManifestError", "OptionError", "Snapshot", "UnknownResource", "__version__",
-]
+__all__ = ["ApiError", "Client", "Clock", "Cluster", "ManifestError", "OptionError", "Snapshot", "UnknownResource", "__version__"]
 
 _HOMES = {
-    "ApiError": "fakekube.client", "Client": "fakekube.client", "Clock": "fakekube.clock", "Cluster": "fakekube.cluster",
-    "ManifestError": "fakekube.testing.manifests", "OptionError": "fakekube.options", "Snapshot": "fakekube.store",
+    "ApiError": "fakekube.client",
+    "Client": "fakekube.client",
+    "Clock": "fakekube.clock",
+    "Cluster": "fakekube.cluster",
+    "ManifestError": "fakekube.testing.manifests",
+    "OptionError": "fakekube.options",
+    "Snapshot": "fakekube.store",
     "UnknownResource": "fakekube.client",
 }
 

@@ -82,9 +82,18 @@ Prepare = Callable[[Machinery], None]
 
 
 def build(
-    *, clock: Clock, settings: Settings, profile: str, retention: Retention | None = None, store: Store[Document] | None = None,
-    prepare: Prepare | None = None, tls: bool = False, controllers: tuple[str, ...] = (), nodes: int = 0,
-    options: ServerOptions = DEFAULT_OPTIONS, authority: str = "",
+    *,
+    clock: Clock,
+    settings: Settings,
+    profile: str,
+    retention: Retention | None = None,
+    store: Store[Document] | None = None,
+    prepare: Prepare | None = None,
+    tls: bool = False,
+    controllers: tuple[str, ...] = (),
+    nodes: int = 0,
+    options: ServerOptions = DEFAULT_OPTIONS,
+    authority: str = "",
 ) -> Machinery:
     """Builds the machinery of a cluster, on a fork of the base state of its profile or on a given store.
 
@@ -156,14 +165,16 @@ def _publish_authorities(
     proxies = read_text(options.requestheader_client_ca_file, "requestheader-client-ca-file")
     if not clients and not proxies:
         return
-    from fakekube.controlplane.clusterauthenticationtrust import (
-        ClusterAuthenticationInfo,
-        ClusterAuthenticationTrustController,
-    )
+    from fakekube.controlplane.clusterauthenticationtrust import ClusterAuthenticationInfo, ClusterAuthenticationTrustController
 
     info = ClusterAuthenticationInfo(
-        clients, proxies, options.requestheader_allowed_names, options.requestheader_username_headers,
-        options.requestheader_uid_headers, options.requestheader_group_headers, options.requestheader_extra_headers_prefix,
+        clients,
+        proxies,
+        options.requestheader_allowed_names,
+        options.requestheader_username_headers,
+        options.requestheader_uid_headers,
+        options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix,
     )
     ClusterAuthenticationTrustController(store, services, clock, info)
 

@@ -259,8 +259,7 @@ class Clock:
             self._before = (*self._before, callback)
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` after every hold, advance and release, in the thread that did it. It must not raise.
-        """
+        """Calls `callback` after every hold, advance and release, in the thread that did it. It must not raise."""
         with self._lock:
             self._subscribers = (*self._subscribers, callback)
 
@@ -312,8 +311,7 @@ class _Alarm:
             clock.ring()
 
     def _next(self) -> Clock | None:
-        """Waits for the next clock with due timers; None ends the thread, if no timers are pending.
-        """
+        """Waits for the next clock with due timers; None ends the thread, if no timers are pending."""
         with self._changed:
             while self._times:
                 clock = min(self._times, key=self._times.__getitem__)

@@ -97,12 +97,25 @@ class Cluster(ObjectClient):
     """
 
     def __init__(
-        self, *, version: str = "1.36", profile: str = "cluster", host: str = "127.0.0.1", port: int = 0, tls: bool = False,
-        feature_gates: Mapping[str, bool] | None = None, controllers: str | Sequence[str] | None = None,
-        control: bool | None = None, compaction_interval: float | None = None, nodes: int | None = None,
+        self,
+        *,
+        version: str = "1.36",
+        profile: str = "cluster",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: bool = False,
+        feature_gates: Mapping[str, bool] | None = None,
+        controllers: str | Sequence[str] | None = None,
+        control: bool | None = None,
+        compaction_interval: float | None = None,
+        nodes: int | None = None,
         stages: Source | None = None,
-        keep_requests: int = 10_000, strict: bool = False, first_revision: int = 0,
-        store: Store[Document] | None = None, clock: Clock | None = None, **flags: Any,
+        keep_requests: int = 10_000,
+        strict: bool = False,
+        first_revision: int = 0,
+        store: Store[Document] | None = None,
+        clock: Clock | None = None,
+        **flags: Any,
     ) -> None:
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = enabled(switches.split(",") if isinstance(switches, str) else switches)
@@ -114,17 +127,24 @@ class Cluster(ObjectClient):
         self._profile, self._host, self._port, self._tls = profile, host, port, tls
         self._settings = Settings(version=version, feature_gates=dict(feature_gates or {}))
         self._compaction_interval = compaction_interval
-        self._retention = Retention() if compaction_interval is None else replace(
-            Retention(), compaction_interval=compaction_interval
+        self._retention = (
+            Retention() if compaction_interval is None else replace(Retention(), compaction_interval=compaction_interval)
         )
         self._shared: dict[str, Any] = {"stages": {}, "staged": set()}
         """What controllers are told of by tests."""
         self.clock = clock or Clock()
         """The cluster's clock: `hold()`, `advance(hours=1)`, `release()`."""
         self._machinery: Machinery = build(
-            clock=self.clock, settings=self._settings, profile=profile, retention=self._retention, store=store,
-            prepare=self._prepare if self._controllers or self._nodes else None, tls=tls,
-            controllers=tuple(row.name for row in self._controllers), nodes=self._nodes, options=self._options,
+            clock=self.clock,
+            settings=self._settings,
+            profile=profile,
+            retention=self._retention,
+            store=store,
+            prepare=self._prepare if self._controllers or self._nodes else None,
+            tls=tls,
+            controllers=tuple(row.name for row in self._controllers),
+            nodes=self._nodes,
+            options=self._options,
             authority=self._credentials().ca_certificate if tls else "",
         )
         super().__init__(self._client_for(self._machinery, USER_AGENT), self._machinery.backend.store)
@@ -166,7 +186,13 @@ class Cluster(ObjectClient):
         authority = self._credentials().ca_certificate if self._tls else ""
         switched_on = frozenset(row.name for row in self._controllers)
         context = Context(
-            backend.services, backend.registry, authority, self._settings.version, switched_on, settled_at, _authority,
+            backend.services,
+            backend.registry,
+            authority,
+            self._settings.version,
+            switched_on,
+            settled_at,
+            _authority,
             self._shared,
         )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)
@@ -307,9 +333,7 @@ class Cluster(ObjectClient):
     def __enter__(self) -> Cluster:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
     @property
@@ -399,7 +423,7 @@ class Cluster(ObjectClient):
     # ---------------------------------------------------------------- users
 
     def as_user(
-        self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None,
+        self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None
     ) -> ObjectClient:
         """Returns a client with the methods of this cluster whose requests have another user.
 
@@ -486,9 +510,16 @@ class Cluster(ObjectClient):
         """Returns an independent copy, not started, with the same objects and history."""
         clock = self.clock.fork()
         twin = Cluster(
-            version=self._settings.version, profile=self._profile, host=self._host, tls=self._tls,
-            feature_gates=self._settings.feature_gates, controllers=[row.name for row in self._controllers],
-            control=self._control, compaction_interval=self._compaction_interval, clock=clock, **self._flags,
+            version=self._settings.version,
+            profile=self._profile,
+            host=self._host,
+            tls=self._tls,
+            feature_gates=self._settings.feature_gates,
+            controllers=[row.name for row in self._controllers],
+            control=self._control,
+            compaction_interval=self._compaction_interval,
+            clock=clock,
+            **self._flags,
             store=self._machinery.backend.store.fork(now=clock.monotonic, retention=self._retention),
         )
         twin._machinery.resolver.forwards.update(self._machinery.resolver.forwards)

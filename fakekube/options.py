@@ -46,9 +46,7 @@ class ServerOptions:
     def needs_tls(self) -> bool:
         """Reports whether a flag requires TLS."""
         authentication = self.authentication
-        return bool(
-            self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file
-        )
+        return bool(self.serving.tls_cert_file or authentication.client_ca_file or authentication.requestheader_client_ca_file)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ServerOptions:
@@ -64,8 +62,12 @@ class ServerOptions:
 
 
 _PARTS: Mapping[str, type[Any]] = {
-    "serving": ServingOptions, "authentication": AuthenticationOptions, "authorization": AuthorizationOptions,
-    "admission": AdmissionOptions, "aggregation": AggregatorOptions, "audit": AuditOptions,
+    "serving": ServingOptions,
+    "authentication": AuthenticationOptions,
+    "authorization": AuthorizationOptions,
+    "admission": AdmissionOptions,
+    "aggregation": AggregatorOptions,
+    "audit": AuditOptions,
 }
 
 

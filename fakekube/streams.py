@@ -34,6 +34,7 @@ class Stream(Protocol):
     """
 
     source: Source
+
     @property
     def ended(self) -> bool:
         """True when `take` will return no more frames."""

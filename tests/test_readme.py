@@ -39,6 +39,5 @@ def test_a_command_is_understood(command: str) -> None:
 
 
 def test_ci_calls_the_test_command_of_the_readme() -> None:
-    (command,) = [c for c in COMMANDS if c.endswith("pytest")]
-    assert command.endswith(".venv/bin/pytest")
-    assert "\npytest\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (command,) = [c for c in COMMANDS if ".venv/bin/pytest" in c]
+    assert f"\n{command.rpartition('.venv/bin/')[2]}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

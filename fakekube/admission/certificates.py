@@ -31,9 +31,7 @@ class CertificateApproval(Plugin):
         assert attributes.old is not None
         signer = attributes.old["spec"].get("signerName", "")
         if not _may(attributes, "approve", signer):
-            raise forbidden(
-                attributes, f"user not permitted to approve requests with signerName {go_quote(signer)}"
-            )
+            raise forbidden(attributes, f"user not permitted to approve requests with signerName {go_quote(signer)}")
 
 
 class CertificateSigning(Plugin):
@@ -52,9 +50,7 @@ class CertificateSigning(Plugin):
             return
         signer = attributes.old["spec"].get("signerName", "")
         if not _may(attributes, "sign", signer):
-            raise forbidden(
-                attributes, f"user not permitted to sign requests with signerName {go_quote(signer)}"
-            )
+            raise forbidden(attributes, f"user not permitted to sign requests with signerName {go_quote(signer)}")
 
 
 class CertificateSubjectRestriction(Plugin):

@@ -15,10 +15,6 @@ __all__ = ["newest_default"]
 def newest_default(objects: Iterable[Object], annotations: Sequence[str]) -> Object | None:
     """Returns the newest object with the value "true" for one of the annotations; of equally old ones, the first by
     name."""
-    marked = [
-        obj
-        for obj in objects
-        if any((obj["metadata"].get("annotations") or {}).get(key) == "true" for key in annotations)
-    ]
+    marked = [obj for obj in objects if any((obj["metadata"].get("annotations") or {}).get(key) == "true" for key in annotations)]
     marked.sort(key=lambda obj: str(obj["metadata"]["name"]))
     return max(marked, key=lambda obj: str(obj["metadata"].get("creationTimestamp", "")), default=None)

@@ -84,9 +84,9 @@ class EventRateLimit(Plugin):
             errors += _errors(limit, f"limits[{index}]")
         if errors:
             raise ConfigurationError(aggregate(errors))
-        return cls([
-            _Limit(limit["type"], limit["qps"], limit["burst"], limit.get("cacheSize") or _CACHE_SIZE) for limit in limits
-        ])
+        return cls(
+            [_Limit(limit["type"], limit["qps"], limit["burst"], limit.get("cacheSize") or _CACHE_SIZE) for limit in limits]
+        )
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.context.dry_run:

@@ -86,10 +86,7 @@ def _set_defaults(pod: Object, limit_range: Object) -> None:
                     notes.append(f"{', '.join(missing)} {side[:-1]} for {what} {container.get('name', '')}")
     if notes:
         annotations = pod["metadata"].get("annotations") or {}
-        pod["metadata"]["annotations"] = {
-            **annotations,
-            ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}",
-        }
+        pod["metadata"]["annotations"] = {**annotations, ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
 def _fill(resources: Object, side: str, defaults: Mapping[str, str]) -> list[str]:

@@ -24,10 +24,16 @@ from fakekube.selectors import LabelSelector, SelectorError, from_label_selector
 __all__ = ["Criteria", "Match", "is_exempt", "namespace_of"]
 
 #: Resources that webhooks and policies never match: their own configuration.
-_EXEMPT_KINDS = frozenset({
-    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
-})
+_EXEMPT_KINDS = frozenset(
+    {
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+)
 _EXEMPT_GROUP = "admissionregistration.k8s.io"
 _ANY = "*"
 
@@ -79,9 +85,12 @@ class _Rule:
     def of(cls, rule: Mapping[str, Any]) -> _Rule:
         resources = (text.partition("/") for text in rule.get("resources") or ())
         return cls(
-            frozenset(rule.get("operations") or ()), frozenset(rule.get("apiGroups") or ()),
-            frozenset(rule.get("apiVersions") or ()), tuple((plural, subresource) for plural, _, subresource in resources),
-            rule.get("scope") or _ANY, frozenset(rule.get("resourceNames") or ()),
+            frozenset(rule.get("operations") or ()),
+            frozenset(rule.get("apiGroups") or ()),
+            frozenset(rule.get("apiVersions") or ()),
+            tuple((plural, subresource) for plural, _, subresource in resources),
+            rule.get("scope") or _ANY,
+            frozenset(rule.get("resourceNames") or ()),
         )
 
     def matches(self, attributes: Attributes, resource: Resource) -> bool:
@@ -164,9 +173,14 @@ class Criteria:
     """The compiled match criteria of a webhook or policy."""
 
     def __init__(
-        self, *, rules: Sequence[Mapping[str, Any]] | None, match_policy: str | None,
-        namespace_selector: Mapping[str, Any] | None, object_selector: Mapping[str, Any] | None,
-        excluded: Sequence[Mapping[str, Any]] | None = None, everything_without_rules: bool = False,
+        self,
+        *,
+        rules: Sequence[Mapping[str, Any]] | None,
+        match_policy: str | None,
+        namespace_selector: Mapping[str, Any] | None,
+        object_selector: Mapping[str, Any] | None,
+        excluded: Sequence[Mapping[str, Any]] | None = None,
+        everything_without_rules: bool = False,
     ) -> None:
         self._rules, self._excluded = _rules(rules), _rules(excluded)
         self._equivalent = match_policy == "Equivalent"
@@ -177,7 +191,9 @@ class Criteria:
     def of_webhook(cls, hook: Mapping[str, Any]) -> Criteria:
         """Returns the criteria of a webhook."""
         return cls(
-            rules=hook.get("rules"), match_policy=hook.get("matchPolicy"), namespace_selector=hook.get("namespaceSelector"),
+            rules=hook.get("rules"),
+            match_policy=hook.get("matchPolicy"),
+            namespace_selector=hook.get("namespaceSelector"),
             object_selector=hook.get("objectSelector"),
         )
 
@@ -186,9 +202,12 @@ class Criteria:
         """Returns the criteria of MatchResources of a policy or binding; without rules they match everything."""
         match = match or {}
         return cls(
-            rules=match.get("resourceRules"), match_policy=match.get("matchPolicy"),
-            namespace_selector=match.get("namespaceSelector"), object_selector=match.get("objectSelector"),
-            excluded=match.get("excludeResourceRules"), everything_without_rules=True,
+            rules=match.get("resourceRules"),
+            match_policy=match.get("matchPolicy"),
+            namespace_selector=match.get("namespaceSelector"),
+            object_selector=match.get("objectSelector"),
+            excluded=match.get("excludeResourceRules"),
+            everything_without_rules=True,
         )
 
     def match(self, attributes: Attributes) -> Match | None:

@@ -15,7 +15,10 @@ __all__ = ["NamespaceAutoProvision", "NamespaceExists"]
 
 #: The server creates the namespace with its loopback client.
 _OWNER = {
-    "manager": "kube-apiserver", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+    "manager": "kube-apiserver",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "fieldsType": "FieldsV1",
     "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}},
 }
 
@@ -34,7 +37,9 @@ class NamespaceAutoProvision(Plugin):
         if services.get("", "namespaces", "", name) is not None:
             return
         metadata = {
-            "name": name, "uid": str(uuid4()), "creationTimestamp": attributes.context.now(),
+            "name": name,
+            "uid": str(uuid4()),
+            "creationTimestamp": attributes.context.now(),
             "labels": {"kubernetes.io/metadata.name": name},
             "managedFields": [{**_OWNER, "time": attributes.context.now()}],
         }

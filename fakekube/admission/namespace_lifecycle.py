@@ -38,10 +38,7 @@ class NamespaceLifecycle(Plugin):
         namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
         if namespace is None:
             raise status.not_found("", "namespaces", attributes.namespace)
-        if (
-            attributes.operation is Operation.CREATE
-            and namespace.get("status", {}).get("phase") == "Terminating"
-        ):
+        if attributes.operation is Operation.CREATE and namespace.get("status", {}).get("phase") == "Terminating":
             self._refuse(attributes)
 
     @staticmethod

@@ -28,12 +28,21 @@ _NODE_LEASES: Final = "kube-node-lease"
 _CLIENT_SIGNERS: Final = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
 
 #: Labels in Kubernetes domains that a kubelet may set.
-_KUBELET_LABELS: Final = frozenset({
-    "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-})
+_KUBELET_LABELS: Final = frozenset(
+    {
+        "kubernetes.io/hostname",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "node.kubernetes.io/instance-type",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+    }
+)
 _KUBELET_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 Object = dict[str, Any]
@@ -44,11 +53,18 @@ class NodeRestriction(Plugin):
 
     name = "NodeRestriction"
     operations = frozenset({Operation.CREATE, Operation.UPDATE, Operation.DELETE})
-    resources = frozenset({
-        ("", "pods"), ("", "nodes"), ("", "persistentvolumeclaims"), ("", "serviceaccounts"),
-        ("coordination.k8s.io", "leases"), ("storage.k8s.io", "csinodes"), ("resource.k8s.io", "resourceslices"),
-        ("certificates.k8s.io", "certificatesigningrequests"),
-    })
+    resources = frozenset(
+        {
+            ("", "pods"),
+            ("", "nodes"),
+            ("", "persistentvolumeclaims"),
+            ("", "serviceaccounts"),
+            ("coordination.k8s.io", "leases"),
+            ("storage.k8s.io", "csinodes"),
+            ("resource.k8s.io", "resourceslices"),
+            ("certificates.k8s.io", "certificatesigningrequests"),
+        }
+    )
     subresources = None
 
     def admit(self, attributes: Attributes) -> None:
@@ -127,7 +143,8 @@ def _check_pod_status(node: str, attributes: Attributes) -> None:
         raise forbidden(attributes, f"node {shown} cannot update labels through pod status")
     states = (new.get("status") or {}, old.get("status") or {})
     for field, what in (
-        ("resourceClaimStatuses", "resource claim statues"), ("extendedResourceClaimStatus", "extended resource claim status"),
+        ("resourceClaimStatuses", "resource claim statues"),
+        ("extendedResourceClaimStatus", "extended resource claim status"),
     ):
         if not same(*(state.get(field) for state in states)):
             raise forbidden(attributes, f"node {shown} cannot update {what}")
@@ -257,10 +274,14 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise forbidden(attributes, f"error validating audience {go_quote(audience)}: {text}")
     question = {
-        "uid": context.uid, "extra": context.extra,
+        "uid": context.uid,
+        "extra": context.extra,
         "resourceAttributes": {
-            "verb": "request-serviceaccounts-token-audience", "namespace": attributes.namespace, "version": "v1",
-            "resource": audience, "name": attributes.name,
+            "verb": "request-serviceaccounts-token-audience",
+            "namespace": attributes.namespace,
+            "version": "v1",
+            "resource": audience,
+            "name": attributes.name,
         },
     }
     if not context.services.authorize(context.user, context.groups, question)[0]:
@@ -357,8 +378,12 @@ def _check_signing_request(node: str, attributes: Attributes) -> None:
 
 
 _CHECKS: Final[Mapping[tuple[str, str], Callable[[str, Attributes], None]]] = {
-    ("", "pods"): _check_pod, ("", "nodes"): _check_node, ("", "persistentvolumeclaims"): _check_claim,
-    ("", "serviceaccounts"): _check_service_account, ("coordination.k8s.io", "leases"): _check_lease,
-    ("storage.k8s.io", "csinodes"): _check_csi_node, ("resource.k8s.io", "resourceslices"): _check_resource_slice,
+    ("", "pods"): _check_pod,
+    ("", "nodes"): _check_node,
+    ("", "persistentvolumeclaims"): _check_claim,
+    ("", "serviceaccounts"): _check_service_account,
+    ("coordination.k8s.io", "leases"): _check_lease,
+    ("storage.k8s.io", "csinodes"): _check_csi_node,
+    ("resource.k8s.io", "resourceslices"): _check_resource_slice,
     ("certificates.k8s.io", "certificatesigningrequests"): _check_signing_request,
 }

@@ -51,7 +51,8 @@ class AlwaysPullImages(PodPlugin):
             return
         errors = [
             forbidden(attributes, aggregate([not_supported(path, policy, ("Always",))])).message
-            for path, policy in _pull_policies(attributes.object["spec"]) if policy != "Always"
+            for path, policy in _pull_policies(attributes.object["spec"])
+            if policy != "Always"
         ]
         if errors:
             raise status.generic(500, "", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")

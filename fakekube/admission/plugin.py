@@ -32,9 +32,7 @@ class Operation(StrEnum):
 
 
 #: A patch updates or creates: admission gets UpdateOptions or CreateOptions.
-_OPTIONS = {
-    Operation.CREATE: "CreateOptions", Operation.UPDATE: "UpdateOptions", Operation.DELETE: "DeleteOptions",
-}
+_OPTIONS = {Operation.CREATE: "CreateOptions", Operation.UPDATE: "UpdateOptions", Operation.DELETE: "DeleteOptions"}
 
 
 @dataclass(slots=True)

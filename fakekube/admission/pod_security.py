@@ -106,9 +106,11 @@ class PodSecurity(Plugin):
         standards = {
             mode: _Standard(defaults.get(mode) or "privileged", defaults.get(f"{mode}-version") or "latest") for mode in MODES
         }
-        return cls(_Configuration(standards, *(
-            frozenset(exempt.get(name) or ()) for name in ("usernames", "namespaces", "runtimeClasses")
-        )))
+        return cls(
+            _Configuration(
+                standards, *(frozenset(exempt.get(name) or ()) for name in ("usernames", "namespaces", "runtimeClasses"))
+            )
+        )
 
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({NAMESPACES, PODS, *_TEMPLATES})
@@ -192,7 +194,8 @@ def _ignored(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]
         return []
     labels = namespace["metadata"].get("labels") or {}
     told = [
-        f"{mode}={standard}" for mode, standard in policy.items()
+        f"{mode}={standard}"
+        for mode, standard in policy.items()
         if standard.level != "privileged" and {PREFIX + mode, f"{PREFIX}{mode}-version"} & labels.keys()
     ]
     name = namespace["metadata"]["name"]

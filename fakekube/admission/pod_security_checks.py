@@ -69,8 +69,7 @@ SAFE_SYSCTLS = frozenset(
 )  # fmt: skip
 SAFE_SYSCTLS_27 = SAFE_SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
 SAFE_SYSCTLS_29 = SAFE_SYSCTLS_27 | {
-    f"net.ipv4.{name}"
-    for name in ("tcp_keepalive_time", "tcp_fin_timeout", "tcp_keepalive_intvl", "tcp_keepalive_probes")
+    f"net.ipv4.{name}" for name in ("tcp_keepalive_time", "tcp_fin_timeout", "tcp_keepalive_intvl", "tcp_keepalive_probes")
 }
 SAFE_SYSCTLS_32 = SAFE_SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 
@@ -149,9 +148,7 @@ def _app_armor(meta: Object, spec: Object) -> Violation | None:
     annotations = sorted(
         f"{key}={go_quote(value)}"
         for key, value in (meta.get("annotations") or {}).items()
-        if key.startswith(APP_ARMOR_PREFIX)
-        and value not in ("", "runtime/default")
-        and not value.startswith("localhost/")
+        if key.startswith(APP_ARMOR_PREFIX) and value not in ("", "runtime/default") and not value.startswith("localhost/")
     )
     setters = [who for who in (_setters(bool(pod), containers),) if who]
     if annotations:
@@ -211,10 +208,7 @@ def _hosts_of_probes(meta: Object, spec: Object) -> Violation | None:
         handlers = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
         handlers += [lifecycle.get("postStart"), lifecycle.get("preStop")]
         found = {
-            (handler.get(action) or {}).get("host", "")
-            for handler in handlers
-            if handler
-            for action in ("httpGet", "tcpSocket")
+            (handler.get(action) or {}).get("host", "") for handler in handlers if handler for action in ("httpGet", "tcpSocket")
         } - {""}
         if found:
             containers.add(container["name"])
@@ -313,9 +307,7 @@ def _windows_host_process(meta: Object, spec: Object) -> Violation | None:
 
 def _escalation(meta: Object, spec: Object) -> Violation | None:
     containers = [
-        container["name"]
-        for container in _containers(spec)
-        if _security(container).get("allowPrivilegeEscalation") is not False
+        container["name"] for container in _containers(spec) if _security(container).get("allowPrivilegeEscalation") is not False
     ]
     if not containers:
         return None

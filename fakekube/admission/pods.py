@@ -17,13 +17,7 @@ from fakekube.registry.strategy import Object, WriteContext
 from fakekube.validation.resource_lists import quantity
 from fakekube.validation.semantic_equality import same
 
-__all__ = [
-    "DefaultTolerationSeconds",
-    "PodResizeValidator",
-    "PodTopologyLabels",
-    "Priority",
-    "RuntimeClass",
-]
+__all__ = ["DefaultTolerationSeconds", "PodResizeValidator", "PodTopologyLabels", "Priority", "RuntimeClass"]
 
 PODS = ("", "pods")
 PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
@@ -89,11 +83,7 @@ def _set_priority(attributes: Attributes, spec: Object) -> None:
 
 
 def _terms(priority_class: Object) -> tuple[str, int, str | None]:
-    return (
-        priority_class["metadata"]["name"],
-        priority_class.get("value", 0),
-        priority_class.get("preemptionPolicy"),
-    )
+    return (priority_class["metadata"]["name"], priority_class.get("value", 0), priority_class.get("preemptionPolicy"))
 
 
 def _priority_class(attributes: Attributes, name: str) -> Object | None:
@@ -195,8 +185,7 @@ def _set_scheduling(attributes: Attributes, spec: Object, scheduling: Object) ->
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if selector.get(key, value) != value:
             text = (
-                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
-                f"pod.spec.nodeSelector[{key}] = {selector[key]}"
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {selector[key]}"
             )
             raise forbidden(attributes, text)
         selector[key] = value

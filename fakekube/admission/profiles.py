@@ -13,11 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from fakekube.admission.certificates import (
-    CertificateApproval,
-    CertificateSigning,
-    CertificateSubjectRestriction,
-)
+from fakekube.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 from fakekube.admission.configuration import ConfigurationError, read_configuration
 from fakekube.admission.ingresses import DefaultIngressClass
 from fakekube.admission.limit_ranger import LimitRanger
@@ -28,21 +24,11 @@ from fakekube.admission.nodes import TaintNodesByCondition
 from fakekube.admission.options import AdmissionOptions
 from fakekube.admission.plugin import Plugin
 from fakekube.admission.pod_security import PodSecurity
-from fakekube.admission.pods import (
-    DefaultTolerationSeconds,
-    PodResizeValidator,
-    PodTopologyLabels,
-    Priority,
-    RuntimeClass,
-)
+from fakekube.admission.pods import DefaultTolerationSeconds, PodResizeValidator, PodTopologyLabels, Priority, RuntimeClass
 from fakekube.admission.policy.plugins import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from fakekube.admission.resource_quota import ResourceQuota
 from fakekube.admission.service_accounts import ServiceAccount
-from fakekube.admission.storage import (
-    DefaultStorageClass,
-    PersistentVolumeClaimResize,
-    StorageObjectInUseProtection,
-)
+from fakekube.admission.storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
 from fakekube.golang.quoting import go_quote
 
 __all__ = ["UnknownPluginError", "configured", "plugins"]
@@ -93,35 +79,79 @@ _ORDERED: Sequence[str] = (
 )
 
 #: The plugins that are on by default.
-_DEFAULT_ON = frozenset({
-    "NamespaceLifecycle", "LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
-    "DefaultTolerationSeconds", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota",
-    "StorageObjectInUseProtection", "PodGroupProtection", "Priority", "TaintNodesByCondition", "RuntimeClass",
-    "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest", "CertificateSubjectRestriction",
-    "DefaultIngressClass", "PodSecurity", "PodTopologyLabels", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy",
-    "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
-})
+_DEFAULT_ON = frozenset(
+    {
+        "NamespaceLifecycle",
+        "LimitRanger",
+        "ServiceAccount",
+        "DefaultStorageClass",
+        "PersistentVolumeClaimResize",
+        "DefaultTolerationSeconds",
+        "MutatingAdmissionWebhook",
+        "ValidatingAdmissionWebhook",
+        "ResourceQuota",
+        "StorageObjectInUseProtection",
+        "PodGroupProtection",
+        "Priority",
+        "TaintNodesByCondition",
+        "RuntimeClass",
+        "CertificateApproval",
+        "CertificateSigning",
+        "ClusterTrustBundleAttest",
+        "CertificateSubjectRestriction",
+        "DefaultIngressClass",
+        "PodSecurity",
+        "PodTopologyLabels",
+        "MutatingAdmissionPolicy",
+        "ValidatingAdmissionPolicy",
+        "PodGroupWorkloadExists",
+        "NodeDeclaredFeatureValidator",
+        "JobValidation",
+        "PodResizeValidator",
+    }
+)
 
 #: The plugins that depend only on the attributes of a write.
 _STATIC: Mapping[str, type[Plugin]] = {
     plugin.name: plugin
     for plugin in (
-        NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, PodSecurity, Priority,
-        DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
-        RuntimeClass, CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
-        PodTopologyLabels, PodResizeValidator, MutatingAdmissionPolicy, ValidatingAdmissionPolicy, ResourceQuota, NodeRestriction,
+        NamespaceLifecycle,
+        LimitRanger,
+        ServiceAccount,
+        TaintNodesByCondition,
+        PodSecurity,
+        Priority,
+        DefaultTolerationSeconds,
+        DefaultStorageClass,
+        StorageObjectInUseProtection,
+        PersistentVolumeClaimResize,
+        RuntimeClass,
+        CertificateApproval,
+        CertificateSigning,
+        CertificateSubjectRestriction,
+        DefaultIngressClass,
+        PodTopologyLabels,
+        PodResizeValidator,
+        MutatingAdmissionPolicy,
+        ValidatingAdmissionPolicy,
+        ResourceQuota,
+        NodeRestriction,
         NodeDeclaredFeatureValidator,
     )
 }
 
 #: Plugins that are off by default, imported when they are enabled.
 _OPTIONAL: Mapping[str, str] = {
-    "AlwaysDeny": "admission.restrictions", "AlwaysPullImages": "admission.optional_pods",
-    "DenyServiceExternalIPs": "admission.restrictions", "EventRateLimit": "admission.event_rate_limit",
+    "AlwaysDeny": "admission.restrictions",
+    "AlwaysPullImages": "admission.optional_pods",
+    "DenyServiceExternalIPs": "admission.restrictions",
+    "EventRateLimit": "admission.event_rate_limit",
     "ExtendedResourceToleration": "admission.optional_pods",
-    "LimitPodHardAntiAffinityTopology": "admission.optional_pods", "NamespaceAutoProvision": "admission.namespace_existence",
+    "LimitPodHardAntiAffinityTopology": "admission.optional_pods",
+    "NamespaceAutoProvision": "admission.namespace_existence",
     "NamespaceExists": "admission.namespace_existence",
-    "OwnerReferencesPermissionEnforcement": "admission.restrictions", "PodNodeSelector": "admission.namespace_policies",
+    "OwnerReferencesPermissionEnforcement": "admission.restrictions",
+    "PodNodeSelector": "admission.namespace_policies",
     "PodTolerationRestriction": "admission.namespace_policies",
 }
 
@@ -135,7 +165,7 @@ class UnknownPluginError(ValueError):
 
 
 def plugins(
-    profile: str, options: AdmissionOptions = _NO_OPTIONS, dynamic: Mapping[str, Plugin] | None = None,
+    profile: str, options: AdmissionOptions = _NO_OPTIONS, dynamic: Mapping[str, Plugin] | None = None
 ) -> Sequence[Plugin]:
     """Returns the plugins of a cluster, in order.
 

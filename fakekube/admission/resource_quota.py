@@ -84,8 +84,7 @@ def _asked(attributes: Attributes, meter: Evaluator, obj: Object, quotas: Sequen
         before = meter.usage(old, now)
         more = {name: amount - before[name] if name in before else amount for name, amount in used.items()}
     return [
-        (quota, _positive(more if old is not None and matches(quota, meter, old) else used, names))
-        for quota, names in measured
+        (quota, _positive(more if old is not None and matches(quota, meter, old) else used, names)) for quota, names in measured
     ]
 
 

@@ -74,10 +74,18 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     @staticmethod
     def _check_deletion(attributes: Attributes) -> None:
         resource = attributes.resource
-        allowed, reason = _may(attributes, {
-            "verb": "delete", "group": resource.group, "version": resource.version, "resource": resource.plural,
-            "subresource": attributes.subresource, "namespace": attributes.namespace, "name": attributes.name,
-        })
+        allowed, reason = _may(
+            attributes,
+            {
+                "verb": "delete",
+                "group": resource.group,
+                "version": resource.version,
+                "resource": resource.plural,
+                "subresource": attributes.subresource,
+                "namespace": attributes.namespace,
+                "name": attributes.name,
+            },
+        )
         if not allowed:
             raise forbidden(attributes, f"cannot set an ownerRef on a resource you can't delete: {reason}, <nil>")
 
@@ -90,11 +98,18 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             problem = f"no matches for kind {go_quote(kind)} in version {go_quote(api_version)}"
             what = f"cannot find RESTMapping for APIVersion {api_version} Kind {kind}: {problem}"
             raise forbidden(attributes, f"cannot set blockOwnerDeletion in this case because {what}")
-        allowed, reason = _may(attributes, {
-            "verb": "update", "group": resource.group, "version": resource.version, "resource": resource.plural,
-            "subresource": "finalizers", "namespace": attributes.namespace if resource.namespaced else "",
-            "name": owner.get("name", ""),
-        })
+        allowed, reason = _may(
+            attributes,
+            {
+                "verb": "update",
+                "group": resource.group,
+                "version": resource.version,
+                "resource": resource.plural,
+                "subresource": "finalizers",
+                "namespace": attributes.namespace if resource.namespaced else "",
+                "name": owner.get("name", ""),
+            },
+        )
         if not allowed:
             what = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
             raise forbidden(attributes, f"{what}: {reason}, <nil>")
@@ -116,7 +131,9 @@ def _may(attributes: Attributes, asked: Mapping[str, str]) -> tuple[bool, str]:
     """Returns whether the user may perform a request, with the reason."""
     context = attributes.context
     question = {
-        "user": context.user, "uid": context.uid, "groups": list(context.groups),
+        "user": context.user,
+        "uid": context.uid,
+        "groups": list(context.groups),
         "extra": {key: list(values) for key, values in context.extra.items()},
         "resourceAttributes": {field: value for field, value in asked.items() if value},
     }

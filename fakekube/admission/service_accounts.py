@@ -33,7 +33,6 @@ TOKEN_SECONDS = 3607
 """One hour, and a few seconds by which the kubelet knows a token that nobody asked for."""
 
 
-
 class ServiceAccount(Plugin):
     """See the module."""
 
@@ -100,10 +99,7 @@ def _mount_token(spec: Object) -> None:
         for container in spec.get(field) or ():
             mounts = container.get("volumeMounts") or []
             if all(mount.get("mountPath") != MOUNT_PATH for mount in mounts):
-                container["volumeMounts"] = [
-                    *mounts,
-                    {"name": name, "readOnly": True, "mountPath": MOUNT_PATH},
-                ]
+                container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
                 mounted = True
     if mounted and held is None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _token_volume()}]
@@ -172,9 +168,7 @@ def _unmountable(account: Object, spec: Object, of_ephemeral_containers: bool) -
             yield f'imagePullSecrets[{index}].name="{item.get("name", "")}" {refused} imagePullSecret'
 
 
-def _of_containers(
-    spec: Object, fields: Sequence[tuple[str, str]], secrets: set[str], refused: str
-) -> Iterator[str]:
+def _of_containers(spec: Object, fields: Sequence[tuple[str, str]], secrets: set[str], refused: str) -> Iterator[str]:
     for field, what in fields:
         for container in spec.get(field) or ():
             for use, secret in _uses(container):

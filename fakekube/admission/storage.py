@@ -20,10 +20,7 @@ ATTRIBUTES_CLASSES = ("storage.k8s.io", "volumeattributesclasses")
 STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
 
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
-DEFAULT_MARKS = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
+DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
 FINALIZERS = {
@@ -82,15 +79,10 @@ class PersistentVolumeClaimResize(Plugin):
         if (old.get("status") or {}).get("phase") != "Bound":
             raise forbidden(attributes, "Only bound persistent volume claims can be expanded")
         name = _class_name(claim)
-        found = (
-            attributes.context.services.get(*STORAGE_CLASSES, "", name)
-            if name == _class_name(old) and name
-            else None
-        )
+        found = attributes.context.services.get(*STORAGE_CLASSES, "", name) if name == _class_name(old) and name else None
         if not (found or {}).get("allowVolumeExpansion"):
             text = (
-                "only dynamically provisioned pvc can be resized and "
-                "the storageclass that provisions the pvc must support resize"
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
             )
             raise forbidden(attributes, text)
 

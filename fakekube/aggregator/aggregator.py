@@ -34,7 +34,11 @@ class Aggregator:
     """APIServices with a Service behind."""
 
     def __init__(
-        self, store: Store[Document], services: ClusterAccess, clock: Clock, resolver: ServiceResolver,
+        self,
+        store: Store[Document],
+        services: ClusterAccess,
+        clock: Clock,
+        resolver: ServiceResolver,
         options: AggregatorOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Raises ValueError for files that cannot be used."""

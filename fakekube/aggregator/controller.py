@@ -98,7 +98,7 @@ class AvailableConditionController(ControlLoop):
     """Keeps the condition `Available` of the APIServices that have a Service, and what their servers serve."""
 
     def __init__(
-        self, store: Store[Document], services: ClusterAccess, clock: Clock, locations: Locations, inquiries: tuple[Inquiry, ...],
+        self, store: Store[Document], services: ClusterAccess, clock: Clock, locations: Locations, inquiries: tuple[Inquiry, ...]
     ) -> None:
         self._services, self._clock, self._locations, self._inquiries = services, clock, locations, inquiries
         self._probe = Probe(locations)

@@ -17,17 +17,30 @@ __all__ = ["encoded_path", "encoded_query", "forwarded_uri", "identity", "is_upg
 
 Headers = list[tuple[str, str]]
 
-_HOP_BY_HOP = frozenset({
-    "connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
 #: What the filters of the API server have taken from the request, or write themselves.
 _TAKEN = frozenset({"authorization", "host", "content-length", "audit-id", "x-remote-user", "x-remote-group", "x-remote-uid"})
 _TAKEN_PREFIXES = ("x-remote-extra-", "impersonate-")
-_CORS = frozenset({
-    "access-control-allow-credentials", "access-control-allow-headers", "access-control-allow-methods",
-    "access-control-allow-origin",
-})
+_CORS = frozenset(
+    {
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+        "access-control-allow-origin",
+    }
+)
 #: What stands unescaped in a path that Go writes (net/url, encodePath), beside letters and digits.
 _PATH_SAFE = "-_.~$&+,/:;=@"
 #: What stands unescaped in the name of a header that carries a key of `extra`.

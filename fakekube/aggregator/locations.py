@@ -55,9 +55,7 @@ class Unreachable:
 class Locations:
     """Finds the servers of one cluster's APIServices."""
 
-    def __init__(
-        self, services: ClusterAccess, resolver: ServiceResolver, certificate: str = ""
-    ) -> None:
+    def __init__(self, services: ClusterAccess, resolver: ServiceResolver, certificate: str = "") -> None:
         """`certificate` and its key, PEM, are what servers are shown."""
         self._services = services
         self._resolver = resolver
@@ -85,8 +83,12 @@ class Locations:
         from fakekube.webhooks.transport import Endpoint
 
         endpoint = Endpoint(
-            f"https://{host}", address, b64decode(spec.get("caBundle", "")), server_name=service_name,
-            verified=not spec.get("insecureSkipTLSVerify", False), certificate=self._certificate,
+            f"https://{host}",
+            address,
+            b64decode(spec.get("caBundle", "")),
+            server_name=service_name,
+            verified=not spec.get("insecureSkipTLSVerify", False),
+            certificate=self._certificate,
         )
         return Location(host, RemoteBackend(endpoint), problem.detail if problem else "")
 

@@ -19,14 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.aggregator import headers as passing
-from fakekube.aggregator.backends import (
-    BackendAnswer,
-    BackendBody,
-    BackendError,
-    BackendRequest,
-    BackendTimeoutError,
-    header,
-)
+from fakekube.aggregator.backends import BackendAnswer, BackendBody, BackendError, BackendRequest, BackendTimeoutError, header
 from fakekube.aggregator.links import Front, rewritten, rewritten_location
 from fakekube.aggregator.locations import Location, Locations, Unreachable, UnresolvedError
 from fakekube.aggregator.mounted import MountedBackend, MountedBody

@@ -179,9 +179,7 @@ def _operation(operation: Json) -> Json:
     if parameters:
         found["parameters"] = parameters
     produces = operation.get("produces") or ()
-    found["responses"] = {
-        code: _response(response, produces) for code, response in _mapping(operation.get("responses")).items()
-    }
+    found["responses"] = {code: _response(response, produces) for code, response in _mapping(operation.get("responses")).items()}
     return found
 
 

@@ -82,13 +82,11 @@ def wants_pretty(headers: Headers, query: Query) -> bool:
 def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False) -> Response:
     """Returns an error in a media type that the client accepts.
 
-The errors of the router have empty details and are never encoded as CBOR.
+    The errors of the router have empty details and are never encoded as CBOR.
     """
     accept = headers.get("accept", "")
     chosen = negotiation.error_output(accept, cbor=cbor and error.details != {}, pretty=wants_pretty(headers, query))
-    response = Response(
-        error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen)
-    )
+    response = Response(error.code, [("Content-Type", chosen.media_type)], encoded(error.status(), _META + "Status", chosen))
     if error.retry_after:
         response.headers.append(("Retry-After", str(error.retry_after)))
     return response

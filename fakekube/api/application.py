@@ -279,7 +279,16 @@ class _Exchange:
     """The state of a request between filters, and the headers that every response to it has."""
 
     __slots__ = (
-        "annotations", "audit", "environ", "headers", "info", "method", "observation", "path", "query", "request_headers",
+        "annotations",
+        "audit",
+        "environ",
+        "headers",
+        "info",
+        "method",
+        "observation",
+        "path",
+        "query",
+        "request_headers",
         "warnings",
     )
 

@@ -32,7 +32,9 @@ _LOOPBACK: Final = "127.0.0.1"
 def facts_of(environ: Environment, audit_id: str) -> dict[str, Any]:
     """Returns the fields of an event that describe the request."""
     return {
-        "auditID": audit_id, "requestURI": request_uri(environ), "sourceIPs": _source_addresses(environ),
+        "auditID": audit_id,
+        "requestURI": request_uri(environ),
+        "sourceIPs": _source_addresses(environ),
         "userAgent": environ.get("HTTP_USER_AGENT", ""),
     }
 
@@ -116,7 +118,8 @@ _NOT_ACCEPTABLE: Final = 406
 _SMALL: Final = 2048
 
 _READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
-    "application/json": lambda body: json.loads(body)[0], "application/yaml": lambda body: yaml.loads(body)[0],
+    "application/json": lambda body: json.loads(body)[0],
+    "application/yaml": lambda body: yaml.loads(body)[0],
     "application/cbor": cbor.loads,
 }
 

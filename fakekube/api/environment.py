@@ -94,8 +94,7 @@ def request_uri(environment: Environment) -> str:
 
 
 def body_reader(environment: Environment) -> Callable[[int], bytes]:
-    """Returns a function that reads up to a number of bytes of the body; the first call triggers 100-continue.
-    """
+    """Returns a function that reads up to a number of bytes of the body; the first call triggers 100-continue."""
 
     def read(limit: int) -> bytes:
         length = environment.get("CONTENT_LENGTH")

@@ -208,8 +208,4 @@ def _value(value: float | Histogram) -> _Message:
     return [("sample_count", str(counts[-1])), ("sample_sum", _number(value.total)), *buckets]
 
 
-_ENCODERS: Final[Mapping[str, Callable[[Family], bytes]]] = {
-    "delimited": _delimited,
-    "text": _indented,
-    "compact-text": _compact,
-}
+_ENCODERS: Final[Mapping[str, Callable[[Family], bytes]]] = {"delimited": _delimited, "text": _indented, "compact-text": _compact}

@@ -101,9 +101,7 @@ def labels_of(info: RequestInfo, *, dry_run: bool) -> Labels:
     """Returns the labels of a request."""
     if not info.is_resource_request:
         return Labels("", "", "", "", "", info.path, info.verb.upper(), "")
-    scope = (
-        "resource" if info.name and info.verb not in ("list", "watch") else "namespace" if info.namespace else "cluster"
-    )
+    scope = "resource" if info.name and info.verb not in ("list", "watch") else "namespace" if info.namespace else "cluster"
     return Labels(
         "apiserver",
         "All" if dry_run else "",
@@ -200,10 +198,7 @@ class Metrics:
             "apiserver_request_total",
             COUNTER,
             "Requests that were answered.",
-            [
-                Sample({"code": str(code), **labels._asdict()}, count)
-                for (labels, code), count in sorted(requests.items())
-            ],
+            [Sample({"code": str(code), **labels._asdict()}, count) for (labels, code), count in sorted(requests.items())],
         )
         yield Family(
             "apiserver_resource_objects",
@@ -215,10 +210,7 @@ class Metrics:
             "apiserver_storage_objects",
             GAUGE,
             "Objects that are stored, under their older name.",
-            [
-                Sample({"resource": f"{resource}.{group}" if group else resource}, count)
-                for group, resource, count in objects
-            ],
+            [Sample({"resource": f"{resource}.{group}" if group else resource}, count) for group, resource, count in objects],
         )
         yield _build(self._version)
         yield self._features()
@@ -231,10 +223,7 @@ class Metrics:
             "kubernetes_feature_enabled",
             GAUGE,
             "Feature gates of the emulated release, and whether they are on.",
-            [
-                Sample({"name": name, "stage": stage}, self._gates.get(name, on))
-                for name, (stage, on) in features.items()
-            ],
+            [Sample({"name": name, "stage": stage}, self._gates.get(name, on)) for name, (stage, on) in features.items()],
         )
 
 

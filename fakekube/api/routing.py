@@ -111,11 +111,7 @@ class ResourceRouter:
 def _well_formed(info: RequestInfo) -> bool:
     """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more
     lenient."""
-    return (
-        info.path.startswith("/api/")
-        if info.api_prefix == "api"
-        else info.path.startswith("/apis/") and info.group != ""
-    )
+    return info.path.startswith("/api/") if info.api_prefix == "api" else info.path.startswith("/apis/") and info.group != ""
 
 
 @lru_cache(maxsize=4096)

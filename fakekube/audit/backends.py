@@ -73,12 +73,16 @@ def _legacy(event: Event) -> bytes:
     user, other = event.get("user") or {}, event.get("impersonatedUser")
     answer = event.get("responseStatus")
     shown = {
-        "id": event["auditID"], "stage": event["stage"], "ip": (event.get("sourceIPs") or ("<unknown>",))[0],
-        "method": event["verb"], "user": user.get("username") or "<none>",
+        "id": event["auditID"],
+        "stage": event["stage"],
+        "ip": (event.get("sourceIPs") or ("<unknown>",))[0],
+        "method": event["verb"],
+        "user": user.get("username") or "<none>",
         "groups": ",".join(map(go_quote, user.get("groups") or ())) or "<none>",
         "as": "<self>" if other is None else other.get("username", ""),
         "asgroups": ",".join(map(go_quote, (other or {}).get("groups") or ())) or "<lookup>",
-        "user-agent": event.get("userAgent", ""), "namespace": (event.get("objectRef") or {}).get("namespace") or "<none>",
+        "user-agent": event.get("userAgent", ""),
+        "namespace": (event.get("objectRef") or {}).get("namespace") or "<none>",
         "uri": event["requestURI"],
     }
     text = " ".join(f"{name}={go_quote(value)}" for name, value in shown.items())
@@ -86,9 +90,7 @@ def _legacy(event: Event) -> bytes:
     return f'{event["requestReceivedTimestamp"]} AUDIT: {text} response="{code}"\n'.encode("utf-8", "surrogateescape")
 
 
-_LINES: Final[dict[str, Callable[[Event], bytes]]] = {
-    "json": lambda event: json.dumps(event) + b"\n", "legacy": _legacy,
-}
+_LINES: Final[dict[str, Callable[[Event], bytes]]] = {"json": lambda event: json.dumps(event) + b"\n", "legacy": _legacy}
 
 
 class WebhookBackend:

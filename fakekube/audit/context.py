@@ -45,8 +45,14 @@ class AuditContext:
     """
 
     def __init__(
-        self, config: RequestAuditConfig, emit: Callable[[Event], None], clock: Clock, *, attributes: Attributes,
-        user: User | None, facts: Mapping[str, Any],
+        self,
+        config: RequestAuditConfig,
+        emit: Callable[[Event], None],
+        clock: Clock,
+        *,
+        attributes: Attributes,
+        user: User | None,
+        facts: Mapping[str, Any],
     ) -> None:
         self._config = config
         self._emit = emit
@@ -138,7 +144,10 @@ class AuditContext:
         """The server failed."""
         self._completed = True
         self._fields["responseStatus"] = {
-            "metadata": {}, "status": "Failure", "message": f"APIServer panic'd: {problem}", "reason": "InternalError",
+            "metadata": {},
+            "status": "Failure",
+            "message": f"APIServer panic'd: {problem}",
+            "reason": "InternalError",
             "code": 500,
         }
         self._stage("Panic", self._clock.now())
@@ -159,8 +168,11 @@ class AuditContext:
             annotations = dict(sorted(self._annotations.items()))
         reference = self._fields.get("objectRef") or {}
         values = {
-            **self._fields, "objectRef": {name: reference[name] for name in _REFERENCE if name in reference},
-            "stage": stage, "requestReceivedTimestamp": _micro_time(self._received), "stageTimestamp": _micro_time(moment),
+            **self._fields,
+            "objectRef": {name: reference[name] for name in _REFERENCE if name in reference},
+            "stage": stage,
+            "requestReceivedTimestamp": _micro_time(self._received),
+            "stageTimestamp": _micro_time(moment),
             "annotations": annotations,
         }
         self._emit({name: values[name] for name in _ORDER if values.get(name) not in _ABSENT or name in _ALWAYS})
@@ -168,9 +180,25 @@ class AuditContext:
 
 #: The members of an event in their order.
 _ORDER: Final = (
-    "kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user", "impersonatedUser", "authenticationMetadata",
-    "sourceIPs", "userAgent", "objectRef", "responseStatus", "requestObject", "responseObject", "requestReceivedTimestamp",
-    "stageTimestamp", "annotations",
+    "kind",
+    "apiVersion",
+    "level",
+    "auditID",
+    "stage",
+    "requestURI",
+    "verb",
+    "user",
+    "impersonatedUser",
+    "authenticationMetadata",
+    "sourceIPs",
+    "userAgent",
+    "objectRef",
+    "responseStatus",
+    "requestObject",
+    "responseObject",
+    "requestReceivedTimestamp",
+    "stageTimestamp",
+    "annotations",
 )
 _REFERENCE: Final = ("resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource")
 _ALWAYS: Final = frozenset({"user", "requestURI", "verb"})
@@ -184,13 +212,22 @@ def _request_fields(
     if len(agent) > _LONGEST_USER_AGENT:
         agent = agent[:_LONGEST_USER_AGENT] + _TRUNCATED
     fields: dict[str, Any] = {
-        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": LEVELS[config.level], "verb": attributes.verb,
-        "user": user_info(user) if user is not None else {}, **facts, "userAgent": agent,
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": LEVELS[config.level],
+        "verb": attributes.verb,
+        "user": user_info(user) if user is not None else {},
+        **facts,
+        "userAgent": agent,
     }
     if attributes.is_resource_request:
         reference = {
-            "resource": attributes.resource, "namespace": attributes.namespace, "name": attributes.name,
-            "apiGroup": attributes.group, "apiVersion": attributes.version, "subresource": attributes.subresource,
+            "resource": attributes.resource,
+            "namespace": attributes.namespace,
+            "name": attributes.name,
+            "apiGroup": attributes.group,
+            "apiVersion": attributes.version,
+            "subresource": attributes.subresource,
         }
         fields["objectRef"] = {key: value for key, value in reference.items() if value}
     return fields

@@ -141,8 +141,13 @@ def _rule(rule: Section, omit_stages: frozenset[str], omit_managed_fields: bool,
     omits = rule.flag("omitManagedFields") if rule.has("omitManagedFields") else omit_managed_fields
     config = RequestAuditConfig(Level(LEVELS.index(level)), omit_stages | _stages(rule, errors), omits)
     made = PolicyRule(
-        config, rule.texts("users"), rule.texts("userGroups"), rule.texts("verbs"), rule.texts("namespaces"),
-        [_resources(one, errors) for one in rule.sections("resources")], rule.texts("nonResourceURLs"),
+        config,
+        rule.texts("users"),
+        rule.texts("userGroups"),
+        rule.texts("verbs"),
+        rule.texts("namespaces"),
+        [_resources(one, errors) for one in rule.sections("resources")],
+        rule.texts("nonResourceURLs"),
     )
     for index, path in enumerate(made.paths):
         where = f"{rule.at('nonResourceURLs')}[{index}]"

@@ -78,15 +78,20 @@ class Access:
         self.signer = options.signer()
         audiences = tuple(options.api_audiences or self.signer.issuers)
         self.authenticator = Authenticator(
-            clock, audiences, StaticTokens(options.tokens(), audiences), certificates=options.certificates(authority),
-            request_headers=options.request_headers(), nobody=nobody,
+            clock,
+            audiences,
+            StaticTokens(options.tokens(), audiences),
+            certificates=options.certificates(authority),
+            request_headers=options.request_headers(),
+            nobody=nobody,
         )
         self._issuers, self.authenticator.anonymous = options.configured(clock, audiences)
 
     def connect(self, services: ClusterAccess) -> None:
         """Sets the access to stored objects."""
         self.authenticator.tokens = [
-            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences), *self._issuers,
+            ServiceAccountTokens(services, self.signer, self._clock, self.authenticator.audiences),
+            *self._issuers,
         ]
         self.roles = RBACAuthorizer(Observed(services, [self._bucket(name) for name in BUCKETS]))
         self._services = services
@@ -131,7 +136,14 @@ class Access:
         """Raises StatusError 403 if an update or apply creates an object and its user may not create."""
         info, user = request.info, request.user
         attributes = Attributes(
-            user, "create", info.namespace, info.group, info.resource, info.subresource, info.name, info.path,
+            user,
+            "create",
+            info.namespace,
+            info.group,
+            info.resource,
+            info.subresource,
+            info.name,
+            info.path,
             version=info.version,
         )
         decision = self.authorizer.authorize(attributes)

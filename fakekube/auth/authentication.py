@@ -18,13 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakekube.auth.certificates import CertificateVerifier, certificates_of, user_of_certificate
-from fakekube.auth.credentials import (
-    INVALID_TOKEN,
-    AuthenticatedToken,
-    BadCredentialsError,
-    TokenAuthenticator,
-    common_audiences,
-)
+from fakekube.auth.credentials import INVALID_TOKEN, AuthenticatedToken, BadCredentialsError, TokenAuthenticator, common_audiences
 from fakekube.auth.identities import ADMIN, ANONYMOUS, with_authenticated
 from fakekube.auth.request_headers import RequestHeaders
 from fakekube.clock import Clock

@@ -31,9 +31,7 @@ _EMAIL: Final = (
 )
 
 
-def read_authentication_configuration(
-    path: str, own_issuers: Sequence[str]
-) -> tuple[list[JWTConfiguration], Anonymous | None]:
+def read_authentication_configuration(path: str, own_issuers: Sequence[str]) -> tuple[list[JWTConfiguration], Anonymous | None]:
     """Returns the authenticators of a file, and its settings for anonymous requests, if any. Raises OptionError.
 
     `own_issuers` are the issuers of service account tokens, which no authenticator may use.
@@ -135,7 +133,8 @@ class _Reader:
         for wrong, text in (
             (parts.scheme != "https", "URL scheme must be https"),
             ("@" in parts.netloc, "URL must not contain a username or password"),
-            (parts.query, "URL must not contain a query"), (parts.fragment, "URL must not contain a fragment"),
+            (parts.query, "URL must not contain a query"),
+            (parts.fragment, "URL must not contain a fragment"),
         ):
             if wrong:
                 self._errors.append(invalid(path, url, text))

@@ -56,7 +56,10 @@ class Selectors:
     __slots__ = ("_field_text", "_fields", "_label_text", "_labels")
 
     def __init__(
-        self, field_text: str = "", label_text: str = "", fields: Sequence[FieldRequirement] = (),
+        self,
+        field_text: str = "",
+        label_text: str = "",
+        fields: Sequence[FieldRequirement] = (),
         labels: Sequence[LabelRequirement] = (),
     ) -> None:
         self._field_text, self._label_text = field_text, label_text
@@ -185,7 +188,8 @@ class UnionAuthorizer:
         """Returns the rules of all authorizers."""
         found = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return ResolvedRules(
-            [rule for one in found for rule in one.rules], any(one.incomplete for one in found),
+            [rule for one in found for rule in one.rules],
+            any(one.incomplete for one in found),
             aggregated([one.problem for one in found if one.problem]),
         )
 
@@ -205,8 +209,17 @@ def attributes_of(info: RequestInfo, user: User) -> Attributes:
     if info.field_selector or info.label_selector:
         found = Selectors(info.field_selector, info.label_selector)
     return Attributes(
-        user, info.verb, info.namespace, info.group, info.resource, info.subresource, info.name, info.path,
-        info.is_resource_request, info.version, found,
+        user,
+        info.verb,
+        info.namespace,
+        info.group,
+        info.resource,
+        info.subresource,
+        info.name,
+        info.path,
+        info.is_resource_request,
+        info.version,
+        found,
     )
 
 

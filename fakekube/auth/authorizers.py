@@ -65,11 +65,16 @@ def _of_mode(mode: str, options: AuthorizationOptions, factories: Factories, clo
 
     if not options.authorization_webhook_config_file:
         raise OptionError("authorization-mode Webhook's authorization config file not passed")
-    return _webhook(WebhookConfiguration(
-        "default", options.authorization_webhook_config_file, options.authorization_webhook_version,
-        authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
-        unauthorized_ttl=options.authorization_webhook_cache_unauthorized_ttl,
-    ), clock)
+    return _webhook(
+        WebhookConfiguration(
+            "default",
+            options.authorization_webhook_config_file,
+            options.authorization_webhook_version,
+            authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
+            unauthorized_ttl=options.authorization_webhook_cache_unauthorized_ttl,
+        ),
+        clock,
+    )
 
 
 def _of_type(kind: str, factories: Factories) -> RuleResolver:

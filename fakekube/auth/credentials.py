@@ -13,7 +13,13 @@ from fakekube.golang.quoting import go_quote
 from fakekube.registry.request import User
 
 __all__ = [
-    "INVALID_TOKEN", "AuthenticatedToken", "BadCredentialsError", "Getter", "TokenAuthenticator", "common_audiences", "go_list",
+    "INVALID_TOKEN",
+    "AuthenticatedToken",
+    "BadCredentialsError",
+    "Getter",
+    "TokenAuthenticator",
+    "common_audiences",
+    "go_list",
 ]
 
 INVALID_TOKEN: Final = "invalid bearer token"

@@ -148,8 +148,7 @@ def _go_syntax(wanted: _Wanted) -> str:
     extra = "map[string][]string(nil)"
     if wanted.extra:
         pairs = (
-            f"{go_quote(key)}:[]string{{{', '.join(map(go_quote, values))}}}"
-            for key, values in sorted(wanted.extra.items())
+            f"{go_quote(key)}:[]string{{{', '.join(map(go_quote, values))}}}" for key, values in sorted(wanted.extra.items())
         )
         extra = f"map[string][]string{{{', '.join(pairs)}}}"
     who = f"Name:{go_quote(wanted.name)}, UID:{go_quote(wanted.uid)}, Groups:{groups}, Extra:{extra}"
@@ -229,9 +228,7 @@ class _Check:
             self._allow_extra(wanted.extra)
         return User(wanted.name, wanted.uid, _complete(wanted.name, groups), wanted.extra)
 
-    def _question(
-        self, resource: str, name: str, group: str, *, namespace: str = "", subresource: str = ""
-    ) -> Attributes:
+    def _question(self, resource: str, name: str, group: str, *, namespace: str = "", subresource: str = "") -> Attributes:
         return Attributes(self._caller, self._mode.verb, namespace, group, resource, subresource, name)
 
     def _require(self, attributes: Attributes) -> None:

@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 __all__ = [
-    "InvalidSignatureError", "MalformedTokenError", "Token", "algorithm_of", "decode_object", "encode", "json_web_key", "key_of",
-    "parse", "sign", "verify",
+    "InvalidSignatureError",
+    "MalformedTokenError",
+    "Token",
+    "algorithm_of",
+    "decode_object",
+    "encode",
+    "json_web_key",
+    "key_of",
+    "parse",
+    "sign",
+    "verify",
 ]
 
 #: Go skips line ends in base64.

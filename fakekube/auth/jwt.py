@@ -158,9 +158,12 @@ class JWTAuthenticator:
                 raise BadCredentialsError(f"oidc: {text}")
         _check_rules(configuration.claim_rules, seen, "oidc: error evaluating claim validation expression")
         if configuration.user_rules:
-            info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": {
-                key: list(values) for key, values in user.extra.items()
-            }}
+            info = {
+                "username": user.name,
+                "uid": user.uid,
+                "groups": list(user.groups),
+                "extra": {key: list(values) for key, values in user.extra.items()},
+            }
             _check_rules(configuration.user_rules, {"user": untyped(info)}, "oidc: error evaluating user info validation rule")
         return user
 
@@ -386,5 +389,3 @@ def _check_rules(rules: Sequence[Expression], seen: Mapping[str, Any], what: str
         if value is not True:
             problem = f"validation expression '{rule.source}' failed: {rule.message}"
             raise BadCredentialsError(f"{what}: {problem if value is False else 'validation expression must return a boolean'}")
-
-

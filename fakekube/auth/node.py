@@ -141,9 +141,7 @@ _PODS: Final = frozenset({("", "create"), ("", "delete"), ("status", "update"), 
 def _selects(attributes: Attributes, field: str, value: str) -> bool:
     """Reports whether a field selector requires this value."""
     found = attributes.selectors
-    return found is not None and any(
-        one.field == field and one.operator == "=" and one.value == value for one in found.fields
-    )
+    return found is not None and any(one.field == field and one.operator == "=" and one.value == value for one in found.fields)
 
 
 def _lease(node: str, attributes: Attributes) -> Decision:

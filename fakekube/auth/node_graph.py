@@ -18,7 +18,10 @@ __all__ = ["BUCKETS", "RESOURCES", "NodeGraph"]
 
 #: Group and plural of the resources that define relations.
 RESOURCES: Final = (
-    ("", "pods"), ("", "persistentvolumes"), ("storage.k8s.io", "volumeattachments"), ("resource.k8s.io", "resourceslices"),
+    ("", "pods"),
+    ("", "persistentvolumes"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("resource.k8s.io", "resourceslices"),
 )
 #: The buckets of these resources.
 BUCKETS: Final = tuple(f"{plural}.{group}" if group else plural for group, plural in RESOURCES)

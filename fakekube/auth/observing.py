@@ -1,5 +1,4 @@
-"""Observes the resources on which cached decisions depend, so that caches are invalidated by changes.
-"""
+"""Observes the resources on which cached decisions depend, so that caches are invalidated by changes."""
 
 from __future__ import annotations
 

@@ -86,8 +86,11 @@ class AuthenticationOptions:
         if not path:
             return None
         return RequestHeaders(
-            _verifier(read_text(path, "requestheader-client-ca-file"), path), self.requestheader_allowed_names,
-            self.requestheader_username_headers, self.requestheader_uid_headers, self.requestheader_group_headers,
+            _verifier(read_text(path, "requestheader-client-ca-file"), path),
+            self.requestheader_allowed_names,
+            self.requestheader_username_headers,
+            self.requestheader_uid_headers,
+            self.requestheader_group_headers,
             self.requestheader_extra_headers_prefix,
         )
 

@@ -26,11 +26,10 @@ __all__ = ["BUCKETS", "GROUP", "RBACAuthorizer", "Rule", "rule_allows"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 #: The buckets on which decisions depend.
-BUCKETS: Final = tuple(
-    f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
-)
+BUCKETS: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
 _ALL: Final = "*"
 _MAXIMUM_KEPT_DECISIONS: Final = 4096
+
 
 @dataclass(slots=True, frozen=True)
 class Binding:
@@ -116,8 +115,7 @@ class RBACAuthorizer:
         return decision
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """Returns the rules for a user in a namespace (cluster-wide only, if ""), and the resolution errors.
-        """
+        """Returns the rules for a user in a namespace (cluster-wide only, if ""), and the resolution errors."""
         bindings = list(self._policy().bindings(user, namespace))
         rules = [rule for binding in bindings for rule in binding.rules]
         return ResolvedRules(rules, False, aggregated([binding.problem for binding in bindings if binding.problem]))
@@ -134,9 +132,7 @@ class _Roles:
     """The rules behind a roleRef."""
 
     def __init__(self, policies: Observed) -> None:
-        self._cluster = {
-            role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")
-        }
+        self._cluster = {role["metadata"]["name"]: role.get("rules") or () for role in policies.list(GROUP, "clusterroles")}
         self._roles = {
             (role["metadata"]["namespace"], role["metadata"]["name"]): role.get("rules") or ()
             for role in policies.list(GROUP, "roles")

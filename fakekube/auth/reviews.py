@@ -75,7 +75,8 @@ def _selectors_of_spec(resource: Mapping[str, Any]) -> Selectors | None:
     if not fields and not labels:
         return None
     return Selectors(
-        fields.get("rawSelector", ""), labels.get("rawSelector", ""),
+        fields.get("rawSelector", ""),
+        labels.get("rawSelector", ""),
         list(filter(None, map(_field_requirement, fields.get("requirements") or ()))),
         list(filter(None, map(_label_requirement, labels.get("requirements") or ()))),
     )

@@ -37,7 +37,7 @@ class Signer:
     """
 
     def __init__(
-        self, issuers: Sequence[str] = (DEFAULT_ISSUER,), key: PrivateKey | None = None, keys: Sequence[PublicKey] = (),
+        self, issuers: Sequence[str] = (DEFAULT_ISSUER,), key: PrivateKey | None = None, keys: Sequence[PublicKey] = ()
     ) -> None:
         self.issuers = tuple(issuers)
         self._given_key = key

@@ -150,9 +150,7 @@ class WebhookAuthorizer:
         api_version = f"{_GROUP}/{version}"
         if version == "v1beta1":
             spec = {("group" if key == "groups" else key): value for key, value in spec.items()}
-        review = {
-            "kind": _KIND, "apiVersion": api_version, "metadata": {}, "spec": spec, "status": {"allowed": False},
-        }
+        review = {"kind": _KIND, "apiVersion": api_version, "metadata": {}, "spec": spec, "status": {"allowed": False}}
         if self._transport is None:
             self._transport = Transport()
         delay = _DELAY
@@ -176,8 +174,14 @@ def _decision(status: Mapping[str, Any]) -> Decision:
 def _length(attributes: Attributes) -> int:
     """Returns the total length of the texts that the user controls."""
     texts = (
-        attributes.namespace, attributes.verb, attributes.group, attributes.version, attributes.resource,
-        attributes.subresource, attributes.name, attributes.path,
+        attributes.namespace,
+        attributes.verb,
+        attributes.group,
+        attributes.version,
+        attributes.resource,
+        attributes.subresource,
+        attributes.name,
+        attributes.path,
     )
     return sum(map(len, texts))
 
@@ -187,7 +191,13 @@ def _length(attributes: Attributes) -> int:
 
 _FIELD_OPERATORS: Final = {"=": "In", "!=": "NotIn"}
 _LABEL_OPERATORS: Final = {
-    "=": "In", "==": "In", "in": "In", "!=": "NotIn", "notin": "NotIn", "exists": "Exists", "!": "DoesNotExist",
+    "=": "In",
+    "==": "In",
+    "in": "In",
+    "!=": "NotIn",
+    "notin": "NotIn",
+    "exists": "Exists",
+    "!": "DoesNotExist",
 }
 
 
@@ -200,17 +210,26 @@ def review_spec(attributes: Attributes) -> dict[str, Any]:
     else:
         spec["nonResourceAttributes"] = _present({"path": attributes.path, "verb": attributes.verb})
     about = {
-        "user": user.name, "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in sorted(user.extra.items())}, "uid": user.uid,
+        "user": user.name,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in sorted(user.extra.items())},
+        "uid": user.uid,
     }
     return {**spec, **_present(about)}
 
 
 def _resource_attributes(attributes: Attributes) -> dict[str, Any]:
-    found: dict[str, Any] = _present({
-        "namespace": attributes.namespace, "verb": attributes.verb, "group": attributes.group, "version": attributes.version,
-        "resource": attributes.resource, "subresource": attributes.subresource, "name": attributes.name,
-    })
+    found: dict[str, Any] = _present(
+        {
+            "namespace": attributes.namespace,
+            "verb": attributes.verb,
+            "group": attributes.group,
+            "version": attributes.version,
+            "resource": attributes.resource,
+            "subresource": attributes.subresource,
+            "name": attributes.name,
+        }
+    )
     if attributes.selectors is None:
         return found
     fields = [
@@ -239,7 +258,9 @@ _RESOURCE_TEXTS: Final = ("namespace", "verb", "group", "version", "resource", "
 def _request(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the spec as CEL expressions see it: strings are set even if empty."""
     found: dict[str, Any] = {
-        "user": spec.get("user", ""), "groups": spec.get("groups", []), "uid": spec.get("uid", ""),
+        "user": spec.get("user", ""),
+        "groups": spec.get("groups", []),
+        "uid": spec.get("uid", ""),
         "extra": spec.get("extra", {}),
     }
     resource = spec.get("resourceAttributes")

@@ -29,9 +29,7 @@ from fakekube.cel.values import (
     type_of,
 )
 
-__all__ = ["OPERATORS", "checked_int", "checked_timestamp", "checked_uint", "index", "negated",
-    "optional_index",
-]
+__all__ = ["OPERATORS", "checked_int", "checked_timestamp", "checked_uint", "index", "negated", "optional_index"]
 
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
@@ -125,10 +123,7 @@ _ARITHMETIC: dict[str, dict[tuple[type, type], Binary]] = {
         (UInt, UInt): lambda a, b: checked_uint(_quotient(int(a), int(b))),
         (float, float): _divided,
     },
-    "_%_": {
-        (int, int): _remainder,
-        (UInt, UInt): lambda a, b: UInt(_remainder(int(a), int(b))),
-    },
+    "_%_": {(int, int): _remainder, (UInt, UInt): lambda a, b: UInt(_remainder(int(a), int(b)))},
 }
 
 
@@ -231,7 +226,10 @@ OPERATORS: Final[dict[str, Binary]] = {
     **{name: _arithmetic(name) for name in _ARITHMETIC},
     "_==_": equal,
     "_!=_": lambda a, b: not equal(a, b),
-    "_<_": _order("_<_", -1), "_<=_": _order("_<=_", -1, 0), "_>_": _order("_>_", 1), "_>=_": _order("_>=_", 1, 0),
+    "_<_": _order("_<_", -1),
+    "_<=_": _order("_<=_", -1, 0),
+    "_>_": _order("_>_", 1),
+    "_>=_": _order("_>=_", 1, 0),
     "@in": _contains,
     "_[_]": index,
     "_[?_]": optional_index,

@@ -21,6 +21,7 @@ __all__ = ["ZEROS", "alternative", "binary", "decided", "function", "list_for_gr
 def binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator, rule: Rule | None) -> Evaluator:
     """An operator with two operands; without a rule it costs one unit."""
     if rule is None:
+
         def plain(frame: Frame) -> Any:
             left, right = one(frame), other(frame)
             frame.cost += 1
@@ -38,6 +39,7 @@ def binary(operator: Callable[[Any, Any], Any], one: Evaluator, other: Evaluator
 
 def function(name: str, member: bool, parts: list[Evaluator], rule: Rule | None) -> Evaluator:
     """A function or method; without a rule it costs one unit."""
+
     def run(frame: Frame) -> Any:
         arguments = [part(frame) for part in parts]
         if rule is None:
@@ -60,6 +62,7 @@ def _pay(frame: Frame, rule: Rule, arguments: list[Any]) -> None:
 
 def summing(run: Evaluator, zero: Any) -> Evaluator:
     """The sum of no items is of their type."""
+
     def add(frame: Frame) -> Any:
         result = run(frame)
         return zero if result.__class__ is int else result
@@ -73,6 +76,7 @@ _ADDABLE: Final = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 def list_for_granted(run: Evaluator) -> Evaluator:
     """An argument that is looked at for the costs, whatever it is."""
+
     def look(frame: Frame) -> Any:
         try:
             value = run(frame)
@@ -88,6 +92,7 @@ def list_for_granted(run: Evaluator) -> Evaluator:
 
 def untold(run: Evaluator) -> Evaluator:
     """A function whose pattern is known: it does not tell what it does not take."""
+
     def apply(frame: Frame) -> Any:
         try:
             return run(frame)
@@ -104,6 +109,7 @@ _NO_OVERLOAD: Final = str(no_such_overload())
 
 def alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
     """`.or` and `.orValue` look at the alternative only if they need it."""
+
     def choose(frame: Frame) -> Any:
         first = one(frame)
         if first.__class__ is not Optional:
@@ -117,6 +123,7 @@ def alternative(name: str, one: Evaluator, other: Evaluator) -> Evaluator:
 
 def decided(one: Evaluator, other: Evaluator, decisive: bool) -> Evaluator:
     """`&&` (decided by false), `||` (decided by true)."""
+
     def decide(frame: Frame) -> bool:
         try:
             if truth(one(frame)) is decisive:

@@ -37,9 +37,7 @@ from fakekube.cel.values import TYPE_NAMES, kind_of
 
 __all__ = ["Checked", "check"]
 
-_PRINTED: Final = {
-    "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration", "null_type": "null",
-}
+_PRINTED: Final = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration", "null_type": "null"}
 _LITERAL_TYPES: Final = {kind: Type(_PRINTED.get(name, name)) for kind, name in TYPE_NAMES.items()}
 #: Types that are assignable only to themselves and dyn.
 _PLAIN: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint", "timestamp", "duration"})
@@ -51,8 +49,12 @@ _TYPES: Final[dict[str, Type]] = {
     name: Type("type", (each,))
     for name, each in {
         **{name: Type(_PRINTED.get(name, name)) for name in TYPE_NAMES.values()},
-        "list": _LIST_OF_ANY, "map": _MAP_OF_ANY, "net.IP": Type("net.IP"), "net.CIDR": Type("net.CIDR"),
-        "timestamp": Type("timestamp"), "duration": Type("duration"),
+        "list": _LIST_OF_ANY,
+        "map": _MAP_OF_ANY,
+        "net.IP": Type("net.IP"),
+        "net.CIDR": Type("net.CIDR"),
+        "timestamp": Type("timestamp"),
+        "duration": Type("duration"),
     }.items()
 }
 
@@ -81,9 +83,7 @@ _MOST_ISSUES: Final = 1000
 Messages = Callable[[str], Type | None]
 
 
-def check(
-    source: str, node: Node, variables: Mapping[str, Type], messages: Messages = lambda name: None
-) -> Checked:
+def check(source: str, node: Node, variables: Mapping[str, Type], messages: Messages = lambda name: None) -> Checked:
     """Check an expression whose variables have types. Raises CompileError."""
     checker = _Checker(node, variables, messages)
     deep = is_deep(source)
@@ -150,9 +150,7 @@ class _Checker:
         return _LITERAL_TYPES[kind_of(node.value)]
 
     def identifier(self, node: Identifier) -> Type:
-        return self._named(node.name) or self._complain(
-            node, f"undeclared reference to '{node.name}' (in container '')"
-        )
+        return self._named(node.name) or self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
 
     def _named(self, name: str) -> Type | None:
         local = next((found for known, found in reversed(self._locals) if known == name), None)
@@ -202,8 +200,11 @@ class _Checker:
             return self._complain(node, f"undeclared reference to '{name}' (in container '')")
         given = tuple(self._types[part] for part in node.operands)
         if name in _LOGIC:
-            wrong = [self._mismatch(part, BOOL, found) for part, found in zip(node.operands, given, strict=True)
-                     if not self._unification.fits(found, BOOL)]
+            wrong = [
+                self._mismatch(part, BOOL, found)
+                for part, found in zip(node.operands, given, strict=True)
+                if not self._unification.fits(found, BOOL)
+            ]
             return ERROR if wrong else BOOL
         return self._result(node, given)
 
@@ -344,7 +345,13 @@ def _is_plain_misfit(signature: Signature, given: tuple[str | None, ...]) -> boo
 _LOGIC: Final = frozenset({"_&&_", "_||_"})
 
 _METHODS: Final[dict[type, Callable[[_Checker, Any], Type]]] = {
-    Literal: _Checker.literal, Identifier: _Checker.identifier, Select: _Checker.select, Call: _Checker.call,
-    ListLiteral: _Checker.list_literal, MapLiteral: _Checker.map_literal, MessageLiteral: _Checker.message_literal,
-    Loop: _Checker.loop, Comprehension: _Checker.comprehension,
+    Literal: _Checker.literal,
+    Identifier: _Checker.identifier,
+    Select: _Checker.select,
+    Call: _Checker.call,
+    ListLiteral: _Checker.list_literal,
+    MapLiteral: _Checker.map_literal,
+    MessageLiteral: _Checker.message_literal,
+    Loop: _Checker.loop,
+    Comprehension: _Checker.comprehension,
 }

@@ -73,9 +73,7 @@ class Correlation:
         if value.__class__ is not old.__class__:
             return False
         if isinstance(value, dict):
-            return len(value) == len(old) and all(
-                child is not None and child.equal for child in map(self.key, value)
-            )
+            return len(value) == len(old) and all(child is not None and child.equal for child in map(self.key, value))
         if isinstance(value, list):
             if self._schema.get("x-kubernetes-list-type") != "map":
                 return bool(value == old)

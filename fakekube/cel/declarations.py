@@ -90,11 +90,14 @@ _MAP: Final = Type("map")
 _OBJECT: Final = Type("object")
 _ANY_STRING: Final = Declaration(STRING, 0, 2)
 _SCALARS: Final = {
-    "boolean": Declaration(BOOL, 0, 4), "number": Declaration(Type("double"), 0, 1), "integer": Declaration(INT, 0, 1),
+    "boolean": Declaration(BOOL, 0, 4),
+    "number": Declaration(Type("double"), 0, 1),
+    "integer": Declaration(INT, 0, 1),
 }
 #: Strings that are read as something else.
 _FORMATS: Final = {
-    "duration": Declaration(Type("duration"), 32, 3), "date": Declaration(Type("timestamp"), 12, 12),
+    "duration": Declaration(Type("duration"), 32, 3),
+    "date": Declaration(Type("timestamp"), 12, 12),
     "date-time": Declaration(Type("timestamp"), 32, 21),
 }
 

@@ -22,9 +22,18 @@ from fakekube.cel.syntax import called
 from fakekube.cel.types import DYN, STRING, Type, list_of, read
 
 __all__ = [
-    "JSON_PATCH", "NULL", "OBJECT", "Compilation", "ConstantError", "Environment", "ExpressionError", "access_review",
-    "admission", "devices",
-    "token_claims", "token_user",
+    "JSON_PATCH",
+    "NULL",
+    "OBJECT",
+    "Compilation",
+    "ConstantError",
+    "Environment",
+    "ExpressionError",
+    "access_review",
+    "admission",
+    "devices",
+    "token_claims",
+    "token_user",
 ]
 
 NULL: Final = Type("null")

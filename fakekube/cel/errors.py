@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "CompileError", "CostLimitExceeded", "EvaluationError", "InterpreterError", "Issue", "no_list", "no_such_overload",
-]
+__all__ = ["CompileError", "CostLimitExceeded", "EvaluationError", "InterpreterError", "Issue", "no_list", "no_such_overload"]
 
 
 class EvaluationError(Exception):

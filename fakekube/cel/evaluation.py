@@ -42,24 +42,14 @@ from fakekube.cel.syntax import (
     qualified_name,
 )
 from fakekube.cel.texts import shown
-from fakekube.cel.values import (
-    ABSENT,
-    QUALIFIERS,
-    TYPE_NAMES,
-    CelType,
-    Map,
-    Optional,
-    go_name_of,
-    key_of,
-    kind_of,
-    type_of,
-)
+from fakekube.cel.values import ABSENT, QUALIFIERS, TYPE_NAMES, CelType, Map, Optional, go_name_of, key_of, kind_of, type_of
 
 __all__ = ["Program", "program"]
 
 #: Names of types are values.
 _TYPES: Final = {name: CelType(name) for name in (*TYPE_NAMES.values(), "net.IP", "net.CIDR")} | {
-    "timestamp": CelType("google.protobuf.Timestamp"), "duration": CelType("google.protobuf.Duration"),
+    "timestamp": CelType("google.protobuf.Timestamp"),
+    "duration": CelType("google.protobuf.Duration"),
 }
 
 
@@ -183,10 +173,7 @@ class _Planner:
         return _Plan(make)
 
     def map_literal(self, node: MapLiteral) -> _Plan:
-        plans = [
-            (self.plan(key), self.plan(value), number in node.optional)
-            for number, (key, value) in enumerate(node.entries)
-        ]
+        plans = [(self.plan(key), self.plan(value), number in node.optional) for number, (key, value) in enumerate(node.entries)]
         if all(key.is_constant and value.is_constant for key, value, _ in plans):
             return _constant(Map.of((key.constant, value.constant) for key, value, _ in plans))
         parts = [(key.run, value.run, optional) for key, value, optional in plans]
@@ -241,10 +228,7 @@ class _Planner:
         return None
 
     def message(self, node: MessageLiteral) -> _Plan:
-        parts = [
-            (name, self.plan(value).run, number in node.optional)
-            for number, (_, name, value) in enumerate(node.fields)
-        ]
+        parts = [(name, self.plan(value).run, number in node.optional) for number, (_, name, value) in enumerate(node.fields)]
         maker = maker_of(node.name)
 
         def make(frame: Frame) -> Any:
@@ -440,19 +424,28 @@ _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "duration", "times
 _PRIMITIVES: Final = frozenset(
     kind for kind, name in TYPE_NAMES.items() if name in ("bool", "int", "uint", "double", "string", "null_type")
 )
-_CONVERSIONS: Final = frozenset({
-    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
-})
+_CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
 _PATTERNS: Final = frozenset({"find", "findAll", "matches"})
 
 _SPECIAL: Final[dict[str, Callable[[_Planner, Any], _Plan]]] = {
-    "_?_:_": _Planner.conditional, "_[_]": _Planner.index, "_[?_]": _Planner.index,
-    "_&&_": _Planner.logic, "_||_": _Planner.logic, "_==_": _Planner.equality, "_!=_": _Planner.equality,
-    "!_": _Planner.negation, "-_": _Planner.negation,
+    "_?_:_": _Planner.conditional,
+    "_[_]": _Planner.index,
+    "_[?_]": _Planner.index,
+    "_&&_": _Planner.logic,
+    "_||_": _Planner.logic,
+    "_==_": _Planner.equality,
+    "_!=_": _Planner.equality,
+    "!_": _Planner.negation,
+    "-_": _Planner.negation,
 }
 
 _METHODS: Final[dict[type, Callable[[_Planner, Any], _Plan]]] = {
-    Literal: _Planner.literal, Identifier: _Planner.identifier, Select: _Planner.select, Call: _Planner.call,
-    ListLiteral: _Planner.list_literal, MapLiteral: _Planner.map_literal,
-    MessageLiteral: _Planner.message, Loop: _Planner.loop,
+    Literal: _Planner.literal,
+    Identifier: _Planner.identifier,
+    Select: _Planner.select,
+    Call: _Planner.call,
+    ListLiteral: _Planner.list_literal,
+    MapLiteral: _Planner.map_literal,
+    MessageLiteral: _Planner.message,
+    Loop: _Planner.loop,
 }

@@ -71,6 +71,7 @@ def _rounds(frame: Frame, container: Any, slots: tuple[int, ...], price: int) ->
 
 def _settled(decisive: bool, check: int) -> Fold:
     """`all` (settled by false), `exists` (settled by true); `check`: the price of asking whether it goes on."""
+
     def fold(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> bool:
         run, problem, settled = bodies[0].run, None, False
         for _ in _rounds(frame, container, slots, check):
@@ -106,9 +107,7 @@ def _exists_one(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tu
     return count == 1
 
 
-def _collected(
-    frame: Frame, rounds: Iterator[Any], condition: Evaluator | None, price: int, take: Callable[[Any], None]
-) -> None:
+def _collected(frame: Frame, rounds: Iterator[Any], condition: Evaluator | None, price: int, take: Callable[[Any], None]) -> None:
     """Takes the elements for which the condition, if there is one, holds; only they have the price.
 
     It goes on after an error: the last one of conditions is told, else the first one of `take`.
@@ -154,9 +153,7 @@ def _filtered(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tupl
 def _transformed(frame: Frame, container: Any, slots: tuple[int, ...], bodies: tuple[Body, ...]) -> Map:
     run, made = bodies[-1].run, Map.of(())
     rounds = _rounds(frame, container, slots, 0)
-    _collected(
-        frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame))
-    )
+    _collected(frame, rounds, _condition(bodies), _LOOK + _LOOK + _CALL, lambda key: made.set(key, run(frame)))
     return made
 
 
@@ -198,7 +195,12 @@ def _surely_sorted_by(frame: Frame, container: Any, slots: tuple[int, ...], bodi
 SORT: Final[Fold] = _surely_sorted_by
 
 FOLDS: Final[dict[str, Fold]] = {
-    "all": _settled(False, _LOOK + _CALL), "exists": _settled(True, _LOOK + _CALL + _CALL),
-    "existsOne": _exists_one, "map": _mapped, "filter": _filtered, "transformMap": _transformed,
-    "transformMapEntry": _transformed_entries, "sortBy": _sorted_by,
+    "all": _settled(False, _LOOK + _CALL),
+    "exists": _settled(True, _LOOK + _CALL + _CALL),
+    "existsOne": _exists_one,
+    "map": _mapped,
+    "filter": _filtered,
+    "transformMap": _transformed,
+    "transformMapEntry": _transformed_entries,
+    "sortBy": _sorted_by,
 }

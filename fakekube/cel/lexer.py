@@ -17,26 +17,53 @@ from fakekube.cel.values import UInt
 __all__ = ["RESERVED", "Token", "tokenize"]
 
 #: Words that are not the names of variables.
-RESERVED: Final = frozenset({
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "null",
-    "namespace", "package", "return", "true", "var", "void", "while",
-})
-
-_ESCAPES = (
-    r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+RESERVED: Final = frozenset(
+    {
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "null",
+        "namespace",
+        "package",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    }
 )
-_STRING_BODIES = "|".join((
-    rf'"""(?:[^\\]|{_ESCAPES})*?"""', rf"'''(?:[^\\]|{_ESCAPES})*?'''",
-    rf'"(?:[^"\\\n\r]|{_ESCAPES})*"', rf"'(?:[^'\\\n\r]|{_ESCAPES})*'",
-))
+
+_ESCAPES = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+_STRING_BODIES = "|".join(
+    (
+        rf'"""(?:[^\\]|{_ESCAPES})*?"""',
+        rf"'''(?:[^\\]|{_ESCAPES})*?'''",
+        rf'"(?:[^"\\\n\r]|{_ESCAPES})*"',
+        rf"'(?:[^'\\\n\r]|{_ESCAPES})*'",
+    )
+)
 #: A string as far as it can be read, and what breaks it.
 _BROKEN_ESCAPE = r"\\(?:u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[xX][0-9a-fA-F]?|[0-3][0-7]?)?."
 _BROKEN_STRING = re.compile(
-    rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?' + "|"
-    + rf"'(?:[^'\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?" + r"|`[A-Za-z0-9_.\-/ ]*.?", re.DOTALL,
+    rf'"(?:[^"\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?'
+    + "|"
+    + rf"'(?:[^'\\\n\r]|{_ESCAPES})*(?:{_BROKEN_ESCAPE}|\\|[\n\r])?"
+    + r"|`[A-Za-z0-9_.\-/ ]*.?",
+    re.DOTALL,
 )
 _RAW_BODIES = r'"""[\s\S]*?"""' + r"|'''[\s\S]*?'''" + r'|"[^"\n\r]*"' + r"|'[^'\n\r]*'"
-_TOKEN = re.compile(rf"""
+_TOKEN = re.compile(
+    rf"""
     (?P<blank>[ \t\r\n\f]+|//[^\n]*)
   | (?P<float>(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
   | (?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
@@ -46,11 +73,14 @@ _TOKEN = re.compile(rf"""
   | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<escaped>`[A-Za-z0-9_.\-/\ ]+`)
   | (?P<operator>\|\||&&|==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{{}}])
-""", re.VERBOSE | re.DOTALL)
+""",
+    re.VERBOSE | re.DOTALL,
+)
 
 _ESCAPE = re.compile(
     r"\\(?:(?P<plain>[abfnrtv\\?\"'`])|[xX](?P<hex>[0-9a-fA-F]{2})|u(?P<four>[0-9a-fA-F]{4})"
-    r"|U(?P<eight>[0-9a-fA-F]{8})|(?P<octal>[0-3][0-7]{2})|(?P<wrong>.))", re.DOTALL,
+    r"|U(?P<eight>[0-9a-fA-F]{8})|(?P<octal>[0-3][0-7]{2})|(?P<wrong>.))",
+    re.DOTALL,
 )
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 

@@ -71,14 +71,15 @@ def _occurrences(tree: Node) -> Iterator[tuple[Node, int]]:
 def _within_format(tree: Node) -> set[Node]:
     """What lies anywhere within calls of `format`, where types may be mixed."""
     return {
-        inner for node in descendants(tree) if isinstance(node, Call) and node.function == "format"
-        for part in parts(node) for inner in descendants(part)
+        inner
+        for node in descendants(tree)
+        if isinstance(node, Call) and node.function == "format"
+        for part in parts(node)
+        for inner in descendants(part)
     }
 
 
-def _mixed(
-    elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False
-) -> Iterator[Issue]:
+def _mixed(elements: Any, optional: frozenset[int], types: Types, *, stop: bool = False) -> Iterator[Issue]:
     """Elements of another type than the first (`stop`: no more than one)."""
     seen = [_content(types[node]) if number in optional else types[node] for number, node in enumerate(elements)]
     for node, each in zip(elements[1:], seen[1:], strict=True):
@@ -148,15 +149,13 @@ def _misfit(argument: Node, letter: str, types: Types) -> Node | None:
     return None
 
 
-_FULL_NAMES: Final = {
-    "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type",
-}
+_FULL_NAMES: Final = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
 #: Clause → types that it takes.
 _TAKEN: Final = {
-    "s": frozenset({
-        "list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null",
-    }),
-    "d": frozenset({"int", "uint"}), "o": frozenset({"int", "uint"}), "b": frozenset({"int", "uint", "bool"}),
+    "s": frozenset({"list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"}),
+    "d": frozenset({"int", "uint"}),
+    "o": frozenset({"int", "uint"}),
+    "b": frozenset({"int", "uint", "bool"}),
     **dict.fromkeys("fe", frozenset({"double", "string"})),
     **dict.fromkeys("xX", frozenset({"int", "uint", "string", "bytes"})),
 }

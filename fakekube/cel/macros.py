@@ -42,16 +42,20 @@ def _optional(name: str) -> Macro:
 
 #: (name, number of arguments) → macro.
 MACROS: Final = {
-    ("all", 2): Macro("all"), ("all", 3): Macro("all", 2),
-    ("exists", 2): Macro("exists"), ("exists", 3): Macro("exists", 2),
+    ("all", 2): Macro("all"),
+    ("all", 3): Macro("all", 2),
+    ("exists", 2): Macro("exists"),
+    ("exists", 3): Macro("exists", 2),
     ("exists_one", 2): Macro("existsOne"),
     **{(name, 3): Macro("existsOne", 2) for name in ("exists_one", "existsOne")},
-    ("map", 2): Macro("map", 1, _NO_IDENTIFIER), ("map", 3): Macro("map", 1, _NO_IDENTIFIER),
+    ("map", 2): Macro("map", 1, _NO_IDENTIFIER),
+    ("map", 3): Macro("map", 1, _NO_IDENTIFIER),
     ("filter", 2): Macro("filter", 1, _NO_IDENTIFIER),
     **{("transformList", count): Macro("map", 2) for count in (3, 4)},
     **{("transformMap", count): Macro("transformMap", 2) for count in (3, 4)},
     **{("transformMapEntry", count): Macro("transformMapEntry", 2) for count in (3, 4)},
-    ("optMap", 2): _optional("optMap"), ("optFlatMap", 2): _optional("optFlatMap"),
+    ("optMap", 2): _optional("optMap"),
+    ("optFlatMap", 2): _optional("optFlatMap"),
     ("sortBy", 2): Macro("sortBy", 1, _NO_IDENTIFIER),
 }
 
@@ -136,8 +140,14 @@ def _transform_map_entry(loop: Loop) -> Node:
 
 def _under_name(loop: Loop, name: str, value: Node, result: Node) -> Node:
     return Comprehension(
-        loop.position, ListLiteral(loop.position, ()), (_UNUSED,), name, value, _literal(loop, False),
-        Identifier(loop.position, name), result,
+        loop.position,
+        ListLiteral(loop.position, ()),
+        (_UNUSED,),
+        name,
+        value,
+        _literal(loop, False),
+        Identifier(loop.position, name),
+        result,
     )
 
 
@@ -176,8 +186,15 @@ def _sort_by(loop: Loop) -> Node:
 
 
 _EXPANSIONS: Final[dict[str, Callable[[Loop], Node]]] = {
-    "all": _all, "exists": _exists, "existsOne": _exists_one, "map": _map, "filter": _filter,
-    "transformMap": _transform_map, "transformMapEntry": _transform_map_entry,
-    "optMap": _opt_map, "optFlatMap": _opt_flat_map, "sortBy": _sort_by,
+    "all": _all,
+    "exists": _exists,
+    "existsOne": _exists_one,
+    "map": _map,
+    "filter": _filter,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_map_entry,
+    "optMap": _opt_map,
+    "optFlatMap": _opt_flat_map,
+    "sortBy": _sort_by,
     "bind": _bind,
 }

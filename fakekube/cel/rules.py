@@ -91,9 +91,16 @@ def _rule(rule: Mapping[str, Any], schema: Schema, declared: Declaration | None)
         except CompilationError as error:
             problem = f"rule compile error: {error}"
     return _Rule(
-        rule.get("rule", "").strip(), compiled, problem, bool(rule.get("optionalOldSelf")),
-        (rule.get("message") or "").strip(), rule.get("messageExpression") or "", message, rule.get("reason") or "",
-        _field_path(rule.get("fieldPath") or "", schema), compiled is not None and compiled.uses_old_self,
+        rule.get("rule", "").strip(),
+        compiled,
+        problem,
+        bool(rule.get("optionalOldSelf")),
+        (rule.get("message") or "").strip(),
+        rule.get("messageExpression") or "",
+        message,
+        rule.get("reason") or "",
+        _field_path(rule.get("fieldPath") or "", schema),
+        compiled is not None and compiled.uses_old_self,
     )
 
 
@@ -192,9 +199,8 @@ class Rules:
     def validate_default(self, value: Any, path: str) -> list[FieldError]:
         """What the rules find wrong with a default at a path: one that stays as it is, and one that comes anew."""
         nothing = _Ratchet()
-        return (
-            self._found(path, value, value, nothing, lambda text: None)
-            or self._found(path, value, None, nothing, lambda text: None)
+        return self._found(path, value, value, nothing, lambda text: None) or self._found(
+            path, value, None, nothing, lambda text: None
         )
 
     def _found(self, path: str, value: Any, old: Any, ratchet: _Ratchet, warn: Warn) -> list[FieldError]:
@@ -347,9 +353,7 @@ def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: 
     }
     additional = _compile_below(rules, schema, "additionalProperties", declared)
     items = _compile_below(rules, schema, "items", declared)
-    all_of = tuple(
-        part for nested in rules.get("allOf") or () if (part := _compile(nested, schema, declared, root)) is not None
-    )
+    all_of = tuple(part for nested in rules.get("allOf") or () if (part := _compile(nested, schema, declared, root)) is not None)
     if not (compiled or properties or additional or items or all_of):
         return None
     seen = with_object_meta(schema) if root else schema

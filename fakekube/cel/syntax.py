@@ -17,8 +17,21 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
-    "Call", "Comprehension", "Identifier", "ListLiteral", "Literal", "Loop", "MapLiteral", "MessageLiteral", "Node",
-    "Select", "called", "descendants", "parts", "qualified_name", "references",
+    "Call",
+    "Comprehension",
+    "Identifier",
+    "ListLiteral",
+    "Literal",
+    "Loop",
+    "MapLiteral",
+    "MessageLiteral",
+    "Node",
+    "Select",
+    "called",
+    "descendants",
+    "parts",
+    "qualified_name",
+    "references",
 ]
 
 

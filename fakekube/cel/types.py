@@ -12,8 +12,19 @@ from operator import is_
 from typing import Final
 
 __all__ = [
-    "ANY", "BOOL", "DYN", "ERROR", "INT", "STRING", "Type", "Unification", "equivalent", "list_of", "map_of",
-    "optional_of", "read",
+    "ANY",
+    "BOOL",
+    "DYN",
+    "ERROR",
+    "INT",
+    "STRING",
+    "Type",
+    "Unification",
+    "equivalent",
+    "list_of",
+    "map_of",
+    "optional_of",
+    "read",
 ]
 
 

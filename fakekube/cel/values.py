@@ -214,10 +214,19 @@ class Map(Mapping):
 
 #: Class → the name of the type. Classes that are kinds of these are found through `kind_of`.
 TYPE_NAMES: Final[dict[type, str]] = {
-    int: "int", UInt: "uint", float: "double", bool: "bool", str: "string", bytes: "bytes", list: "list",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    bool: "bool",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
     Mapping: "map",
-    type(None): "null_type", Timestamp: "google.protobuf.Timestamp", Duration: "google.protobuf.Duration",
-    CelType: "type", Optional: "optional_type",
+    type(None): "null_type",
+    Timestamp: "google.protobuf.Timestamp",
+    Duration: "google.protobuf.Duration",
+    CelType: "type",
+    Optional: "optional_type",
 }
 
 _KINDS: dict[type, type] = {kind: kind for kind in TYPE_NAMES}
@@ -235,9 +244,19 @@ def kind_of(value: Any) -> type:
 
 #: What the real interpreter's values are called in its own language.
 _GO_NAMES: Final = {
-    int: "types.Int", UInt: "types.Uint", float: "types.Double", bool: "types.Bool", str: "types.String",
-    bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
-    CelType: "*types.Type", Optional: "*types.Optional", list: "*types.baseList", Mapping: "*types.baseMap",
+    int: "types.Int",
+    UInt: "types.Uint",
+    float: "types.Double",
+    bool: "types.Bool",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Timestamp: "types.Timestamp",
+    Duration: "types.Duration",
+    CelType: "*types.Type",
+    Optional: "*types.Optional",
+    list: "*types.baseList",
+    Mapping: "*types.baseMap",
 }
 
 
@@ -284,7 +303,9 @@ def _same_optional(one: Optional, other: Optional) -> bool:
 
 
 _EQUALITIES: dict[type, Callable[[Any, Any], bool]] = {
-    list: _same_list, Mapping: lambda one, other: bool(one.same(other)), Optional: _same_optional,
+    list: _same_list,
+    Mapping: lambda one, other: bool(one.same(other)),
+    Optional: _same_optional,
 }
 
 _ORDERED = frozenset({str, bytes, bool, Timestamp, Duration})

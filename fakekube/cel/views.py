@@ -106,7 +106,8 @@ def _int_or_string(value: Any) -> Any:
 
 
 _SCALARS: Final[dict[str, tuple[frozenset[Any], str]]] = {
-    "number": (frozenset({int, float}), "float"), "integer": (frozenset({int}), "int"),
+    "number": (frozenset({int, float}), "float"),
+    "integer": (frozenset({int}), "int"),
     "boolean": (frozenset({bool}), "bool"),
 }
 
@@ -152,9 +153,7 @@ def _bytes(text: str) -> bytes:
     return b64decode(text)
 
 
-_FORMATS: Final[dict[str, Callable[[str], Any]]] = {
-    "duration": _duration, "date": _date, "date-time": _moment, "byte": _bytes,
-}
+_FORMATS: Final[dict[str, Callable[[str], Any]]] = {"duration": _duration, "date": _date, "date-time": _moment, "byte": _bytes}
 
 
 def _string_reader(schema: Schema) -> Reader:
@@ -354,5 +353,7 @@ def _list_reader(schema: Schema) -> Reader:
 
 
 _MAKERS: Final[dict[str, Callable[[Schema], Reader]]] = {
-    "object": _object_reader, "array": _list_reader, "string": _string_reader,
+    "object": _object_reader,
+    "array": _list_reader,
+    "string": _string_reader,
 }

@@ -49,9 +49,17 @@ def _cluster(options: Options) -> Iterator[Cluster]:
 
     try:
         cluster = Cluster(
-            profile=options.profile, host=options.host, port=options.port, tls=options.tls, feature_gates=options.feature_gates,
-            controllers=options.controllers, control=options.control, compaction_interval=options.compaction_interval,
-            nodes=options.nodes, stages=options.stages, **options.flags,
+            profile=options.profile,
+            host=options.host,
+            port=options.port,
+            tls=options.tls,
+            feature_gates=options.feature_gates,
+            controllers=options.controllers,
+            control=options.control,
+            compaction_interval=options.compaction_interval,
+            nodes=options.nodes,
+            stages=options.stages,
+            **options.flags,
         )
     except (OptionError, ManifestError, StageError) as problem:
         raise UsageError(str(problem)) from None

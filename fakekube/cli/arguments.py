@@ -105,14 +105,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--profile", choices=PROFILES, help="apiserver has no controllers, as envtest (cluster)")
         command.add_argument("--tls", action="store_true", default=None, help="serve HTTPS with a CA of its own")
         command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
+        command.add_argument("--compaction-interval", type=_duration, metavar="5s", help="how soon the past is forgotten (5m)")
+        command.add_argument("--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that are not as by default")
         command.add_argument(
-            "--compaction-interval", type=_duration, metavar="5s", help="how soon the past is forgotten (5m)"
-        )
-        command.add_argument(
-            "--feature-gates", type=_gates, metavar="A=true,…", help="feature gates that are not as by default"
-        )
-        command.add_argument(
-            "--controllers", type=_controllers, metavar="*,-NAME,…",
+            "--controllers",
+            type=_controllers,
+            metavar="*,-NAME,…",
             help="which controllers run: * for all, NAME, or -NAME to leave one out (those of the profile)",
         )
         command.add_argument(
@@ -120,14 +118,22 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--nodes", type=_count, metavar="N", help="how many nodes there are (1 with kubelets, else 0)")
         command.add_argument(
-            "--control", type=_boolean, nargs="?", const=True, metavar="true|false",
+            "--control",
+            type=_boolean,
+            nargs="?",
+            const=True,
+            metavar="true|false",
             help="serve /fakekube/v1 (true where only this machine is heard)",
         )
         command.add_argument(
             "--load", type=Path, action="append", metavar="FILE_OR_DIR", help="apply manifests; may be given again"
         )
         command.add_argument(
-            "--user", type=_user, action="append", dest="users", metavar="NAME[:GROUP,…]",
+            "--user",
+            type=_user,
+            action="append",
+            dest="users",
+            metavar="NAME[:GROUP,…]",
             help="write a kubeconfig of this user beside the administrator's; may be given again",
         )
         _add_server_flags(command)

@@ -63,7 +63,12 @@ class Client:
     """
 
     def __init__(
-        self, application: Application, registry: Registry, clock: Clock, *, user_agent: str = "fakekube",
+        self,
+        application: Application,
+        registry: Registry,
+        clock: Clock,
+        *,
+        user_agent: str = "fakekube",
         user: User | None = None,
     ) -> None:
         self._application = application
@@ -147,17 +152,34 @@ class Client:
     # ---- requests
 
     def request(
-        self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        content_type: str = JSON,
         accept: str = JSON,
     ) -> Answer:
         """Sends a request; `body` is bytes, or an object that is sent as JSON."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": urlencode(query or {}),
+            "REQUEST_METHOD": method,
+            "PATH_INFO": unquote(path, "latin-1"),
+            "QUERY_STRING": urlencode(query or {}),
             "SCRIPT_NAME": "",
-            "SERVER_NAME": "fakekube", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
-            "wsgi.version": (1, 0), "wsgi.input": io.BytesIO(data), "wsgi.errors": None, "wsgi.multithread": True,
-            "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_ACCEPT": accept, "HTTP_USER_AGENT": self._user_agent,
+            "SERVER_NAME": "fakekube",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "wsgi.url_scheme": "http",
+            "wsgi.version": (1, 0),
+            "wsgi.input": io.BytesIO(data),
+            "wsgi.errors": None,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+            "HTTP_ACCEPT": accept,
+            "HTTP_USER_AGENT": self._user_agent,
             OWN: True,
         }
         if self._user is not None:
@@ -173,7 +195,7 @@ class Client:
         return Answer(code, result if hasattr(result, "take") else b"".join(result))
 
     def call(
-        self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON,
+        self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON
     ) -> Object:
         """Sends a request and returns the object in the response. Raises ApiError for an error response."""
         answer = self.request(method, path, body, query, content_type=content_type)
@@ -202,7 +224,7 @@ class Client:
         return self.call("POST", self.path(resource, namespace), obj)
 
     def apply(
-        self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None, subresource: str = "",
+        self, obj: Object, *, field_manager: str, force: bool = True, namespace: str | None = None, subresource: str = ""
     ) -> Object:
         """Applies an object (server-side apply), which must have kind, apiVersion and name."""
         resource, namespace, name = self._place(obj, namespace)
@@ -214,7 +236,7 @@ class Client:
         return self.call("GET", self._of(resource, namespace, name))
 
     def list(
-        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
         """Lists the objects of one namespace, or of all if it is None; each has kind and apiVersion."""
         found = self._place_of(resource)
@@ -228,15 +250,13 @@ class Client:
         resource, namespace, name = self._place(obj, namespace)
         return self.call("PUT", self.path(resource, namespace, name, subresource), obj)
 
-    def patch(
-        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
-    ) -> Object:
+    def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
         """Patches an object with a JSON merge patch."""
         path = self._of(resource, namespace, name, subresource)
         return self.call("PATCH", path, patch, content_type=MERGE_PATCH)
 
     def strategic_patch(
-        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
+        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = ""
     ) -> Object:
         """Patches an object of a built-in kind with a strategic merge patch."""
         path = self._of(resource, namespace, name, subresource)

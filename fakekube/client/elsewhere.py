@@ -62,6 +62,11 @@ def resources_in(document: dict[str, Any]) -> Iterator[ResourceElsewhere]:
                 names = {entry["resource"], entry.get("singularResource", ""), kind, *(entry.get("shortNames") or ())}
                 known = frozenset(one.lower() for one in names if one)
                 yield ResourceElsewhere(
-                    name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced", known,
+                    name,
+                    version["version"],
+                    entry["resource"],
+                    kind,
+                    entry.get("scope") == "Namespaced",
+                    known,
                     frozenset(entry.get("verbs") or ()),
                 )

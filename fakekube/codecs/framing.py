@@ -37,5 +37,8 @@ def cbor_frame(event: bytes) -> bytes:
 
 #: The framers by the name of the format (`MediaType.format`).
 FRAMES: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "json": json_frame, "yaml": yaml_frame, "protobuf": protobuf_frame, "cbor": cbor_frame,
+    "json": json_frame,
+    "yaml": yaml_frame,
+    "protobuf": protobuf_frame,
+    "cbor": cbor_frame,
 }

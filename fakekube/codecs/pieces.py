@@ -26,9 +26,7 @@ class Items:
         """The total number of bytes."""
         self._between = between
         step = max(1, self.count * PIECE_BYTES // max(1, self.length))
-        self._pieces: list[bytes | Sequence[bytes]] = [
-            parts[start : start + step] for start in range(0, self.count, step)
-        ]
+        self._pieces: list[bytes | Sequence[bytes]] = [parts[start : start + step] for start in range(0, self.count, step)]
         """The pieces, each joined or still a sequence of parts."""
         self._was_sent = False
 

@@ -115,15 +115,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "clock/advance", _advance, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "clock/next", _next),
     Endpoint("GET", "faults", powers.list_faults),
-    Endpoint("POST", "faults", powers.arm_fault, dict.fromkeys(
-        ("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything,
-    ), ("on", "do")),
+    Endpoint(
+        "POST",
+        "faults",
+        powers.arm_fault,
+        dict.fromkeys(("on", "do", "times", "after", "every", "probability", "lasts", "label"), anything),
+        ("on", "do"),
+    ),
     Endpoint("DELETE", "faults", powers.clear_faults),
     Endpoint("GET", "faults/<int:id>", powers.get_fault),
     Endpoint("DELETE", "faults/<int:id>", powers.delete_fault),
-    Endpoint("GET", "requests", powers.list_requests, parameters=(
-        "verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit",
-    )),
+    Endpoint(
+        "GET",
+        "requests",
+        powers.list_requests,
+        parameters=("verb", "resource", "namespace", "name", "user", "agent", "status", "own", "since", "wait", "limit"),
+    ),
     Endpoint("DELETE", "requests", powers.clear_requests),
     Endpoint("GET", "history/<resource>/<namespace>/<name>", powers.object_history),
     Endpoint("GET", "snapshots", powers.list_snapshots),

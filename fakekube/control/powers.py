@@ -26,9 +26,25 @@ if TYPE_CHECKING:
     from fakekube.store import Snapshot
 
 __all__ = [
-    "Raw", "apply_load", "arm_fault", "clear_faults", "clear_requests", "compact", "create_snapshot", "delete_fault",
-    "delete_snapshot", "export", "get_fault", "list_faults", "list_requests", "list_snapshots", "object_history", "outage",
-    "reset", "restart", "restore_snapshot",
+    "Raw",
+    "apply_load",
+    "arm_fault",
+    "clear_faults",
+    "clear_requests",
+    "compact",
+    "create_snapshot",
+    "delete_fault",
+    "delete_snapshot",
+    "export",
+    "get_fault",
+    "list_faults",
+    "list_requests",
+    "list_snapshots",
+    "object_history",
+    "outage",
+    "reset",
+    "restart",
+    "restore_snapshot",
 ]
 
 Answer = tuple[int, Any]
@@ -122,11 +138,27 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
 
 def _shown(one: Exchange) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "number": one.number, "verb": one.verb, "group": one.group, "resource": one.resource, "subresource": one.subresource,
-        "namespace": one.namespace, "name": one.name, "user": one.user, "agent": one.agent, "method": one.method,
-        "path": one.path, "query": one.query, "headers": one.headers, "body": _printable(one.body), "status": one.status,
-        "answer": _printable(one.answer), "revision": one.revision, "started": print_time(one.started), "seconds": one.seconds,
-        "fault": one.fault, "faults": list(one.faults),
+        "number": one.number,
+        "verb": one.verb,
+        "group": one.group,
+        "resource": one.resource,
+        "subresource": one.subresource,
+        "namespace": one.namespace,
+        "name": one.name,
+        "user": one.user,
+        "agent": one.agent,
+        "method": one.method,
+        "path": one.path,
+        "query": one.query,
+        "headers": one.headers,
+        "body": _printable(one.body),
+        "status": one.status,
+        "answer": _printable(one.answer),
+        "revision": one.revision,
+        "started": print_time(one.started),
+        "seconds": one.seconds,
+        "fault": one.fault,
+        "faults": list(one.faults),
     }
     if one.verb == "watch":
         shown |= {"events": one.events, "last_revision": one.last_revision, "ended": one.ended}
@@ -164,13 +196,18 @@ def object_history(cluster: Cluster, members: Members) -> Answer:
         found = cluster.history(members["resource"], members["name"], None if namespace == "-" else namespace)
     except UnknownResource as problem:
         raise LookupError(str(problem)) from None
-    return 200, {"items": [
-        {
-            "revision": one.revision, "time": print_time(one.time), "type": one.type, "object": one.object,
-            "changed": list(one.changed),
-        }
-        for one in found
-    ]}
+    return 200, {
+        "items": [
+            {
+                "revision": one.revision,
+                "time": print_time(one.time),
+                "type": one.type,
+                "object": one.object,
+                "changed": list(one.changed),
+            }
+            for one in found
+        ]
+    }
 
 
 def _named(cluster: Cluster, name: str) -> Snapshot[Any]:

@@ -37,8 +37,11 @@ class ValidatingAdmissionPolicyStatusController(Reconciler):
         checking: dict[str, Any] = {"expressionWarnings": warnings} if warnings else {}
         self.client.apply(
             {
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-                "metadata": {"name": key.name}, "status": {"observedGeneration": generation, "typeChecking": checking},
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": key.name},
+                "status": {"observedGeneration": generation, "typeChecking": checking},
             },
-            field_manager=self.field_manager, subresource="status",
+            field_manager=self.field_manager,
+            subresource="status",
         )

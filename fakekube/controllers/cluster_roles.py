@@ -36,7 +36,9 @@ class ClusterRoleAggregationController(Reconciler):
         rules = self._rules(role)
         if rules != (role.get("rules") or []):
             applied = {
-                "apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": {"name": key.name},
+                "apiVersion": role["apiVersion"],
+                "kind": role["kind"],
+                "metadata": {"name": key.name},
                 **({"rules": rules} if rules else {}),
             }
             self.client.apply(applied, field_manager=MANAGER, force=True)
@@ -46,7 +48,8 @@ class ClusterRoleAggregationController(Reconciler):
         for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
             matches = from_label_selector(selector).matches
             chosen = {
-                one["metadata"]["name"]: one for one in self.cache.list(CLUSTER_ROLES)
+                one["metadata"]["name"]: one
+                for one in self.cache.list(CLUSTER_ROLES)
                 if one["metadata"]["name"] != role["metadata"]["name"] and matches(one["metadata"].get("labels") or {})
             }
             for _, one in sorted(chosen.items(), key=itemgetter(0)):

@@ -12,14 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from fakekube.apis.batch.schedules import (
-    Schedule,
-    ScheduleError,
-    parse_schedule,
-    schedule_problem,
-    time_zone,
-    time_zone_problem,
-)
+from fakekube.apis.batch.schedules import Schedule, ScheduleError, parse_schedule, schedule_problem, time_zone, time_zone_problem
 from fakekube.client import ApiError
 from fakekube.controllers.cronjob_times import MANY, TooFrequent, most_recent, next_in
 from fakekube.controllers.job.conditions import finished_condition
@@ -128,14 +121,14 @@ class _Sync:
             if most is None:
                 continue
             finished = sorted((job for job in jobs if finished_condition(job) == condition), key=_by_start)
-            for job in finished[:max(len(finished) - most, 0)]:
+            for job in finished[: max(len(finished) - most, 0)]:
                 self.changed |= self._delete(job)
 
     def _delete(self, job: Object) -> bool:
         metadata = job["metadata"]
         try:
             self._controller.client.delete(
-                "jobs.batch", metadata["name"], namespace=metadata["namespace"], propagationPolicy="Background",
+                "jobs.batch", metadata["name"], namespace=metadata["namespace"], propagationPolicy="Background"
             )
         except ApiError as error:
             self._event("Warning", "FailedDelete", f"Deleted job: {error}")
@@ -230,7 +223,8 @@ class _Sync:
         text = self._cron_job["spec"]["schedule"]
         if "TZ" in text:
             self._event(
-                "Warning", "UnsupportedSchedule",
+                "Warning",
+                "UnsupportedSchedule",
                 f"CRON_TZ or TZ used in schedule {go_quote(text)} is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
             )
@@ -312,9 +306,11 @@ class _Sync:
         zone = time_zone(self._cron_job["spec"].get("timeZone") or "")
         shown = time.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
         return {
-            "kind": "Job", "apiVersion": "batch/v1",
+            "kind": "Job",
+            "apiVersion": "batch/v1",
             "metadata": {
-                "name": self._job_name(time), "namespace": self._cron_job["metadata"]["namespace"],
+                "name": self._job_name(time),
+                "namespace": self._cron_job["metadata"]["namespace"],
                 "labels": dict(metadata.get("labels") or {}),
                 "annotations": {**(metadata.get("annotations") or {}), SCHEDULED: shown},
                 "ownerReferences": [controller_reference(self._cron_job)],

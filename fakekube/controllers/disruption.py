@@ -28,8 +28,10 @@ _POD = "/pod/"
 """Keys of pods that may hold a stale condition begin with this, as no name does."""
 
 _SCALED = {
-    ("", "ReplicationController"): "replicationcontrollers", ("apps", "ReplicaSet"): "replicasets.apps",
-    ("extensions", "ReplicaSet"): "replicasets.apps", ("apps", "StatefulSet"): "statefulsets.apps",
+    ("", "ReplicationController"): "replicationcontrollers",
+    ("apps", "ReplicaSet"): "replicasets.apps",
+    ("extensions", "ReplicaSet"): "replicasets.apps",
+    ("apps", "StatefulSet"): "statefulsets.apps",
 }
 """Controllers whose objects are cached, by group and kind; the scale of others is asked for."""
 
@@ -63,7 +65,8 @@ class DisruptionController(Reconciler):
         """The budget that selects the pod; of several one, with an event."""
         metadata = pod["metadata"]
         found = [
-            budget for budget in self.cache.list("poddisruptionbudgets.policy", metadata["namespace"])
+            budget
+            for budget in self.cache.list("poddisruptionbudgets.policy", metadata["namespace"])
             if from_label_selector(budget["spec"].get("selector")).matches(metadata.get("labels"))
         ]
         if len(found) > 1:
@@ -133,10 +136,12 @@ class DisruptionController(Reconciler):
                 scales[uid] = scale
         if unmanaged:
             self.recorder.event(
-                budget, "Warning", "UnmanagedPods",
+                budget,
+                "Warning",
+                "UnmanagedPods",
                 f"Pods selected by this PodDisruptionBudget (selector: {go_text(budget['spec'].get('selector'))}) were "
                 "found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result "
-                "in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an "
+                'in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
                 "integer value.",
             )
         return sum(scales.values())
@@ -197,16 +202,17 @@ class DisruptionController(Reconciler):
 
     # ---- its status
 
-    def _update_status(
-        self, budget: Object, healthy: int, desired: int, expected: int, disrupted: dict[str, str],
-    ) -> None:
+    def _update_status(self, budget: Object, healthy: int, desired: int, expected: int, disrupted: dict[str, str]) -> None:
         """Write the status if it has changed."""
         old = budget.get("status") or {}
         allowed = max(healthy - desired, 0) if expected > 0 else 0
         generation = budget["metadata"].get("generation", 0)
         status: Object = {
-            "observedGeneration": generation, "disruptionsAllowed": allowed, "currentHealthy": healthy,
-            "desiredHealthy": desired, "expectedPods": expected,
+            "observedGeneration": generation,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
         }
         reason, verdict = ("SufficientPods", "True") if allowed else ("InsufficientPods", "False")
         conditions = self._with_condition(old, verdict, reason, "", generation)
@@ -222,8 +228,12 @@ class DisruptionController(Reconciler):
     def _with_condition(self, status: Object, verdict: str, reason: str, message: str, generation: int) -> list[Any]:
         """The conditions with DisruptionAllowed as it is now (meta.SetStatusCondition)."""
         made = {
-            "type": "DisruptionAllowed", "status": verdict, "observedGeneration": generation,
-            "lastTransitionTime": self.client.now(), "reason": reason, "message": message,
+            "type": "DisruptionAllowed",
+            "status": verdict,
+            "observedGeneration": generation,
+            "lastTransitionTime": self.client.now(),
+            "reason": reason,
+            "message": message,
         }
         conditions = list(status.get("conditions") or ())
         for index, one in enumerate(conditions):
@@ -268,7 +278,8 @@ class DisruptionController(Reconciler):
             return
         conditions = [
             {"type": "DisruptionTarget", "status": "False", "lastTransitionTime": self.client.now(), "lastProbeTime": None}
-            if one["type"] == "DisruptionTarget" else one
+            if one["type"] == "DisruptionTarget"
+            else one
             for one in pod["status"]["conditions"]
         ]
         self.client.update({**pod, "status": {**pod["status"], "conditions": conditions}}, subresource="status")

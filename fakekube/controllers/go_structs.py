@@ -77,7 +77,7 @@ def _value_printer(go_type: str) -> _Printer:
     if go_type.startswith("[]"):
         return _list_printer(go_type[2:])
     if go_type.startswith("map["):
-        return _map_printer(go_type[go_type.index("]") + 1:])
+        return _map_printer(go_type[go_type.index("]") + 1 :])
     definition = _definitions()[go_type]
     return _struct_printer(definition[7:]) if definition.startswith("struct ") else _value_printer(definition)
 

@@ -43,6 +43,7 @@ def list_revisions(cache: Any, owner: Object, selector: LabelSelector) -> list[O
 
 def sort_revisions(revisions: Iterable[Object]) -> list[Object]:
     """By number, then the older first, then by name."""
+
     def rank(revision: Object) -> tuple[int, str, str]:
         metadata = revision["metadata"]
         return revision.get("revision", 0), metadata["creationTimestamp"], metadata["name"]
@@ -75,13 +76,16 @@ def create_revision(client: Client, owner: Object, data: Object, number: int, co
     metadata = owner["metadata"]
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
     wanted: Object = {
-        "kind": "ControllerRevision", "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "apiVersion": "apps/v1",
         "metadata": {
-            "namespace": metadata["namespace"], "annotations": dict(metadata.get("annotations") or {}),
+            "namespace": metadata["namespace"],
+            "annotations": dict(metadata.get("annotations") or {}),
             "labels": {**labels, HASH_LABEL: hash_controller_revision(raw, collisions)},
             "ownerReferences": [controller_reference(owner)],
         },
-        "data": data, "revision": number,
+        "data": data,
+        "revision": number,
     }
     while True:
         hash_ = hash_controller_revision(raw, collisions)

@@ -65,8 +65,14 @@ class Manager:
     """
 
     def __init__(
-        self, client_for: Callable[[str, str], Client], clock: Clock, store: Store[Document], rows: Sequence[Row],
-        context: Context, *, settled_at: int | None = None,
+        self,
+        client_for: Callable[[str, str], Client],
+        clock: Clock,
+        store: Store[Document],
+        rows: Sequence[Row],
+        context: Context,
+        *,
+        settled_at: int | None = None,
     ) -> None:
         self._client_for = client_for
         self._clock = clock
@@ -170,8 +176,10 @@ class Manager:
                 self._waking += [row for row in rows if row not in self._waking]
         for row in self._rows.get(ANYTHING, ()):
             documents = (
-                record.value.object for resource in self._context.registry
-                if "list" in resource.verbs for record in self._store.bucket(resource.bucket).page().records
+                record.value.object
+                for resource in self._context.registry
+                if "list" in resource.verbs
+                for record in self._store.bucket(resource.bucket).page().records
             )
             if any(row.concerns(obj) for obj in documents):
                 self._waking.append(row)
@@ -191,8 +199,10 @@ class Manager:
                 needed = True
         if bucket in self._buckets:
             self._dirty.add(bucket)
-            needed = needed or obj is None or any(
-                controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ())
+            needed = (
+                needed
+                or obj is None
+                or any(controller.concerns(bucket, obj, old) for controller in self._listeners.get(bucket, ()))
             )
         if needed:
             self._notice()
@@ -254,10 +264,15 @@ class Manager:
         known = name in controller.cache
         informer = controller.cache.informer(name)
         if known:  # others follow it already
-            self._tell(controller, name, [
-                Change(ADDED, obj, None) for obj in informer.objects()
-                if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
-            ])
+            self._tell(
+                controller,
+                name,
+                [
+                    Change(ADDED, obj, None)
+                    for obj in informer.objects()
+                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
+                ],
+            )
 
     def _opened(self, informer: Informer) -> None:
         """A new informer: who listens hears of the changes since the cluster was settled."""
@@ -416,5 +431,3 @@ def _by_resource(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
         for name in row.wakes_on:
             found.setdefault(name, []).append(row)
     return found
-
-

@@ -141,10 +141,14 @@ class NamespaceController(Reconciler):
         if resource.group_resource != "pods":
             return 0.0
         pods = self._items(resource, namespace["metadata"]["name"])
-        grace = max((
-            float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
-            for pod in pods if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-        ), default=0.0)
+        grace = max(
+            (
+                float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
+                for pod in pods
+                if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+            ),
+            default=0.0,
+        )
         deleted = datetime.fromisoformat(namespace["metadata"]["deletionTimestamp"])
         return (deleted + timedelta(seconds=grace) - self.clock.now()).total_seconds()
 
@@ -199,20 +203,37 @@ def _conditions(remaining: Remaining) -> list[dict[str, str]]:
         parts = [f"{name} in {count} resource instances" for name, count in sorted(remaining.finalizers.items())]
         finalizers = f"Some content in the namespace has finalizers remaining: {', '.join(parts)}"
     return [
-        _condition("NamespaceDeletionDiscoveryFailure", "DiscoveryFailed", remaining.unavailable, "ResourcesDiscovered",
-                   "All resources successfully discovered"),
         _condition(
-            "NamespaceDeletionGroupVersionParsingFailure", "", "", "ParsedGroupVersions",
+            "NamespaceDeletionDiscoveryFailure",
+            "DiscoveryFailed",
+            remaining.unavailable,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        _condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "",
+            "",
+            "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
         _condition(
-            "NamespaceDeletionContentFailure", "ContentDeletionFailed", failures, "ContentDeleted",
+            "NamespaceDeletionContentFailure",
+            "ContentDeletionFailed",
+            failures,
+            "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        _condition("NamespaceContentRemaining", "SomeResourcesRemain", content, "ContentRemoved",
-                   "All content successfully removed"),
-        _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", finalizers, "ContentHasNoFinalizers",
-                   "All content-preserving finalizers finished"),
+        _condition(
+            "NamespaceContentRemaining", "SomeResourcesRemain", content, "ContentRemoved", "All content successfully removed"
+        ),
+        _condition(
+            "NamespaceFinalizersRemaining",
+            "SomeFinalizersRemain",
+            finalizers,
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
     ]
 
 
@@ -228,5 +249,10 @@ def _merged(old: Mapping[str, str] | None, new: dict[str, str], now: str) -> dic
         return dict(old)
     same_status = old is not None and old["status"] == new["status"]
     time = old["lastTransitionTime"] if old is not None and same_status else now
-    return {"type": new["type"], "status": new["status"], "lastTransitionTime": time, "reason": new["reason"],
-            "message": new["message"]}
+    return {
+        "type": new["type"],
+        "status": new["status"],
+        "lastTransitionTime": time,
+        "reason": new["reason"],
+        "message": new["message"],
+    }

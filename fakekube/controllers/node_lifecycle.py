@@ -47,9 +47,7 @@ _CONDITION_KEYS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for
 _KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 #: Labels that are kept alike: the stable one, and the one that follows it.
-_LABELS: Final = {
-    "kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch",
-}
+_LABELS: Final = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
 
 
 class ZoneState(Enum):
@@ -249,11 +247,15 @@ class NodeLifecycleController(Reconciler):
         there = {one["type"] for one in conditions}
         conditions += [
             {
-                "type": type_, "status": "Unknown", "reason": "NodeStatusNeverUpdated",
-                "message": "Kubelet never posted node status.", "lastHeartbeatTime": node["metadata"]["creationTimestamp"],
+                "type": type_,
+                "status": "Unknown",
+                "reason": "NodeStatusNeverUpdated",
+                "message": "Kubelet never posted node status.",
+                "lastHeartbeatTime": node["metadata"]["creationTimestamp"],
                 "lastTransitionTime": now,
             }
-            for type_ in _KUBELET_CONDITIONS if type_ not in there
+            for type_ in _KUBELET_CONDITIONS
+            if type_ not in there
         ]
         if conditions == status.get("conditions"):
             return node
@@ -265,7 +267,10 @@ class NodeLifecycleController(Reconciler):
         if condition["type"] not in _KUBELET_CONDITIONS or condition["status"] == "Unknown":
             return condition
         return {
-            **condition, "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.",
+            **condition,
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
             "lastTransitionTime": now,
         }
 
@@ -288,7 +293,8 @@ class NodeLifecycleController(Reconciler):
     def _taint_by_conditions(self, node: Object) -> Object:
         wanted = condition_taints(node)
         there = [
-            (key, effect) for key, effect in taint_keys(node)
+            (key, effect)
+            for key, effect in taint_keys(node)
             if effect == NO_SCHEDULE and (key == UNSCHEDULABLE or key in _CONDITION_KEYS)
         ]
         return swap_taints(self.client, node, wanted, [one for one in there if one not in wanted])
@@ -368,4 +374,3 @@ class NodeLifecycleController(Reconciler):
                 if health := self._health.get(node["metadata"]["name"]):
                     health.probed = now
                 self.enqueue(Key("", node["metadata"]["name"]))
-

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from fakekube.controllers.informers import Cache
 
 __all__ = [
-    "STRATEGIC_MERGE_PATCH", "ControllerRefManager", "controller_of", "controller_reference", "is_controlled_by",
-    "keys_of_controllers", "selector_of",
+    "STRATEGIC_MERGE_PATCH",
+    "ControllerRefManager",
+    "controller_of",
+    "controller_reference",
+    "is_controlled_by",
+    "keys_of_controllers",
+    "selector_of",
 ]
 
 Object = dict[str, Any]
@@ -46,8 +51,12 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
 def controller_reference(owner: Object) -> Object:
     """The owner reference that makes an object the controller of another one."""
     return {
-        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True,
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
     }
 
 
@@ -57,7 +66,12 @@ def selector_of(owner: Object) -> LabelSelector:
 
 
 def keys_of_controllers(
-    cache: Cache, obj: Object, old: Object | None, *, kind: str, resource: str,
+    cache: Cache,
+    obj: Object,
+    old: Object | None,
+    *,
+    kind: str,
+    resource: str,
     selects: Callable[[Object], LabelSelector] = selector_of,
 ) -> Iterator[Key]:
     """Whom a change of a dependent object wakes: its controllers, now and before; if it has none, those that may adopt it.

@@ -87,10 +87,15 @@ class PodGarbageCollector(Reconciler):
 
     def _collect_ended(self, pods: Sequence[Object]) -> None:
         """Evicted ones first, then the oldest."""
-        ordered = sorted(pods, key=lambda pod: (
-            pod["status"].get("reason") != "Evicted", pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
-        ))
-        for pod in ordered[:max(len(ordered) - TERMINATED_PODS, 0)]:
+        ordered = sorted(
+            pods,
+            key=lambda pod: (
+                pod["status"].get("reason") != "Evicted",
+                pod["metadata"]["creationTimestamp"],
+                pod["metadata"]["name"],
+            ),
+        )
+        for pod in ordered[: max(len(ordered) - TERMINATED_PODS, 0)]:
             self._delete(pod)
 
     def _collect_orphans(self, pods: Sequence[Object]) -> None:
@@ -122,11 +127,17 @@ class PodGarbageCollector(Reconciler):
         metadata = pod["metadata"]
         status: dict[str, Any] = {"phase": "Failed", "observedGeneration": metadata.get("generation", 0)}
         if why:
-            status["conditions"] = [{
-                "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "message": why,
-                "lastTransitionTime": self.client.now(), "lastProbeTime": None,
-                "observedGeneration": metadata.get("generation", 0),
-            }]
+            status["conditions"] = [
+                {
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "reason": "DeletionByPodGC",
+                    "message": why,
+                    "lastTransitionTime": self.client.now(),
+                    "lastProbeTime": None,
+                    "observedGeneration": metadata.get("generation", 0),
+                }
+            ]
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         self.client.strategic_patch("pods", metadata["name"], body, namespace=metadata["namespace"], subresource="status")
 

@@ -21,8 +21,18 @@ from fakekube.client import ApiError, Client
 from fakekube.controllers.owners import controller_reference
 
 __all__ = [
-    "PodControl", "count_ready", "deletion_order", "is_active", "is_available", "is_ready", "is_terminal",
-    "is_terminating", "moment", "namespace_is_terminating", "next_availability", "pod_from_template",
+    "PodControl",
+    "count_ready",
+    "deletion_order",
+    "is_active",
+    "is_available",
+    "is_ready",
+    "is_terminal",
+    "is_terminating",
+    "moment",
+    "namespace_is_terminating",
+    "next_availability",
+    "pod_from_template",
 ]
 
 Object = dict[str, Any]
@@ -143,7 +153,10 @@ class _Aspects:
         return cls(
             pod,
             (bool(pod["spec"].get("nodeName")), _PHASES.get(phase_of(pod), 0), ready, _deletion_cost(pod), -rank),
-            _seconds(since, now), _restarts(pod), _seconds(created, now), pod["metadata"]["uid"],
+            _seconds(since, now),
+            _restarts(pod),
+            _seconds(created, now),
+            pod["metadata"]["uid"],
         )
 
 

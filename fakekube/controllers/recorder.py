@@ -44,8 +44,12 @@ def reference(obj: Object) -> dict[str, str]:
     """The ObjectReference to an object (tools/reference.GetReference)."""
     metadata = obj["metadata"]
     found = {
-        "kind": obj["kind"], "namespace": metadata.get("namespace", ""), "name": metadata["name"], "uid": metadata.get("uid", ""),
-        "apiVersion": obj["apiVersion"], "resourceVersion": metadata.get("resourceVersion", ""),
+        "kind": obj["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "uid": metadata.get("uid", ""),
+        "apiVersion": obj["apiVersion"],
+        "resourceVersion": metadata.get("resourceVersion", ""),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -114,14 +118,24 @@ class Recorder:
         if self._passes(subject):
             time = self._client.now()
             logged.first = logged.first or time
-            self._write(logged, {
-                "kind": "Event", "apiVersion": "v1",
-                "metadata": {"name": event_name(involved["name"], now), "namespace": involved.get("namespace") or "default"},
-                "involvedObject": involved, "reason": reason, "message": message, "type": event_type,
-                "source": {"component": self._component, **({"host": host} if host else {})},
-                "firstTimestamp": logged.first, "lastTimestamp": time, "count": logged.count,
-                "reportingComponent": "" if combined else self._component, "reportingInstance": host,
-            })
+            self._write(
+                logged,
+                {
+                    "kind": "Event",
+                    "apiVersion": "v1",
+                    "metadata": {"name": event_name(involved["name"], now), "namespace": involved.get("namespace") or "default"},
+                    "involvedObject": involved,
+                    "reason": reason,
+                    "message": message,
+                    "type": event_type,
+                    "source": {"component": self._component, **({"host": host} if host else {})},
+                    "firstTimestamp": logged.first,
+                    "lastTimestamp": time,
+                    "count": logged.count,
+                    "reportingComponent": "" if combined else self._component,
+                    "reportingInstance": host,
+                },
+            )
 
     def _is_one_of_many(self, group: tuple[str, ...], message: str) -> bool:
         now = self._clock.monotonic()
@@ -165,7 +179,7 @@ class Recorder:
 def event_name(subject: str, now: datetime) -> str:
     """GenerateEventName: the time in nanoseconds, and a number that tells events of one moment apart."""
     nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + next(_number) % 1000
-    return f"{subject[:MAX_NAME - 17]}.{nanoseconds:x}"
+    return f"{subject[: MAX_NAME - 17]}.{nanoseconds:x}"
 
 
 def _recent(cache: OrderedDict[tuple[str, ...], Any], key: tuple[str, ...], make: Any) -> Any:

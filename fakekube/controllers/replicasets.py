@@ -49,9 +49,7 @@ class ReplicaSetController(Reconciler):
         metadata = obj["metadata"]
         if resource == self.resource:
             return (Key(metadata["namespace"], metadata["name"]),)
-        return keys_of_controllers(
-            self.cache, obj, old, kind=self.kind, resource=self.resource, selects=self.selector_of,
-        )
+        return keys_of_controllers(self.cache, obj, old, kind=self.kind, resource=self.resource, selects=self.selector_of)
 
     def reconcile(self, key: Key) -> None:
         replica_set = self.cache.get(self.resource, key.namespace, key.name)
@@ -83,7 +81,7 @@ class ReplicaSetController(Reconciler):
     def _claim_pods(self, replica_set: Object, selector: LabelSelector, owned: list[Object]) -> list[Object]:
         namespace = replica_set["metadata"]["namespace"]
         manager = ControllerRefManager(
-            self.client, replica_set, self.resource, "pods", lambda pod: selector.matches(pod["metadata"].get("labels")),
+            self.client, replica_set, self.resource, "pods", lambda pod: selector.matches(pod["metadata"].get("labels"))
         )
         candidates = [*owned, *self.cache.orphans("pods", namespace)]
         return manager.claim([pod for pod in candidates if is_active(pod)])
@@ -127,9 +125,7 @@ class ReplicaSetController(Reconciler):
 
     # ---- status
 
-    def _update_status(
-        self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None,
-    ) -> Object:
+    def _update_status(self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None) -> Object:
         """Write the status if it has changed; gives the new one."""
         old = replica_set.get("status") or {}
         new = self._calculate_status(replica_set, active, terminating, failure)
@@ -138,9 +134,7 @@ class ReplicaSetController(Reconciler):
             self.client.update({**replica_set, "status": new}, subresource="status")
         return new
 
-    def _calculate_status(
-        self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None,
-    ) -> Object:
+    def _calculate_status(self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None) -> Object:
         spec = replica_set["spec"]
         template_labels = ((spec["template"].get("metadata") or {}).get("labels") or {}).items()
         labelled = sum(template_labels <= (pod["metadata"].get("labels") or {}).items() for pod in active)
@@ -161,10 +155,15 @@ class ReplicaSetController(Reconciler):
             return [condition for condition in conditions if condition["type"] != "ReplicaFailure"]
         if not has_failure:
             missing = active < replica_set["spec"].get("replicas", 0)
-            conditions.append({
-                "type": "ReplicaFailure", "status": "True", "lastTransitionTime": self.client.now(),
-                "reason": "FailedCreate" if missing else "FailedDelete", "message": str(failure),
-            })
+            conditions.append(
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "lastTransitionTime": self.client.now(),
+                    "reason": "FailedCreate" if missing else "FailedDelete",
+                    "message": str(failure),
+                }
+            )
         return conditions
 
 

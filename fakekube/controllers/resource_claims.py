@@ -195,15 +195,18 @@ def _claim(pod: Object, wanted: Object, template: Object) -> Object:
     base = f"{metadata['name']}-{wanted['name']}-"
     if len(base) > BASE:
         length = len(base)
-        base = "-".join(name[:len(name) * BASE // length] for name in (metadata["name"], wanted["name"]))
+        base = "-".join(name[: len(name) * BASE // length] for name in (metadata["name"], wanted["name"]))
     return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": spec["spec"],
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "spec": spec["spec"],
         "metadata": {
-            "generateName": base, "namespace": metadata["namespace"],
+            "generateName": base,
+            "namespace": metadata["namespace"],
             "annotations": {**(told.get("annotations") or {}), ANNOTATION: wanted["name"]},
             **({"labels": told["labels"]} if told.get("labels") else {}),
-            "ownerReferences": [{
-                "apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
-            }],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+            ],
         },
     }

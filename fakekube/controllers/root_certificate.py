@@ -16,7 +16,7 @@ NAME = "kube-root-ca.crt"
 _ANNOTATIONS = {
     "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
     "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across "
-    "distributions of Kubernetes clusters.",
+    "distributions of Kubernetes clusters."
 }
 
 
@@ -41,7 +41,8 @@ class RootCertificatePublisher(Reconciler):
         if namespace["status"].get("phase") == "Terminating":
             return
         wanted = {
-            "kind": "ConfigMap", "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
             "metadata": {"name": NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
             "data": {"ca.crt": self.context.certificate_authority},
         }

@@ -72,8 +72,11 @@ class ServiceCIDRController(Reconciler):
         if all(any(_contains(other, network) for other in others) for network in _networks(cidr)):
             return True
         addresses = (_allocated(obj) for obj in self.cache.list(ADDRESSES))
-        return not any([one["metadata"]["name"] for one in self._holding(found)] == [cidr["metadata"]["name"]]
-                       for found in addresses if found is not None)
+        return not any(
+            [one["metadata"]["name"] for one in self._holding(found)] == [cidr["metadata"]["name"]]
+            for found in addresses
+            if found is not None
+        )
 
     def _holding(self, address: IPv4Address | IPv6Address) -> list[Object]:
         """The ServiceCIDRs that an address can have come from."""
@@ -85,7 +88,9 @@ class ServiceCIDRController(Reconciler):
             if {name: known.get(name, "") for name in told} == told:
                 return
         applied = {
-            "apiVersion": cidr["apiVersion"], "kind": cidr["kind"], "metadata": {"name": cidr["metadata"]["name"]},
+            "apiVersion": cidr["apiVersion"],
+            "kind": cidr["kind"],
+            "metadata": {"name": cidr["metadata"]["name"]},
             "status": {"conditions": [{**told, "lastTransitionTime": self.client.now()}]},
         }
         self.client.apply(applied, field_manager=self.name, force=True, subresource="status")

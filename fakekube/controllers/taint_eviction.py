@@ -74,7 +74,8 @@ class TaintEvictionController(Reconciler):
         (self._tainted.add if taints else self._tainted.discard)(metadata["name"])
         return [
             Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
-            for pod in self.cache.list("pods") if pod["spec"].get("nodeName") == metadata["name"]
+            for pod in self.cache.list("pods")
+            if pod["spec"].get("nodeName") == metadata["name"]
         ]
 
     def reconcile(self, key: Key) -> None:
@@ -107,8 +108,12 @@ class TaintEvictionController(Reconciler):
         self._say(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
         now = self.client.now()
         condition: dict[str, Any] = {
-            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": now, "lastProbeTime": None,
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": now,
+            "lastProbeTime": None,
             "observedGeneration": metadata.get("generation", 0),
         }
         path = self.client.path(self.client.resource("pods"), metadata["namespace"], metadata["name"], "status")

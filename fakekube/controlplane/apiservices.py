@@ -88,11 +88,19 @@ class AutoRegisterController(ControlLoop):
     def _create(self, name: str, spec: Object) -> None:
         now = print_time(self._clock.now())
         owner = {
-            "manager": "kube-apiserver", "operation": "Update", "apiVersion": f"{GROUP}/v1", "time": now,
-            "fieldsType": "FieldsV1", "fieldsV1": _OWNED_FIELDS,
+            "manager": "kube-apiserver",
+            "operation": "Update",
+            "apiVersion": f"{GROUP}/v1",
+            "time": now,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": _OWNED_FIELDS,
         }
         metadata = {
-            "name": name, "uid": str(uuid.uuid4()), "creationTimestamp": now, "labels": {LABEL: ALWAYS}, "managedFields": [owner],
+            "name": name,
+            "uid": str(uuid.uuid4()),
+            "creationTimestamp": now,
+            "labels": {LABEL: ALWAYS},
+            "managedFields": [owner],
         }
         try:
             self._services.create(GROUP, PLURAL, "", _available({"metadata": metadata, "spec": spec}, _LOCAL, now))

@@ -53,8 +53,10 @@ class ClusterAuthenticationInfo:
         if authorities:
             data["requestheader-client-ca-file"] = authorities
             for key, values in (
-                ("allowed-names", self.allowed_names), ("username-headers", self.username_headers),
-                ("uid-headers", self.uid_headers), ("group-headers", self.group_headers),
+                ("allowed-names", self.allowed_names),
+                ("username-headers", self.username_headers),
+                ("uid-headers", self.uid_headers),
+                ("group-headers", self.group_headers),
                 ("extra-headers-prefix", self.extra_prefixes),
             ):
                 name = f"requestheader-{key}"
@@ -67,9 +69,7 @@ class ClusterAuthenticationInfo:
 class ClusterAuthenticationTrustController(ControlLoop):
     """Creates and updates the ConfigMap."""
 
-    def __init__(
-        self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo
-    ) -> None:
+    def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo) -> None:
         self._services, self._clock, self._info = services, clock, info
         self._config_maps = store.bucket("configmaps")
         super().__init__((self._config_maps,))
@@ -90,7 +90,10 @@ class ClusterAuthenticationTrustController(ControlLoop):
     def _create(self) -> bool:
         data, now = self._info.data({}), print_time(self._clock.now())
         metadata = {
-            "name": NAME, "namespace": NAMESPACE, "uid": str(uuid4()), "creationTimestamp": now,
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "uid": str(uuid4()),
+            "creationTimestamp": now,
             "managedFields": [_owned(data, now)],
         }
         try:
@@ -106,7 +109,11 @@ class ClusterAuthenticationTrustController(ControlLoop):
 def _owned(data: Mapping[str, str], now: str) -> dict[str, Any]:
     fields: dict[str, Any] = {".": {}, **{f"f:{key}": {} for key in sorted(data)}}
     return {
-        "manager": MANAGER, "operation": "Update", "apiVersion": "v1", "time": now, "fieldsType": "FieldsV1",
+        "manager": MANAGER,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
         "fieldsV1": {"f:data": fields},
     }
 

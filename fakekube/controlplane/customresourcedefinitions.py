@@ -150,7 +150,11 @@ class CustomResourceDefinitionController(ControlLoop):
         """Writes a definition, unless another client has changed it in the meantime: then it is processed again."""
         try:
             self._services.update(
-                GROUP, PLURAL, "", name, lambda old: change(old) if old is seen else old,
+                GROUP,
+                PLURAL,
+                "",
+                name,
+                lambda old: change(old) if old is seen else old,
                 recorded=Recorded("status", self._clock.now()),
             )
         except StatusError:  # it has been deleted in the meantime

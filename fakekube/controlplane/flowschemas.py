@@ -66,8 +66,13 @@ class DanglingConditionController(ControlLoop):
 def _owned(entries: list[Object], now: str) -> list[Object]:
     """Returns the managedFields after this apply."""
     ours = {
-        "manager": MANAGER, "operation": "Apply", "apiVersion": f"{GROUP}/v1", "time": now, "fieldsType": "FieldsV1",
-        "fieldsV1": _OWNED_FIELDS, "subresource": "status",
+        "manager": MANAGER,
+        "operation": "Apply",
+        "apiVersion": f"{GROUP}/v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _OWNED_FIELDS,
+        "subresource": "status",
     }
     others = [one for one in entries if one["manager"] != MANAGER]
     return sorted([*others, ours], key=lambda one: (one["operation"], one.get("time", ""), one["manager"]))

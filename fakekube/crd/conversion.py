@@ -91,7 +91,8 @@ class _Webhook:
     def _converted(self, obj: Object, wanted: str, about: str) -> Object:
         uid = str(uuid4())
         review = {
-            "kind": "ConversionReview", "apiVersion": self._api_version,
+            "kind": "ConversionReview",
+            "apiVersion": self._api_version,
             "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": [obj]},
             "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
         }
@@ -195,4 +196,3 @@ def _check_texts(name: str, texts: Any) -> None:
     for key, text in texts.items():
         if not isinstance(text, str):
             raise _MisfitError(f"metadata.{name}[{key}] must be a string, but is {go_type(text)} in converted object")
-

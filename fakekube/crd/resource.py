@@ -59,32 +59,47 @@ def _version(definition: Object, entry: Entry) -> Version:
     said = (entry.get("schema") or {}).get("openAPIV3Schema")
     schema = known(said) if said is not None else KnownSchema({})
     return Version(
-        GVK(spec["group"], entry["name"], _names(definition)["kind"]), schema, free=bool(spec.get("preserveUnknownFields")),
-        has_status=subresources.get("status") is not None, scale=subresources.get("scale"),
+        GVK(spec["group"], entry["name"], _names(definition)["kind"]),
+        schema,
+        free=bool(spec.get("preserveUnknownFields")),
+        has_status=subresources.get("status") is not None,
+        scale=subresources.get("scale"),
         ending=conditions.is_ending(definition),
     )
 
 
-def _resource(
-    definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert
-) -> Resource:
+def _resource(definition: Object, entry: Entry, made: Mapping[str, Version], storage: str, convert: Convert) -> Resource:
     spec, names = definition["spec"], _names(definition)
     version, group, plural = made[entry["name"]], spec["group"], names["plural"]
     strategy = CustomResourceStrategy(version)
     selectable = [field["jsonPath"].removeprefix(".") for field in entry.get("selectableFields") or ()]
     return Resource(
-        group=group, version=entry["name"], plural=plural, singular=names.get("singular", ""), kind=names["kind"],
-        namespaced=spec["scope"] == "Namespaced", verbs=_VERBS, bucket=f"{plural}.{group}", storage_version=storage,
-        strategy_factory=lambda: strategy, type_factory=lambda: version.type, list_kind=names.get("listKind", ""),
-        short_names=tuple(names.get("shortNames") or ()), categories=tuple(names.get("categories") or ()),
+        group=group,
+        version=entry["name"],
+        plural=plural,
+        singular=names.get("singular", ""),
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=_VERBS,
+        bucket=f"{plural}.{group}",
+        storage_version=storage,
+        strategy_factory=lambda: strategy,
+        type_factory=lambda: version.type,
+        list_kind=names.get("listKind", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
         subresources={s.name: s for s in _subresources(version, strategy)},
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_reader(label) for label in (*METADATA_LABELS, *selectable)},
         storage_version_hash=_storage_version_hash(made[storage].gvk),
-        deprecation=_deprecation(version.gvk, entry, spec["versions"]), storage_prefix=f"{group}/{plural}",
-        printer_columns=entry.get("additionalPrinterColumns") or (), custom=True,
+        deprecation=_deprecation(version.gvk, entry, spec["versions"]),
+        storage_prefix=f"{group}/{plural}",
+        printer_columns=entry.get("additionalPrinterColumns") or (),
+        custom=True,
         hidden_verbs=_LIVING_VERBS if version.ending else frozenset(),
-        from_storage=partial(_shown, version, made, convert), keep=partial(_kept, made[storage], convert), convert=convert,
+        from_storage=partial(_shown, version, made, convert),
+        keep=partial(_kept, made[storage], convert),
+        convert=convert,
         unservable="" if has_usable_ca_bundle(spec) else "error resolving resource",
         converts_by_call=(spec.get("conversion") or {}).get("strategy") == "Webhook" and len(made) > 1,
     )
@@ -120,7 +135,8 @@ def _deprecation(gvk: GVK, entry: Entry, versions: Sequence[Entry]) -> str:
     if entry.get("deprecationWarning"):
         return str(entry["deprecationWarning"])
     better = [
-        other["name"] for other in versions
+        other["name"]
+        for other in versions
         if other.get("served") and not other.get("deprecated") and preference(other["name"]) < preference(gvk.version)
     ]
     use = f"; use {gvk.group}/{min(better, key=preference)} {gvk.kind}" if better else ""

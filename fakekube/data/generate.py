@@ -35,9 +35,14 @@ Defaults = Mapping[tuple[str, str], Any]
 #: Kinds that are not served but met: what webhooks are sent, and versions that a subresource takes besides
 #: its own.
 EXTRA_KINDS = (
-    "admission.k8s.io/v1, AdmissionReview", "admission.k8s.io/v1beta1, AdmissionReview",
-    "apiextensions.k8s.io/v1, ConversionReview", "apiextensions.k8s.io/v1beta1, ConversionReview",
-    "policy/v1beta1, Eviction", "extensions/v1beta1, Scale", "apps/v1beta1, Scale", "apps/v1beta2, Scale",
+    "admission.k8s.io/v1, AdmissionReview",
+    "admission.k8s.io/v1beta1, AdmissionReview",
+    "apiextensions.k8s.io/v1, ConversionReview",
+    "apiextensions.k8s.io/v1beta1, ConversionReview",
+    "policy/v1beta1, Eviction",
+    "extensions/v1beta1, Scale",
+    "apps/v1beta1, Scale",
+    "apps/v1beta2, Scale",
 )
 
 #: Types of documents that are of no scheme which objects are read with.
@@ -48,16 +53,8 @@ KINDS_OF_EVERY_GROUP = ("meta/v1.DeleteOptions", "meta/v1.WatchEvent")
 
 #: What the facts and OpenAPI call the keys of rows.
 OF_FIELDS = {"patchStrategy": "s", "patchMergeKey": "k"}
-OF_PROPERTIES = {
-    "x-kubernetes-list-type": "l",
-    "x-kubernetes-list-map-keys": "m",
-    "x-kubernetes-map-type": "g",
-}
-OF_TYPES = {
-    "x-kubernetes-map-type": "map",
-    "x-kubernetes-unions": "unions",
-    "x-kubernetes-group-version-kind": "gvk",
-}
+OF_PROPERTIES = {"x-kubernetes-list-type": "l", "x-kubernetes-list-map-keys": "m", "x-kubernetes-map-type": "g"}
+OF_TYPES = {"x-kubernetes-map-type": "map", "x-kubernetes-unions": "unions", "x-kubernetes-group-version-kind": "gvk"}
 
 #: Defaults that depend on more than the field itself: the modules of their kinds apply them.
 CONDITIONAL = frozenset({
@@ -87,6 +84,7 @@ STRUCT_DEFAULTS: Defaults = {
     ("apps/v1.StatefulSetSpec", "persistentVolumeClaimRetentionPolicy"): {},
     ("apiextensions/v1.CustomResourceDefinitionSpec", "conversion"): {"strategy": "None"},
 }
+
 
 def resources(facts: Collected) -> list[Row]:
     """A row for each served resource and subresource, in the order of discovery."""
@@ -124,11 +122,7 @@ def groups(facts: Collected) -> list[Row]:
 def kept_kinds(facts: Collected) -> dict[str, Row]:
     """The kinds that can be met, by "group/version, Kind"."""
     served = set(facts.group_versions())
-    return {
-        name: row
-        for name, row in facts.kinds.items()
-        if name in EXTRA_KINDS or name.partition(", ")[0] in served
-    }
+    return {name: row for name, row in facts.kinds.items() if name in EXTRA_KINDS or name.partition(", ")[0] in served}
 
 
 def constant_defaults(facts: Collected, kinds: Mapping[str, Row]) -> tuple[Defaults, dict[str, Row]]:

@@ -21,8 +21,14 @@ from fakekube.registry.scope import Scope
 __all__ = ["Backend", "Settings", "handle"]
 
 _HANDLERS: dict[str, Callable[[Scope], Response]] = {
-    "get": get.handle, "list": list.handle, "watch": list.handle, "create": create.handle, "update": update.handle,
-    "patch": patch.handle, "delete": delete.handle, "deletecollection": delete.handle_collection,
+    "get": get.handle,
+    "list": list.handle,
+    "watch": list.handle,
+    "create": create.handle,
+    "update": update.handle,
+    "patch": patch.handle,
+    "delete": delete.handle,
+    "deletecollection": delete.handle_collection,
 }
 
 

@@ -20,11 +20,17 @@ __all__ = ["admit", "checker", "connect", "creation_checker", "deletion_checker"
 
 
 def _attributes(
-    scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None,
+    scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None
 ) -> Attributes:
     return Attributes(
-        resource=scope.resource, subresource=scope.subresource.name if scope.subresource else "", namespace=scope.namespace,
-        name=name, operation=operation, object=obj, old=old, context=context or scope.context,
+        resource=scope.resource,
+        subresource=scope.subresource.name if scope.subresource else "",
+        namespace=scope.namespace,
+        name=name,
+        operation=operation,
+        object=obj,
+        old=old,
+        context=context or scope.context,
     )
 
 

@@ -225,9 +225,7 @@ def _claimed(parsed: Parsed, expected: GVK, body: bytes) -> GVK:
     return _kind_of(parsed.value, expected, body, any_case=parsed.cbor is None)
 
 
-def _kind_of(
-    value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False, half: bool = False
-) -> GVK:
+def _kind_of(value: Any, expected: GVK, body: bytes, *, any_case: bool = True, is_cbor: bool = False, half: bool = False) -> GVK:
     """Returns kind and version of a document; the endpoint supplies missing ones; `half`: a group may lack a version.
 
     Raises Problem.
@@ -348,8 +346,13 @@ def _said_in_cbor(value: Object | None) -> Object:
 
 
 #: API group → Go package of its internal types, if that is not the first label of the group's name.
-_INTERNAL_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal", "rbac.authorization.k8s.io": "rbac",
-                      "flowcontrol.apiserver.k8s.io": "flowcontrol", "events.k8s.io": "core"}
+_INTERNAL_PACKAGES = {
+    "": "core",
+    "internal.apiserver.k8s.io": "apiserverinternal",
+    "rbac.authorization.k8s.io": "rbac",
+    "flowcontrol.apiserver.k8s.io": "flowcontrol",
+    "events.k8s.io": "core",
+}
 
 
 def internal_package(group: str) -> str:
@@ -372,7 +375,7 @@ def _explained(scope: Scope, problem: Problem, expected: GVK, body: bytes) -> st
         return f'no kind is registered for the type v1.{scope.kind.kind} in scheme "{_SCHEME}"'
     if problem.kind is not None:
         kind = problem.kind
-        return f'{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}'
+        return f"{kind.kind} in version {go_quote(kind.version)} cannot be handled as a {expected.kind}: {problem.message}"
     return f"the object provided is unrecognized (must be of type {expected.kind}): {problem.message} ({_summary(body)})"
 
 

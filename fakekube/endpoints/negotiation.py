@@ -29,8 +29,24 @@ if TYPE_CHECKING:
     from fakekube.registry.scope import Scope
 
 __all__ = [
-    "CBOR", "CBOR_SEQUENCE", "JSON", "PATCHES", "PROTOBUF", "TEXT", "YAML", "Clause", "MediaType", "Offer", "Target",
-    "clauses", "error_output", "is_pretty", "offer_of", "patch_input", "patch_types", "route",
+    "CBOR",
+    "CBOR_SEQUENCE",
+    "JSON",
+    "PATCHES",
+    "PROTOBUF",
+    "TEXT",
+    "YAML",
+    "Clause",
+    "MediaType",
+    "Offer",
+    "Target",
+    "clauses",
+    "error_output",
+    "is_pretty",
+    "offer_of",
+    "patch_input",
+    "patch_types",
+    "route",
 ]
 
 JSON: Final = "application/json"
@@ -45,7 +61,10 @@ _APPLY_CBOR: Final = "application/apply-patch+cbor"
 
 #: Media types of patches, in the order in which the real server lists them.
 PATCHES: Final = (
-    "application/json-patch+json", "application/merge-patch+json", _STRATEGIC, "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    _STRATEGIC,
+    "application/apply-patch+yaml",
     _APPLY_CBOR,
 )
 
@@ -268,6 +287,7 @@ def _quality(text: str) -> float:
 
 # ---------------------------------------------------------------- errors and pretty printing
 
+
 def error_output(accept: str, *, cbor: bool = False, pretty: bool = False) -> MediaType:
     """Negotiates the media type of an error: one that the client accepts, else indented JSON."""
     try:
@@ -292,6 +312,7 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
 
 
 # ---------------------------------------------------------------- the router
+
 
 @lru_cache(maxsize=1024)
 def route(accept: str, produced: Sequence[str], content_type: str = "", consumed: Sequence[str] = ()) -> None:
@@ -322,6 +343,7 @@ def _bare_list(header: str) -> Iterable[str]:
 
 
 # ---------------------------------------------------------------- the types of bodies
+
 
 @lru_cache(maxsize=4)
 def patch_types(*, strategic: bool = True, cbor: bool = False) -> tuple[str, ...]:

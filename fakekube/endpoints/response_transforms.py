@@ -39,9 +39,7 @@ _METADATA = ("", "Metadata")
 # ---------------------------------------------------------------- whole answers
 
 
-def object_response(
-    scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document
-) -> Response:
+def object_response(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
     """Returns one object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":

@@ -31,8 +31,15 @@ from fakekube.schema import printing
 from fakekube.schema.builtin import type_of
 from fakekube.store import Event, Record
 
-__all__ = ["EventEncoder", "UnencodableError", "list_response", "negotiate", "negotiate_stream", "object_response",
-           "plain_response"]
+__all__ = [
+    "EventEncoder",
+    "UnencodableError",
+    "list_response",
+    "negotiate",
+    "negotiate_stream",
+    "object_response",
+    "plain_response",
+]
 
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 

@@ -17,8 +17,20 @@ from typing import Any, Final
 from fakekube.golang.quoting import go_float, go_json, go_quote
 
 __all__ = [
-    "OMITTED", "FieldError", "FieldErrorType", "duplicate", "forbidden", "immutable", "internal", "invalid", "not_found",
-    "not_supported", "required", "too_long", "too_many", "type_invalid",
+    "OMITTED",
+    "FieldError",
+    "FieldErrorType",
+    "duplicate",
+    "forbidden",
+    "immutable",
+    "internal",
+    "invalid",
+    "not_found",
+    "not_supported",
+    "required",
+    "too_long",
+    "too_many",
+    "type_invalid",
 ]
 
 
@@ -57,6 +69,7 @@ OMITTED: Final = _Omitted()
 IMMUTABLE = "field is immutable"
 
 _WITHOUT_VALUE = frozenset({FieldErrorType.REQUIRED, FieldErrorType.FORBIDDEN, FieldErrorType.TOO_LONG, FieldErrorType.INTERNAL})
+
 
 def _printed(value: Any) -> str:
     if isinstance(value, str):

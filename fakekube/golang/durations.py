@@ -92,9 +92,7 @@ def parse_spelled_duration(text: str) -> int:
         return parse_duration(text)
     except ValueError:
         found = [(parse_int(number, "Atoi"), word.lower()) for number, word in _NUMBER_AND_WORD.findall(text)]
-    spans = [
-        number * span for number, word in found for short, long, span in _SPELLED if word in short or word.startswith(long)
-    ]
+    spans = [number * span for number, word in found for short, long, span in _SPELLED if word in short or word.startswith(long)]
     if not spans:
         raise ValueError(f"unable to parse {text} as duration")
     return (sum(spans) + _LIMIT) % (2 * _LIMIT) - _LIMIT  # int64 wraps around

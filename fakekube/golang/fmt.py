@@ -81,4 +81,3 @@ def _scalar(value: Any) -> str:
     if value is None:
         return "<nil>"
     return go_float(value) if isinstance(value, float) else str(value)
-

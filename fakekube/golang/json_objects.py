@@ -15,6 +15,7 @@ from fakekube.golang.quoting import json_kind
 
 __all__ = ["Fraction", "JSONError", "object_problem", "parsed"]
 
+
 class JSONError(ValueError):
     """A text is not valid JSON, or is JSON of another type than expected. The message is Go's."""
 

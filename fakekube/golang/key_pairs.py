@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["key_pair_problem"]
 
-_BLOCK = re.compile(
-    rb"(?:\A|(?<=\n))-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*(?:\r?\n|\Z)", re.DOTALL
-)
+_BLOCK = re.compile(rb"(?:\A|(?<=\n))-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
 def key_pair_problem(certificate: bytes, key: bytes) -> str:

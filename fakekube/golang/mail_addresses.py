@@ -20,17 +20,22 @@ _COMMENTS: Final = rf"{_SPACE}(?:\((?:[^()\\]|\\.)*\){_SPACE})*"
 _BEYOND: Final = r"\x{80}-\x{10ffff}"
 _CHARACTER: Final = rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{_BEYOND}-]"
 _DOTTED: Final = rf"{_CHARACTER}+(?:\.{_CHARACTER}+)*"
-_IN_QUOTES: Final = rf'(?:[ \t!#-\[\]-~{_BEYOND}]|\\[ \t!-~{_BEYOND}])'
+_IN_QUOTES: Final = rf"(?:[ \t!#-\[\]-~{_BEYOND}]|\\[ \t!-~{_BEYOND}])"
 _QUOTED: Final = rf'"{_IN_QUOTES}*"'
 _MAILBOX: Final = rf'{_SPACE}(?:{_DOTTED}|"{_IN_QUOTES}+")@{_SPACE}(?:{_DOTTED}|\[(?P<literal>[!-Z^-~]*)\])'
 _WORD: Final = rf"(?:(?:{_CHARACTER}|\.)+|{_QUOTED})"
 _PHRASE: Final = rf"{_SPACE}{_WORD}(?:{_COMMENTS}{_WORD})*{_COMMENTS}"
 _NAMED: Final = rf"(?:{_PHRASE})?{_SPACE}<{_MAILBOX}>"
 
-_FORMS: Final = tuple(re2.compile(f"(?s){form}") for form in (
-    rf"{_MAILBOX}{_COMMENTS}", rf"{_NAMED}{_COMMENTS}",
-    rf"{_PHRASE}:{_MAILBOX}{_COMMENTS};{_COMMENTS}", rf"{_PHRASE}:{_NAMED}{_COMMENTS};{_COMMENTS}",
-))
+_FORMS: Final = tuple(
+    re2.compile(f"(?s){form}")
+    for form in (
+        rf"{_MAILBOX}{_COMMENTS}",
+        rf"{_NAMED}{_COMMENTS}",
+        rf"{_PHRASE}:{_MAILBOX}{_COMMENTS};{_COMMENTS}",
+        rf"{_PHRASE}:{_NAMED}{_COMMENTS};{_COMMENTS}",
+    )
+)
 
 
 def is_mail_address(text: str) -> bool:

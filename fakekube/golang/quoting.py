@@ -12,8 +12,17 @@ from fakekube.golang.strings import byte_of, json_text
 
 __all__ = ["go_float", "go_json", "go_quote", "go_type", "json_kind", "json_number"]
 
-_GO_ESCAPES = {'"': '\\"', "\\": "\\\\",
-               "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+_GO_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 
 
 def go_quote(text: str) -> str:
@@ -51,7 +60,12 @@ def go_float(value: float) -> str:
 _PRINTED_WITH_EXPONENT: Final = 1e21
 
 _GO_TYPES: Final[dict[type, str]] = {
-    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64", float: "float64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
 }
 
 

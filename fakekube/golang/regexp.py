@@ -21,9 +21,11 @@ __all__ = ["PatternError", "compiled", "matcher"]
 
 #: The start of an RE2 error → the start of Go's error.
 _COMPLAINTS: Final = {
-    "missing )": "missing closing )", "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
     "invalid perl operator": "invalid or unsupported Perl syntax",
-    "bad repetition operator": "invalid nested repetition operator", "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid named capture group": "invalid named capture",
 }

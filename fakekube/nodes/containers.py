@@ -87,7 +87,12 @@ class Pod:
         ends = kind is Kind.INIT or (kind is Kind.MAIN and self.completes)
         if ends and not told.runs:
             return ContainerPlan(
-                told.pull_seconds, told.pull_error, told.pull_failures, told.ready_after, told.started_after, (Run(0.0),),
+                told.pull_seconds,
+                told.pull_error,
+                told.pull_failures,
+                told.ready_after,
+                told.started_after,
+                (Run(0.0),),
                 told.stop_seconds,
             )
         return told
@@ -368,6 +373,12 @@ def _ending(plan: ContainerPlan, code: int) -> ContainerPlan:
 
 
 _STEPS: Final = {
-    Step.START: Pod._start, Step.STARTED: Pod._started, Step.READY: Pod._ready, Step.EXIT: Pod._exit,
-    Step.FAIL_PULL: Pod._fail_pull, Step.WAIT: Pod._wait, Step.PULL_AGAIN: Pod._pull, Step.RESTART: Pod._restart,
+    Step.START: Pod._start,
+    Step.STARTED: Pod._started,
+    Step.READY: Pod._ready,
+    Step.EXIT: Pod._exit,
+    Step.FAIL_PULL: Pod._fail_pull,
+    Step.WAIT: Pod._wait,
+    Step.PULL_AGAIN: Pod._pull,
+    Step.RESTART: Pod._restart,
 }

@@ -22,18 +22,28 @@ _RESOURCES: Final = {"ephemeral_storage": "ephemeral-storage"}
 
 
 def node_named(
-    name: str, *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
-    taints: Sequence[Mapping[str, str]] = (), silent: bool = False, resources: Mapping[str, object] | None = None,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    silent: bool = False,
+    resources: Mapping[str, object] | None = None,
 ) -> Object:
     """A Node as its kubelet registers it, see `Nodes.add`."""
     room = dict(CAPACITY) | {_RESOURCES.get(key, key): str(value) for key, value in (resources or {}).items()}
     given = {
-        "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
-        **(labels or {}), **({LABEL: SILENT} if silent else {}),
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        **(labels or {}),
+        **({LABEL: SILENT} if silent else {}),
     }
     return {
-        "kind": "Node", "apiVersion": "v1",
+        "kind": "Node",
+        "apiVersion": "v1",
         "metadata": {"name": name, "labels": given, **({"annotations": dict(annotations)} if annotations else {})},
         "spec": {"taints": [dict(taint) for taint in taints]} if taints else {},
         "status": {"capacity": room, "allocatable": room},
@@ -64,8 +74,14 @@ class Nodes:
         return self._client.get("nodes", name)
 
     def add(
-        self, name: str, *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
-        taints: Sequence[Mapping[str, str]] = (), silent: bool = False, resources: Mapping[str, object] | None = None,
+        self,
+        name: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taints: Sequence[Mapping[str, str]] = (),
+        silent: bool = False,
+        resources: Mapping[str, object] | None = None,
         **more: object,
     ) -> Object:
         """Add a node; it is ready as soon as controllers have settled. Returns it as it was created. Raises ApiError.
@@ -78,9 +94,16 @@ class Nodes:
             resources: what it has for pods, by name, for names such as "example.com/gpu".
             more: the same for short names: cpu=4, memory="8Gi", pods=20, ephemeral_storage="10Gi".
         """
-        return self._client.create(node_named(
-            name, labels=labels, annotations=annotations, taints=taints, silent=silent, resources={**(resources or {}), **more},
-        ))
+        return self._client.create(
+            node_named(
+                name,
+                labels=labels,
+                annotations=annotations,
+                taints=taints,
+                silent=silent,
+                resources={**(resources or {}), **more},
+            )
+        )
 
     def remove(self, name: str) -> None:
         """Delete the node; its pods go when pod garbage is collected. Raises ApiError."""

@@ -169,7 +169,8 @@ class Kubelet(Reconciler):
         name = node["metadata"]["name"]
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
         lease = {
-            "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
             "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [owner]},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
         }
@@ -283,7 +284,10 @@ class Kubelet(Reconciler):
             return
         metadata = pod["metadata"]
         self.client.delete(
-            "pods", metadata["name"], namespace=metadata["namespace"], gracePeriodSeconds=0,
+            "pods",
+            metadata["name"],
+            namespace=metadata["namespace"],
+            gracePeriodSeconds=0,
             preconditions={"uid": metadata["uid"]},
         )
 

@@ -64,9 +64,16 @@ def _addresses(node: Object, address: str) -> list[dict[str, str]]:
 def _node_info(node: Object, version: str) -> dict[str, str]:
     uid = node["metadata"].get("uid", "")
     return {
-        "architecture": "amd64", "bootID": uid, "containerRuntimeVersion": "containerd://2.2.0", "kernelVersion": "6.12.0",
-        "kubeProxyVersion": "", "kubeletVersion": version, "machineID": uid.replace("-", ""), "operatingSystem": "linux",
-        "osImage": "fakekube", "systemUUID": uid,
+        "architecture": "amd64",
+        "bootID": uid,
+        "containerRuntimeVersion": "containerd://2.2.0",
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": version,
+        "machineID": uid.replace("-", ""),
+        "operatingSystem": "linux",
+        "osImage": "fakekube",
+        "systemUUID": uid,
     }
 
 
@@ -76,8 +83,14 @@ def renewed_conditions(node: Object, now: str) -> list[dict[str, str]]:
     for type_, (status, reason, message) in WELL.items():
         old = condition(node, type_)
         since = old.get("lastTransitionTime") if old is not None and old.get("status") == status else None
-        made.append({
-            "type": type_, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": now,
-            "lastTransitionTime": since or now,
-        })
+        made.append(
+            {
+                "type": type_,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": since or now,
+            }
+        )
     return made

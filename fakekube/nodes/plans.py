@@ -110,9 +110,9 @@ def seconds(text: str) -> float:
         raise PlanError(f"{text!r} is no duration")
     while rest:
         digits = rest[: len(rest) - len(rest.lstrip("0123456789."))]
-        rest = rest[len(digits):]
+        rest = rest[len(digits) :]
         unit = rest[: len(rest) - len(rest.lstrip("msh"))]
-        rest = rest[len(unit):]
+        rest = rest[len(unit) :]
         try:
             total += float(digits) * _UNITS[unit or "s"]
         except (ValueError, KeyError):
@@ -157,7 +157,10 @@ def _runs(said: Mapping[str, str]) -> tuple[Run, ...]:
     count = max(len(durations), len(codes))
     return tuple(
         Run(
-            durations[min(index, len(durations) - 1)], codes[min(index, len(codes) - 1)], reason, said.get("message", ""),
+            durations[min(index, len(durations) - 1)],
+            codes[min(index, len(codes) - 1)],
+            reason,
+            said.get("message", ""),
             1 if index < count - 1 else None,
         )
         for index in range(count)
@@ -190,5 +193,8 @@ _WORDS: Final[Mapping[str, Callable[[ContainerPlan, str], ContainerPlan]]] = {
     "pull": _pull,
     "ready": lambda plan, value: replace(plan, ready_after=None if value == "never" else seconds(value)),
     "terminate": lambda plan, value: replace(plan, stop_seconds=seconds(value)),
-    "run": _as_it_is, "exit-code": _as_it_is, "reason": _as_it_is, "message": _as_it_is,
+    "run": _as_it_is,
+    "exit-code": _as_it_is,
+    "reason": _as_it_is,
+    "message": _as_it_is,
 }

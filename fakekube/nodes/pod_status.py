@@ -56,7 +56,8 @@ def ready_status(pod: Object, host: str, addresses: Iterable[str], now: str) -> 
         "conditions": [_condition(pod, type_, now) for type_ in (*READY_CONDITIONS, *gates)],
         "containerStatuses": [_running(pod, container, now) for container in spec["containers"]],
         "phase": "Running",
-        "hostIP": host, "hostIPs": [{"ip": host}],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
         "startTime": (pod.get("status") or {}).get("startTime") or now,
     }
     if spec.get("initContainers"):
@@ -104,8 +105,13 @@ def _condition(pod: Object, type_: str, now: str) -> dict[str, Any]:
 def _common(pod: Object, container: Object) -> dict[str, Any]:
     image, name = container.get("image", ""), container["name"]
     return {
-        "name": name, "image": image, "imageID": image_id(image), "restartCount": 0, "lastState": {},
-        "containerID": container_id(pod["metadata"]["uid"], name), **resources_of(container),
+        "name": name,
+        "image": image,
+        "imageID": image_id(image),
+        "restartCount": 0,
+        "lastState": {},
+        "containerID": container_id(pod["metadata"]["uid"], name),
+        **resources_of(container),
     }
 
 
@@ -115,7 +121,5 @@ def _running(pod: Object, container: Object, now: str) -> dict[str, Any]:
 
 def _done(pod: Object, container: Object, now: str, *, ready: bool) -> dict[str, Any]:
     common = _common(pod, container)
-    ended = {
-        "exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": common["containerID"],
-    }
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": common["containerID"]}
     return common | {"ready": ready, "started": False, "state": {"running": None, "terminated": ended}}

@@ -111,8 +111,12 @@ class PodWorkers:
             field = "initContainers" if one.container in inits else "containers"
             full = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
             about = {
-                "kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"],
-                "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
                 "fieldPath": f"spec.{field}{{{one.container}}}",
             }
             message = one.message.replace("$POD", full)

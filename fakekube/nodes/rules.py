@@ -136,8 +136,13 @@ class Pods:
         self.changed = changed
 
     def on(
-        self, labels: Mapping[str, str] | str | None = None, *, namespace: str | None = None, name: str | None = None,
-        node: str | None = None, container: str | None = None,
+        self,
+        labels: Mapping[str, str] | str | None = None,
+        *,
+        namespace: str | None = None,
+        name: str | None = None,
+        node: str | None = None,
+        container: str | None = None,
     ) -> PodRule:
         """Begin a rule for pods.
 
@@ -155,8 +160,10 @@ class Pods:
             metadata = pod["metadata"]
             found = metadata.get("labels") or {}
             return (
-                wanted.items() <= found.items() and (selector is None or selector.matches(found))
-                and _is_like(metadata["namespace"], namespace) and _is_like(metadata["name"], name)
+                wanted.items() <= found.items()
+                and (selector is None or selector.matches(found))
+                and _is_like(metadata["namespace"], namespace)
+                and _is_like(metadata["name"], name)
                 and _is_like(pod["spec"].get("nodeName") or "", node)
             )
 

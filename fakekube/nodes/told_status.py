@@ -25,9 +25,7 @@ _Content = tuple[bool, str, str]
 """Status, reason and message of a condition."""
 
 
-def told_status(
-    pod: Object, state: Pod, addresses: tuple[str, Iterable[str]], at: Clock, now: float,
-) -> dict[str, Any]:
+def told_status(pod: Object, state: Pod, addresses: tuple[str, Iterable[str]], at: Clock, now: float) -> dict[str, Any]:
     """What the status of the pod should say; what it does not name is somebody else's.
 
     Args:
@@ -45,7 +43,8 @@ def told_status(
         "observedGeneration": metadata.get("generation", 0),
         "phase": phase,
         "conditions": _conditions(pod, state, at(now)),
-        "hostIP": host, "hostIPs": [{"ip": host}],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
         "startTime": (pod.get("status") or {}).get("startTime") or at(state.since),
         "containerStatuses": [_status(pod, one, full, at) for one in state.of_kind(Kind.MAIN)],
     }
@@ -68,8 +67,13 @@ def _status(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]
     has_run = one.state is not State.WAITING or one.last is not None
     attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
     made: dict[str, Any] = {
-        "name": one.name, "image": image, "imageID": image_id(image) if has_run else "", "restartCount": one.attempt,
-        "ready": one.ready, "started": one.started, "state": _state(pod, one, full, at),
+        "name": one.name,
+        "image": image,
+        "imageID": image_id(image) if has_run else "",
+        "restartCount": one.attempt,
+        "ready": one.ready,
+        "started": one.started,
+        "state": _state(pod, one, full, at),
         "lastState": {"terminated": _terminated(pod, one, one.last, at)} if one.last is not None else {},
         **resources_of(one.spec),
     }
@@ -88,7 +92,10 @@ def _state(pod: Object, one: Container, full: str, at: Clock) -> dict[str, Any]:
 
 def _terminated(pod: Object, one: Container, ended: Termination, at: Clock) -> dict[str, Any]:
     made = {
-        "exitCode": ended.exit_code, "reason": ended.reason, "startedAt": at(ended.started), "finishedAt": at(ended.finished),
+        "exitCode": ended.exit_code,
+        "reason": ended.reason,
+        "startedAt": at(ended.started),
+        "finishedAt": at(ended.finished),
         "containerID": container_id(pod["metadata"]["uid"], one.name, ended.attempt),
     }
     return made | ({"message": ended.message} if ended.message else {})
@@ -113,8 +120,13 @@ def _conditions(pod: Object, state: Pod, now: str) -> list[dict[str, Any]]:
         known = old.get(type_)
         since = known["lastTransitionTime"] if known is not None and known.get("status") == text else None
         condition: dict[str, Any] = {
-            "type": type_, "status": text, "observedGeneration": pod["metadata"].get("generation", 0), "lastProbeTime": None,
-            "lastTransitionTime": since or now, "reason": reason or None, "message": message or None,
+            "type": type_,
+            "status": text,
+            "observedGeneration": pod["metadata"].get("generation", 0),
+            "lastProbeTime": None,
+            "lastTransitionTime": since or now,
+            "reason": reason or None,
+            "message": message or None,
         }
         made.append(condition)
     return made

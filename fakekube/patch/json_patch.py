@@ -28,17 +28,9 @@ from fakekube.errors.status import bad_request, request_entity_too_large
 from fakekube.golang.json_writer import written
 from fakekube.golang.quoting import go_quote
 from fakekube.patch.errors import type_mismatch, unprocessable
-from fakekube.patch.literals import (
-    Literal,
-    has_ambiguous_literals,
-    literal_text,
-    loads_with_literals,
-    without_literals,
-)
+from fakekube.patch.literals import Literal, has_ambiguous_literals, literal_text, loads_with_literals, without_literals
 
-__all__ = [
-    "MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform",
-]
+__all__ = ["MAX_COPY_BYTES", "MAX_OPERATIONS", "Operation", "PatchRejected", "TestFailed", "apply", "decode", "perform"]
 
 #: The maximum number of operations in a patch.
 MAX_OPERATIONS: Final = 10_000
@@ -413,11 +405,7 @@ def _equal(found: Any, value: Any) -> bool:
             and all(_equal(item, value[key]) for key, item in found.items())
         )
     if isinstance(found, list):
-        return (
-            isinstance(value, list)
-            and len(found) == len(value)
-            and all(map(_equal, found, value))
-        )
+        return isinstance(value, list) and len(found) == len(value) and all(map(_equal, found, value))
     if isinstance(found, Literal) or isinstance(value, Literal):
         return not isinstance(value, dict | list) and literal_text(found) == literal_text(value)
     return type(found) is type(value) and bool(found == value)

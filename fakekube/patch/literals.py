@@ -16,7 +16,13 @@ from fakekube.golang.json_writer import written
 from fakekube.golang.strings import json_text
 
 __all__ = [
-    "Literal", "as_written", "go_json", "has_ambiguous_literals", "literal_text", "loads_with_literals", "without_literals",
+    "Literal",
+    "as_written",
+    "go_json",
+    "has_ambiguous_literals",
+    "literal_text",
+    "loads_with_literals",
+    "without_literals",
 ]
 
 #: Escapes, characters that Go escapes, and numbers that can be written in several ways.
@@ -61,8 +67,7 @@ def _escaped(value: Any) -> str:
 
 
 def go_json(value: Any) -> str:
-    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped.
-    """
+    """JSON as Go writes an object without a type: keys sorted, whole floats as integers, <, > and & escaped."""
     text = json_text(_with_whole_numbers(value), sort_keys=True)
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES[match[0]], text)
 

@@ -16,8 +16,16 @@ from fakekube.golang.fmt import go_type, go_type_or_nil, plain
 from fakekube.patch.errors import uninterpreted, unprocessable
 
 __all__ = [
-    "DIRECTIVE", "element_type", "found_identity", "identity", "in_order", "is_directive", "is_in_order",
-    "partition", "require_merge_keys", "require_type",
+    "DIRECTIVE",
+    "element_type",
+    "found_identity",
+    "identity",
+    "in_order",
+    "is_directive",
+    "is_in_order",
+    "partition",
+    "require_merge_keys",
+    "require_type",
 ]
 
 DIRECTIVE = "$patch"
@@ -66,9 +74,7 @@ def partition(items: list[Any], order: list[Any], merge_key: str) -> tuple[list[
     return wanted, others
 
 
-def in_order(
-    wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str
-) -> list[Any]:
+def in_order(wanted: list[Any], others: list[Any], order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
     """The wanted items as ordered; others before the first wanted one that they precede in the original."""
     in_original = _positions(original, merge_key)
     wanted = _sorted(wanted, _positions(order, merge_key), merge_key)
@@ -88,8 +94,7 @@ def in_order(
 
 
 def _sorted(items: list[Any], positions: dict[Any, int], merge_key: str) -> list[Any]:
-    """By position; those without one come first, the last of them foremost (the real server's sort does so).
-    """
+    """By position; those without one come first, the last of them foremost (the real server's sort does so)."""
     placed: list[tuple[int, Any]] = []
     for item in items:
         position = positions.get(identity(item, merge_key), -1)

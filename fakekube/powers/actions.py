@@ -320,7 +320,20 @@ class ColdCache(Action):
 ACTIONS: Mapping[str, type[Action]] = {
     action.name: action
     for action in (
-        ReturnStatus, Refuse, Lose, Delay, Hang, Conflict, Gone, Stale, End, Cut, Slice, Silence, ErrorEvent, Bookmarks,
+        ReturnStatus,
+        Refuse,
+        Lose,
+        Delay,
+        Hang,
+        Conflict,
+        Gone,
+        Stale,
+        End,
+        Cut,
+        Slice,
+        Silence,
+        ErrorEvent,
+        Bookmarks,
         Intercept,
     )
 }

@@ -124,7 +124,8 @@ class Exchange:
         """Of the request, by lower-case name."""
         return {
             name.removeprefix(_PREFIX).replace("_", "-").lower(): value
-            for name, value in self._environ.items() if name.startswith(_PREFIX)
+            for name, value in self._environ.items()
+            if name.startswith(_PREFIX)
         }
 
     @property

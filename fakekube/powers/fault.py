@@ -107,9 +107,7 @@ class Fault:
     def __enter__(self) -> Fault:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.remove()
 
     def __str__(self) -> str:
@@ -119,11 +117,24 @@ class Fault:
         """As the control prefix tells it."""
         often, on = self.frequency, self.criteria
         return {
-            "id": self.id, "label": self.label, "hits": self.hits, "exhausted": self.exhausted,
+            "id": self.id,
+            "label": self.label,
+            "hits": self.hits,
+            "exhausted": self.exhausted,
             "on": {
-                "verbs": "*" if on.verb is None else ",".join(on.verb), "resource": on.resource.text if on.resource else "*",
-                "namespace": on.namespace, "name": on.name, "user": on.user, "agent": on.agent, "path": on.path, "own": self.own,
+                "verbs": "*" if on.verb is None else ",".join(on.verb),
+                "resource": on.resource.text if on.resource else "*",
+                "namespace": on.namespace,
+                "name": on.name,
+                "user": on.user,
+                "agent": on.agent,
+                "path": on.path,
+                "own": self.own,
             },
-            "do": self.action.describe(), "times": often.times, "after": often.after, "every": often.every,
-            "probability": often.probability, "lasts": often.lasts,
+            "do": self.action.describe(),
+            "times": often.times,
+            "after": often.after,
+            "every": often.every,
+            "probability": often.probability,
+            "lasts": often.lasts,
         }

@@ -55,9 +55,7 @@ class Surroundings:
         """Wait until something is so, the clock reaches `due`, or the cluster stops."""
         timer = None if due is None else self.clock.call_at(due, self.notify)
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due)
-            )
+            self._changed.wait_for(lambda: self._stopped or is_over() or (due is not None and self.clock.monotonic() >= due))
         if timer is not None:
             timer.cancel()
 
@@ -191,8 +189,16 @@ class Faults:
         self._armed: tuple[Fault, ...] = ()
 
     def on(
-        self, verbs: str | Iterable[str], resource: str = "*", *, namespace: str | None = None, name: str | None = None,
-        user: str | None = None, agent: str | None = None, path: str | None = None, own: bool = False,
+        self,
+        verbs: str | Iterable[str],
+        resource: str = "*",
+        *,
+        namespace: str | None = None,
+        name: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        path: str | None = None,
+        own: bool = False,
     ) -> On:
         """Say which requests a fault meets.
 

@@ -95,7 +95,7 @@ class Past:
         self.revision = revision
 
     def list(
-        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
         """The objects of one namespace, or (without one) of all.
 
@@ -103,7 +103,9 @@ class Past:
         """
         found = self._client.resource(resource)
         query = {
-            "resourceVersion": str(self.revision), "resourceVersionMatch": "Exact", "labelSelector": label_selector,
+            "resourceVersion": str(self.revision),
+            "resourceVersionMatch": "Exact",
+            "labelSelector": label_selector,
             "fieldSelector": field_selector,
         }
         path = self._client.path(found, namespace)

@@ -30,6 +30,7 @@ from fakekube.registry.request import Request, RequestInfo, Response
 
 __all__ = ["Observation", "Observer"]
 
+
 class Observer:
     """The recorder and the faults of one cluster.
 
@@ -76,7 +77,13 @@ class Observer:
     def arm_own(self, action: Action, lasts: float) -> None:
         """Let something happen to every request for so many seconds of the clock; it is no fault that a test armed."""
         fault = Fault(
-            Criteria(resource=ResourceName.of("*")), False, action, Frequency(lasts=lasts), action.name, self._clock, Random(0),
+            Criteria(resource=ResourceName.of("*")),
+            False,
+            action,
+            Frequency(lasts=lasts),
+            action.name,
+            self._clock,
+            Random(0),
             self._forget_own,
         )
         self._own = (*(one for one in self._own if not one.exhausted), fault)

@@ -35,8 +35,16 @@ class Requests(Sequence[Exchange]):
     # ------------------------------------------------------------ narrowing
 
     def where(
-        self, *, verb: str | Iterable[str] | None = None, resource: str | None = None, namespace: str | None = None,
-        name: str | None = None, user: str | None = None, agent: str | None = None, status: int | None = None, own: bool = False,
+        self,
+        *,
+        verb: str | Iterable[str] | None = None,
+        resource: str | None = None,
+        namespace: str | None = None,
+        name: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        status: int | None = None,
+        own: bool = False,
     ) -> Requests:
         """The exchanges that also meet these criteria.
 
@@ -53,7 +61,11 @@ class Requests(Sequence[Exchange]):
         criteria = Criteria(
             None if verb is None else verbs_of(verb),
             None if resource is None else ResourceName.of(resource, self._recorder.resolve),
-            namespace, name, user, agent, status,
+            namespace,
+            name,
+            user,
+            agent,
+            status,
         )
         return Requests(self._recorder, (*self._criteria, criteria), own=own or self._own, after=self._after)
 

@@ -33,15 +33,23 @@ API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 Object = dict[str, Any]
 
 #: What an export leaves out: it is made anew in every cluster, or says what was and not what should be.
-NOT_EXPORTED = frozenset({
-    "events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io",
-})
+NOT_EXPORTED = frozenset(
+    {"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"}
+)
 
 #: Metadata that says what happened in the cluster that an object comes from.
-_NOT_EXPORTED_METADATA = frozenset({
-    "managedFields", "resourceVersion", "selfLink", "uid", "creationTimestamp", "generation", "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-})
+_NOT_EXPORTED_METADATA = frozenset(
+    {
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    }
+)
 
 
 class StateError(ValueError):
@@ -61,10 +69,14 @@ def state_of(backend: Backend) -> Object:
             {"key": record.key, "created": record.created, "revision": record.revision, "object": record.value.object}
             for record in bucket.page().records
         ]
-        for bucket in store.buckets() if not bucket.is_empty
+        for bucket in store.buckets()
+        if not bucket.is_empty
     }
     return {
-        "apiVersion": API_VERSION, "kind": KIND, "version": backend.settings.version, "revision": store.revision,
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "version": backend.settings.version,
+        "revision": store.revision,
         "resources": resources,
     }
 

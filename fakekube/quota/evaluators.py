@@ -14,13 +14,7 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from fakekube.apis.core.pods.qos import qos_class
-from fakekube.apis.core.pods.resource_requests import (
-    Amounts,
-    amounts,
-    pod_limits,
-    pod_requests,
-    with_allocated_resources,
-)
+from fakekube.apis.core.pods.resource_requests import Amounts, amounts, pod_limits, pod_requests, with_allocated_resources
 from fakekube.registry.strategy import Object
 from fakekube.validation.resource_lists import is_extended, is_native, quantity
 
@@ -161,10 +155,7 @@ def _has_cross_namespace_affinity(spec: Object) -> bool:
         terms = (spec.get("affinity") or {}).get(kind) or {}
         affinity_terms = [
             *(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()),
-            *(
-                term.get("podAffinityTerm") or {}
-                for term in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-            ),
+            *(term.get("podAffinityTerm") or {} for term in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()),
         ]
         if any(term.get("namespaces") or "namespaceSelector" in term for term in affinity_terms):
             return True

@@ -70,17 +70,47 @@ STRATEGIES: dict[tuple[str, str], str] = {
     ("apiextensions.k8s.io", "customresourcedefinitions"): "fakekube.crd.definition.strategy:DefinitionStrategy",
     ("storage.k8s.io", "csistoragecapacities"): "fakekube.apis.storage.csi:CSIStorageCapacityStrategy",
     ("storage.k8s.io", "volumeattachments"): "fakekube.apis.storage.volumeattachments:VolumeAttachmentStrategy",
-    ("autoscaling", "horizontalpodautoscalers"): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
-    ("autoscaling/v1", "horizontalpodautoscalers"): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
-    ("certificates.k8s.io", "certificatesigningrequests"): "fakekube.apis.certificates.certificatesigningrequests:CertificateSigningRequestStrategy",
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): "fakekube.apis.admissionregistration.webhookconfigurations:ValidatingWebhookStrategy",
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): "fakekube.apis.admissionregistration.webhookconfigurations:MutatingWebhookStrategy",
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): "fakekube.apis.admissionregistration.policies:ValidatingPolicyStrategy",
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): "fakekube.apis.admissionregistration.policies:ValidatingPolicyBindingStrategy",
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "fakekube.apis.admissionregistration.policies:MutatingPolicyStrategy",
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): "fakekube.apis.admissionregistration.policies:MutatingPolicyBindingStrategy",
+    (
+        "autoscaling",
+        "horizontalpodautoscalers",
+    ): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerStrategy",
+    (
+        "autoscaling/v1",
+        "horizontalpodautoscalers",
+    ): "fakekube.apis.autoscaling.horizontalpodautoscalers:HorizontalPodAutoscalerV1Strategy",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CertificateSigningRequestStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+    ): "fakekube.apis.admissionregistration.webhookconfigurations:ValidatingWebhookStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+    ): "fakekube.apis.admissionregistration.webhookconfigurations:MutatingWebhookStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ): "fakekube.apis.admissionregistration.policies:ValidatingPolicyStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ): "fakekube.apis.admissionregistration.policies:ValidatingPolicyBindingStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies",
+    ): "fakekube.apis.admissionregistration.policies:MutatingPolicyStrategy",
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+    ): "fakekube.apis.admissionregistration.policies:MutatingPolicyBindingStrategy",
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): "fakekube.apis.flowcontrol.flowschemas:FlowSchemaStrategy",
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "fakekube.apis.flowcontrol.flowschemas:PriorityLevelConfigurationStrategy",
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+    ): "fakekube.apis.flowcontrol.flowschemas:PriorityLevelConfigurationStrategy",
     ("apiregistration.k8s.io", "apiservices"): "fakekube.apis.apiregistration.apiservices:APIServiceStrategy",
     ("resource.k8s.io", "resourceclaims"): "fakekube.apis.resource.resourceclaims:ResourceClaimStrategy",
     ("resource.k8s.io", "resourceclaimtemplates"): "fakekube.apis.resource.resourceclaims:ResourceClaimTemplateStrategy",
@@ -122,9 +152,15 @@ SUBRESOURCES: dict[tuple[str, str], str] = {
     ("", "persistentvolumeclaims/status"): "fakekube.apis.core.persistentvolumeclaims:STATUS",
     ("storage.k8s.io", "volumeattachments/status"): "fakekube.apis.storage.volumeattachments:STATUS",
     ("autoscaling", "horizontalpodautoscalers/status"): "fakekube.apis.autoscaling.horizontalpodautoscalers:STATUS",
-    ("certificates.k8s.io", "certificatesigningrequests/status"): "fakekube.apis.certificates.certificatesigningrequests:CSRStatusStrategy",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests/status",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CSRStatusStrategy",
     ("apiextensions.k8s.io", "customresourcedefinitions/status"): "fakekube.crd.definition.strategy:DefinitionStatusStrategy",
-    ("certificates.k8s.io", "certificatesigningrequests/approval"): "fakekube.apis.certificates.certificatesigningrequests:CSRApprovalStrategy",
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests/approval",
+    ): "fakekube.apis.certificates.certificatesigningrequests:CSRApprovalStrategy",
     ("admissionregistration.k8s.io", "validatingadmissionpolicies/status"): "fakekube.apis.admissionregistration.policies:STATUS",
     ("flowcontrol.apiserver.k8s.io", "flowschemas/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations/status"): "fakekube.apis.flowcontrol.flowschemas:STATUS",
@@ -155,16 +191,21 @@ STORED_AS: dict[tuple[str, str], tuple[str, str, str]] = {
 #: (group, version, plural) → ("module:to_storage", "module:from_storage") for versions that are converted.
 CONVERSIONS: dict[tuple[str, str, str], tuple[str, str]] = {
     ("events.k8s.io", "v1", "events"): ("fakekube.apis.events.events:to_storage", "fakekube.apis.events.events:from_storage"),
-    ("autoscaling", "v1", "horizontalpodautoscalers"): ("fakekube.apis.autoscaling.v1_conversion:to_storage", "fakekube.apis.autoscaling.v1_conversion:from_storage"),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): (
+        "fakekube.apis.autoscaling.v1_conversion:to_storage",
+        "fakekube.apis.autoscaling.v1_conversion:from_storage",
+    ),
 }
 
 #: The subresources with a TableConvertor, and the exceptions.
 _TABLES = frozenset({"status", "scale"})
-_NO_TABLES = frozenset({
-    ("apiextensions.k8s.io", "customresourcedefinitions/status"),
-    ("apiregistration.k8s.io", "apiservices/status"),
-    ("resource.k8s.io", "resourceclaims/status"),
-})
+_NO_TABLES = frozenset(
+    {
+        ("apiextensions.k8s.io", "customresourcedefinitions/status"),
+        ("apiregistration.k8s.io", "apiservices/status"),
+        ("resource.k8s.io", "resourceclaims/status"),
+    }
+)
 
 #: (group, version, kind) → supported field labels that the recorded facts do not contain.
 _MORE_FIELD_LABELS: dict[tuple[str, str, str], tuple[str, ...]] = {("batch", "v1", "Job"): ("status.successful",)}
@@ -179,14 +220,20 @@ _NO_REPLICAS = {"spec": {"replicas": 0}}
 
 #: (group, plural) → fields of an empty object (a bookmark), besides the zero values of its type.
 _EMPTY_OBJECTS: dict[tuple[str, str], dict[str, Any]] = {
-    ("apps", "deployments"): _NO_REPLICAS, ("apps", "replicasets"): _NO_REPLICAS, ("apps", "statefulsets"): _NO_REPLICAS,
+    ("apps", "deployments"): _NO_REPLICAS,
+    ("apps", "replicasets"): _NO_REPLICAS,
+    ("apps", "statefulsets"): _NO_REPLICAS,
     ("apps", "daemonsets"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
 }
 
 #: The storage prefix of a resource in the real server, if it is not its plural.
 _STORAGE_PREFIXES = {
-    "services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions", "replicationcontrollers": "controllers",
-    "ingresses.networking.k8s.io": "ingress", "podsecuritypolicies.policy": "podsecuritypolicy",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "ingresses.networking.k8s.io": "ingress",
+    "podsecuritypolicies.policy": "podsecuritypolicy",
     "apiservices.apiregistration.k8s.io": "apiregistration.k8s.io/apiservices",
 }
 
@@ -217,15 +264,25 @@ def _resource(facts: data.Facts, types: Builtins, row: data.ResourceRow, below: 
     to_storage, from_storage = CONVERSIONS.get((row.group, row.version, row.name), ("", ""))
     action, computed = ACTIONS.get((row.group, row.name)), COMPUTED.get((row.group, row.name))
     return Resource(
-        group=row.group, version=row.version, plural=row.name, singular=row.singular, kind=row.kind,
-        namespaced=row.namespaced, verbs=frozenset(row.verbs), bucket=bucket, storage_version=version,
+        group=row.group,
+        version=row.version,
+        plural=row.name,
+        singular=row.singular,
+        kind=row.kind,
+        namespaced=row.namespaced,
+        verbs=frozenset(row.verbs),
+        bucket=bucket,
+        storage_version=version,
         strategy_factory=partial(_strategy, row.group, row.name, row.version),
         type_factory=partial(_type, types, GVK(row.group, row.version, row.kind)),
         storage_type_factory=partial(_type, types, GVK(group, version, row.kind)),
-        list_kind=f"{row.kind}List", short_names=row.short_names, categories=row.categories,
+        list_kind=f"{row.kind}List",
+        short_names=row.short_names,
+        categories=row.categories,
         subresources={s.name: s for s in (_subresource(types, b) for b in below)},
         field_labels=_field_labels(kind, GVK(row.group, row.version, row.kind)),
-        field_readers=field_readers(bucket), storage_version_hash=row.storage_version_hash,
+        field_readers=field_readers(bucket),
+        storage_version_hash=row.storage_version_hash,
         empty=_EMPTY_OBJECTS.get((row.group, row.name), {}),
         deprecation=_DEPRECATIONS.get((row.group, row.version, row.name), ""),
         storage_prefix=_STORAGE_PREFIXES.get(bucket, row.name),
@@ -263,7 +320,11 @@ def _subresource(types: Builtins, row: data.ResourceRow) -> Subresource:
     name = row.name.partition("/")[2]
     gvk = GVK(row.kind_group, row.kind_version, row.kind)
     return Subresource(
-        name, gvk, frozenset(row.verbs), partial(_type, types, gvk), partial(_implementation, row, name),
+        name,
+        gvk,
+        frozenset(row.verbs),
+        partial(_type, types, gvk),
+        partial(_implementation, row, name),
         tables=name in _TABLES and (row.group, row.name) not in _NO_TABLES,
     )
 

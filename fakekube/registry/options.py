@@ -24,8 +24,19 @@ from fakekube.registry.resource import Resource
 from fakekube.selectors import FieldSelector, LabelSelector
 
 __all__ = [
-    "DeleteOptions", "ListOptions", "WriteOptions", "boolean", "create_options", "delete_options_from_body",
-    "delete_options_from_query", "given", "int64", "list_options", "parse_resource_version", "patch_options", "update_options",
+    "DeleteOptions",
+    "ListOptions",
+    "WriteOptions",
+    "boolean",
+    "create_options",
+    "delete_options_from_body",
+    "delete_options_from_query",
+    "given",
+    "int64",
+    "list_options",
+    "parse_resource_version",
+    "patch_options",
+    "update_options",
 ]
 
 META_GROUP = "meta.k8s.io"
@@ -130,8 +141,16 @@ def _list_options(query: Query) -> ListOptions:
     except selectors.SelectorError as problem:
         raise status.bad_request(str(problem)) from None
     return ListOptions(
-        labels, chosen, watch, bookmarks, _text(query.all("resourceVersion")), _text(query.all("resourceVersionMatch")),
-        timeout_seconds, limit, _text(query.all("continue")), initial,
+        labels,
+        chosen,
+        watch,
+        bookmarks,
+        _text(query.all("resourceVersion")),
+        _text(query.all("resourceVersionMatch")),
+        timeout_seconds,
+        limit,
+        _text(query.all("continue")),
+        initial,
     )
 
 
@@ -281,7 +300,10 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
         return DeleteOptions()
     raw: dict[str, Any] = {}
     converters: tuple[tuple[str, Callable[[Sequence[str]], Any]], ...] = (
-        ("gracePeriodSeconds", int64), ("orphanDependents", boolean), ("propagationPolicy", _text), ("dryRun", list),
+        ("gracePeriodSeconds", int64),
+        ("orphanDependents", boolean),
+        ("propagationPolicy", _text),
+        ("dryRun", list),
         ("ignoreStoreReadErrorWithClusterBreakingPotential", boolean),
     )
     for name, convert in converters:
@@ -308,6 +330,11 @@ def delete_options_from_body(raw: dict[str, Any]) -> DeleteOptions:
         raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
     preconditions = raw.get("preconditions") or {}
     return DeleteOptions(
-        raw.get("gracePeriodSeconds"), preconditions.get("uid"), preconditions.get("resourceVersion"), orphan, policy,
-        bool(dry_run), raw,
+        raw.get("gracePeriodSeconds"),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+        orphan,
+        policy,
+        bool(dry_run),
+        raw,
     )

@@ -53,8 +53,14 @@ class Scope:
     def for_write(self, *, dry_run: bool, options: dict[str, Any], name: str | None = None) -> Scope:
         """Returns the scope with the options of a write; `name`: that of the object, if the path has none."""
         return Scope(
-            self.request, self.backend, self.resource, self.subresource, self.namespace, self.name if name is None else name,
-            dry_run, options,
+            self.request,
+            self.backend,
+            self.resource,
+            self.subresource,
+            self.namespace,
+            self.name if name is None else name,
+            dry_run,
+            options,
         )
 
     @cached_property
@@ -121,11 +127,21 @@ class Scope:
         """The context of this request for strategies and admission."""
         user = self.request.user
         return WriteContext(
-            resource=self.resource, namespace=self.namespace, clock=self.backend.clock, services=self.backend.services,
-            user=user.name, groups=user.groups, uid=user.uid, extra=user.extra,
+            resource=self.resource,
+            namespace=self.namespace,
+            clock=self.backend.clock,
+            services=self.backend.services,
+            user=user.name,
+            groups=user.groups,
+            uid=user.uid,
+            extra=user.extra,
             subresource=self.subresource.name if self.subresource else self.requested_subresource,
-            name=self.name, dry_run=self.dry_run, options=self.options, warnings=self.request.warnings,
-            annotations=self.request.annotations, deadline=self.request.deadline,
+            name=self.name,
+            dry_run=self.dry_run,
+            options=self.options,
+            warnings=self.request.warnings,
+            annotations=self.request.annotations,
+            deadline=self.request.deadline,
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

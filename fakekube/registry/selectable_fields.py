@@ -57,16 +57,23 @@ _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion"
 
 _EVENT: dict[str, FieldReader] = {
     **{f"involvedObject.{name}": path(f"involvedObject.{name}") for name in _INVOLVED},
-    "reason": path("reason"), "reportingComponent": path("reportingComponent"), "source": _event_source, "type": path("type"),
+    "reason": path("reason"),
+    "reportingComponent": path("reportingComponent"),
+    "source": _event_source,
+    "type": path("type"),
 }
 
 #: Bucket → label → reader, besides metadata.name and metadata.namespace.
 _READERS: Mapping[str, Mapping[str, FieldReader]] = {
     "pods": {
-        "spec.nodeName": path("spec.nodeName"), "spec.restartPolicy": path("spec.restartPolicy"),
-        "spec.schedulerName": path("spec.schedulerName"), "spec.serviceAccountName": path("spec.serviceAccountName"),
-        "spec.hostNetwork": path("spec.hostNetwork", "false"), "status.phase": path("status.phase"),
-        "status.podIP": _pod_ip, "status.nominatedNodeName": path("status.nominatedNodeName"),
+        "spec.nodeName": path("spec.nodeName"),
+        "spec.restartPolicy": path("spec.restartPolicy"),
+        "spec.schedulerName": path("spec.schedulerName"),
+        "spec.serviceAccountName": path("spec.serviceAccountName"),
+        "spec.hostNetwork": path("spec.hostNetwork", "false"),
+        "status.phase": path("status.phase"),
+        "status.podIP": _pod_ip,
+        "status.nominatedNodeName": path("status.nominatedNodeName"),
     },
     "events": _EVENT,
     "namespaces": {"status.phase": path("status.phase"), "name": path("metadata.name")},
@@ -84,7 +91,8 @@ LABEL_ALIASES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
     ("", "v1", "Pod"): {"spec.host": "spec.nodeName"},
     ("", "v1", "ReplicationController"): {"name": "metadata.name"},
     ("events.k8s.io", "v1", "Event"): {
-        **{f"regarding.{name}": f"involvedObject.{name}" for name in _INVOLVED}, "reportingController": "reportingComponent",
+        **{f"regarding.{name}": f"involvedObject.{name}" for name in _INVOLVED},
+        "reportingController": "reportingComponent",
     },
 }
 

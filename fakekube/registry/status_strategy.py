@@ -54,7 +54,10 @@ class StatusStrategy(Strategy):
     """
 
     def __init__(
-        self, validate: Validate = lambda _new, _old: [], *, keeps_metadata: bool = False,
+        self,
+        validate: Validate = lambda _new, _old: [],
+        *,
+        keeps_metadata: bool = False,
         resets: Sequence[tuple[str, ...]] = (("spec",),),
     ) -> None:
         self._validate = validate

@@ -51,7 +51,7 @@ class SeriesRecorder:
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
 
     def event(
-        self, regarding: Object, event_type: str, reason: str, action: str, note: str, *, related: Object | None = None,
+        self, regarding: Object, event_type: str, reason: str, action: str, note: str, *, related: Object | None = None
     ) -> None:
         """Say something about an object. What the API refuses is dropped."""
         if len(note) > NOTE_LIMIT:
@@ -66,9 +66,17 @@ class SeriesRecorder:
         name = event_name(about["name"], self._clock.now())
         namespace = about.get("namespace") or "default"
         event = {
-            "kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": {"name": name, "namespace": namespace},
-            "eventTime": self._now(), "reportingController": self._controller, "reportingInstance": self._instance,
-            "action": action, "reason": reason, "regarding": about, "note": note, "type": event_type,
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": self._now(),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": action,
+            "reason": reason,
+            "regarding": about,
+            "note": note,
+            "type": event_type,
         }
         if related is not None:
             event["related"] = reference(related)

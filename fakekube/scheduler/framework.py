@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from fakekube.scheduler.cycle import Cycle
     from fakekube.scheduler.nodeinfo import NodeInfo, PodInfo
 
-__all__ = [
-    "MAX_NODE_SCORE", "Code", "Diagnosis", "FilterPlugin", "FitError", "PreFilterRejection", "ScorePlugin", "Status",
-]
+__all__ = ["MAX_NODE_SCORE", "Code", "Diagnosis", "FilterPlugin", "FitError", "PreFilterRejection", "ScorePlugin", "Status"]
 
 MAX_NODE_SCORE = 100
 

@@ -32,7 +32,17 @@ class PodInfo:
     """What plugins ask of one version of a pod."""
 
     __slots__ = (
-        "host_ports", "labels", "name", "namespace", "non_zero", "obj", "priority", "requests", "terminating", "terms", "uid",
+        "host_ports",
+        "labels",
+        "name",
+        "namespace",
+        "non_zero",
+        "obj",
+        "priority",
+        "requests",
+        "terminating",
+        "terms",
+        "uid",
     )
 
     def __init__(self, obj: Object) -> None:
@@ -123,8 +133,15 @@ class NodeInfo:
     def clone(self) -> NodeInfo:
         """A copy whose pods can be changed."""
         return NodeInfo(
-            self.name, self.node, self.allocatable, dict(self.pods), dict(self.requested), dict(self.non_zero),
-            dict(self.with_affinity), dict(self.with_anti_affinity), dict(self.host_ports),
+            self.name,
+            self.node,
+            self.allocatable,
+            dict(self.pods),
+            dict(self.requested),
+            dict(self.non_zero),
+            dict(self.with_affinity),
+            dict(self.with_anti_affinity),
+            dict(self.host_ports),
         )
 
 

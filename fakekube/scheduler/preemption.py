@@ -45,7 +45,6 @@ class Candidate:
     """How many of them a disruption budget protects."""
 
 
-
 def preempt(filters: Filters, diagnosis: Diagnosis, budgets: Sequence[Object], nominated: Nominated) -> Candidate:
     """The node on which to preempt. Raises NotEligible, and FitError if it does not help."""
     pod, nodes = filters.cycle.pod, filters.cycle.snapshot.nodes
@@ -81,7 +80,8 @@ def _check_eligible(pod: PodInfo, nodes: Mapping[str, NodeInfo], diagnosis: Diag
 
 def _is_preempted(pod: PodInfo) -> bool:
     return pod.terminating and any(
-        condition.get("type") == "DisruptionTarget" and condition.get("status") == "True"
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
         and condition.get("reason") == "PreemptionByScheduler"
         for condition in (pod.obj.get("status") or {}).get("conditions") or ()
     )

@@ -50,11 +50,15 @@ def non_zero_requests(pod: Mapping[str, Any]) -> Amounts:
 
 def _requests(pod: Mapping[str, Any], defaulted: bool) -> Amounts:
     spec = pod["spec"]
-    key = repr((
-        [(c.get("resources") or {}).get("requests") for c in spec.get("containers") or ()],
-        [((c.get("resources") or {}).get("requests"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
-        spec.get("overhead"), (spec.get("resources") or {}).get("requests"), defaulted,
-    ))
+    key = repr(
+        (
+            [(c.get("resources") or {}).get("requests") for c in spec.get("containers") or ()],
+            [((c.get("resources") or {}).get("requests"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
+            spec.get("overhead"),
+            (spec.get("resources") or {}).get("requests"),
+            defaulted,
+        )
+    )
     found = _known.get(key)
     if found is None:
         if len(_known) > 4096:

@@ -72,8 +72,10 @@ class Scheduler(Reconciler):
         if resource != "pods" or old is None or obj is old:
             return True
         # Only what kubelets write into the status of a pod that runs does not matter.
-        return obj["spec"] != old["spec"] or obj["metadata"].get("labels") != old["metadata"].get("labels") or (
-            "deletionTimestamp" in obj["metadata"] or _is_terminal(obj)
+        return (
+            obj["spec"] != old["spec"]
+            or obj["metadata"].get("labels") != old["metadata"].get("labels")
+            or ("deletionTimestamp" in obj["metadata"] or _is_terminal(obj))
         )
 
     # ------------------------------------------------------------ changes
@@ -184,7 +186,9 @@ class Scheduler(Reconciler):
 
     def _bind(self, pod: PodInfo, node: str) -> None:
         binding = {
-            "kind": "Binding", "apiVersion": "v1", "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
             "target": {"kind": "Node", "name": node},
         }
         path = self.client.path(self.client.resource("pods"), pod.namespace, pod.name, "binding")
@@ -238,7 +242,7 @@ class Scheduler(Reconciler):
                 patch_status(self.client, other.obj, {"nominatedNodeName": None})
 
     def _failed(
-        self, pod: PodInfo, message: str, plugins: Iterable[str], *, nominated: str | None = None, reason: str = "Unschedulable",
+        self, pod: PodInfo, message: str, plugins: Iterable[str], *, nominated: str | None = None, reason: str = "Unschedulable"
     ) -> None:
         self._queue.add_unschedulable(pod, frozenset(plugins))
         if nominated is not None:

@@ -61,7 +61,7 @@ def affinity_terms(pod: Mapping[str, Any]) -> AffinityTerms:
         return NO_TERMS
     namespace = pod["metadata"]["namespace"]
     return AffinityTerms(
-        _required(near, namespace), _required(far, namespace), _preferred(near, namespace), _preferred(far, namespace),
+        _required(near, namespace), _required(far, namespace), _preferred(near, namespace), _preferred(far, namespace)
     )
 
 
@@ -81,6 +81,9 @@ def _term(term: Mapping[str, Any], namespace: str, weight: int) -> AffinityTerm:
     if not namespaces and selector is None:
         namespaces = frozenset({namespace})
     return AffinityTerm(
-        term["topologyKey"], from_label_selector(term.get("labelSelector")), namespaces,
-        None if selector is None else from_label_selector(selector), weight,
+        term["topologyKey"],
+        from_label_selector(term.get("labelSelector")),
+        namespaces,
+        None if selector is None else from_label_selector(selector),
+        weight,
     )

@@ -39,7 +39,9 @@ class VolumeBinder:
             annotations = {SELECTED_NODE: node}
             metadata = claim["metadata"]
             self._client.patch(
-                "persistentvolumeclaims", metadata["name"], {"metadata": {"annotations": annotations}},
+                "persistentvolumeclaims",
+                metadata["name"],
+                {"metadata": {"annotations": annotations}},
                 namespace=metadata["namespace"],
             )
         return False
@@ -47,11 +49,16 @@ class VolumeBinder:
     def _give(self, claim: Object, volume: Object) -> None:
         metadata = claim["metadata"]
         reference = {
-            "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"],
-            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
         }
         patch: dict[str, Any] = {
-            "metadata": {"resourceVersion": volume["metadata"]["resourceVersion"]}, "spec": {"claimRef": reference},
+            "metadata": {"resourceVersion": volume["metadata"]["resourceVersion"]},
+            "spec": {"claimRef": reference},
         }
         if volume["spec"].get("claimRef") is None:
             patch["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}

@@ -27,8 +27,18 @@ from fakekube.selectors import from_label_selector
 from fakekube.selectors.nodes import selects_node
 
 __all__ = [
-    "BIND_COMPLETED", "BOUND_BY_CONTROLLER", "SELECTED_NODE", "ClaimError", "NodeVolumes", "PodClaims", "claim_names", "is_bound",
-    "node_volumes", "pod_claims", "reaches", "storage_class",
+    "BIND_COMPLETED",
+    "BOUND_BY_CONTROLLER",
+    "SELECTED_NODE",
+    "ClaimError",
+    "NodeVolumes",
+    "PodClaims",
+    "claim_names",
+    "is_bound",
+    "node_volumes",
+    "pod_claims",
+    "reaches",
+    "storage_class",
 ]
 
 Object = Mapping[str, Any]
@@ -94,8 +104,9 @@ def _usable(pod: Object, claim: Object | None, name: str, ephemeral: bool) -> Ob
         owners = claim["metadata"].get("ownerReferences") or ()
         if not any(one.get("controller") and one.get("uid") == pod["metadata"]["uid"] for one in owners):
             where = f"{pod['metadata']['namespace']}/{name}"
-            raise ClaimError(f"PVC {where} was not created for pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-                             " (pod is not owner)")
+            raise ClaimError(
+                f"PVC {where} was not created for pod {pod['metadata']['namespace']}/{pod['metadata']['name']} (pod is not owner)"
+            )
     return claim
 
 
@@ -144,9 +155,7 @@ def node_volumes(claims: PodClaims, node: Object, catalog: Catalog, taken: froze
     return found
 
 
-def _find_delayed(
-    found: NodeVolumes, claims: Sequence[Object], node: Object, catalog: Catalog, taken: frozenset[str],
-) -> bool:
+def _find_delayed(found: NodeVolumes, claims: Sequence[Object], node: Object, catalog: Catalog, taken: frozenset[str]) -> bool:
     chosen: set[str] = set(taken)
     for claim in sorted(claims, key=requested):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)

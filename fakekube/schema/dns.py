@@ -51,9 +51,7 @@ def fits(value: str, maximum: int) -> bool:
     return len(value) <= maximum if value.isascii() else len(value.encode(errors="surrogatepass")) <= maximum
 
 
-def form(
-    regex: str, description: str, *examples: str, maximum: int = 0
-) -> Callable[[str], list[str]]:
+def form(regex: str, description: str, *examples: str, maximum: int = 0) -> Callable[[str], list[str]]:
     """Makes a check of the length and a regular expression."""
     matches = re.compile(regex).fullmatch
     text = regex_text(description, regex, *examples)

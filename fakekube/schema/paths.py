@@ -17,9 +17,7 @@ Schema = Mapping[str, Any]
 #: A delimiter, a quoted string (which may contain delimiters and may be unterminated), or the text between delimiters.
 _TOKENS = re.compile(r"[.\[\]]|'.*?(?<!\\)'|'.*|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\.")
-_ESCAPED = {
-    "\\a": "\a", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v", "\\'": "'", "\\\\": "\\",
-}
+_ESCAPED = {"\\a": "\a", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v", "\\'": "'", "\\\\": "\\"}
 
 
 class SchemaPathError(ValueError):

@@ -29,9 +29,7 @@ class Strict:
             are both unknown and duplicate members, to merge them in that order.
     """
 
-    def __init__(
-        self, duplicates: Sequence[str] = (), members: Callable[[], Iterable[str]] | None = None
-    ) -> None:
+    def __init__(self, duplicates: Sequence[str] = (), members: Callable[[], Iterable[str]] | None = None) -> None:
         self.unknown: list[str] = []
         self._duplicates = duplicates
         self._members = members

@@ -100,9 +100,7 @@ def _value_errors(made: LabelRequirement) -> list[FieldError]:
     if made.operator in _ORDERS:
         problem = "for 'Gt', 'Lt' operators, the value must be an integer"
         errors += [
-            invalid(f"values[{index}]", value, problem)
-            for index, value in enumerate(made.values)
-            if _integer(value) is None
+            invalid(f"values[{index}]", value, problem) for index, value in enumerate(made.values) if _integer(value) is None
         ]
     for index, value in enumerate(made.values):
         problems = label_value(value)

@@ -11,23 +11,11 @@ from typing import Any
 
 from fakekube.golang.quoting import go_quote
 from fakekube.selectors.errors import SelectorError
-from fakekube.selectors.labels import (
-    EVERYTHING,
-    NOTHING,
-    LabelRequirement,
-    LabelSelector,
-    Operator,
-    requirement,
-)
+from fakekube.selectors.labels import EVERYTHING, NOTHING, LabelRequirement, LabelSelector, Operator, requirement
 
 __all__ = ["from_label_selector"]
 
-_OPERATORS = {
-    "In": Operator.IN,
-    "NotIn": Operator.NOT_IN,
-    "Exists": Operator.EXISTS,
-    "DoesNotExist": Operator.DOES_NOT_EXIST,
-}
+_OPERATORS = {"In": Operator.IN, "NotIn": Operator.NOT_IN, "Exists": Operator.EXISTS, "DoesNotExist": Operator.DOES_NOT_EXIST}
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:

@@ -49,9 +49,7 @@ class Answer:
         """Another request may follow on the connection: a body cut short can only be shown by its end."""
         return self.head is not None and self.head.keep_alive and not self._left
 
-    def start_response(
-        self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None
-    ) -> Callable[[bytes], object]:
+    def start_response(self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
         """As PEP 3333 has it."""
         if exc_info is not None and self.head is not None:
             raise exc_info[1].with_traceback(exc_info[2])
@@ -90,14 +88,7 @@ class Answer:
             raise RuntimeError("the application did not call start_response")
         body = self._body
         keep_alive = not body.unread or self._is_last() or body.discard()
-        self.head = encode_head(
-            self._request,
-            self.status,
-            self._fields,
-            date=self._date(),
-            length=length,
-            keep_alive=keep_alive,
-        )
+        self.head = encode_head(self._request, self.status, self._fields, date=self._date(), length=length, keep_alive=keep_alive)
         if self.head.has_body:
             self._left = self.head.length
         return self.head

@@ -28,12 +28,7 @@ class Body:
 
     __slots__ = ("_awaited", "_error", "_parser", "_transport", "stream")
 
-    def __init__(
-        self,
-        request: Request,
-        parser: RequestParser,
-        transport: Transport,
-    ) -> None:
+    def __init__(self, request: Request, parser: RequestParser, transport: Transport) -> None:
         self._parser = parser
         self._transport = transport
         self._awaited = request.fields.expects_continue

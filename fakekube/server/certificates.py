@@ -152,8 +152,11 @@ class Authority:
         return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def sign_request(
-        self, request: x509.CertificateSigningRequest, extensions: Iterable[tuple[x509.ExtensionType, bool]],
-        begins: datetime, ends: datetime,
+        self,
+        request: x509.CertificateSigningRequest,
+        extensions: Iterable[tuple[x509.ExtensionType, bool]],
+        begins: datetime,
+        ends: datetime,
     ) -> str:
         """The certificate, in PEM, for what somebody else asks for.
 
@@ -178,9 +181,7 @@ class Authority:
             builder = builder.add_extension(extension, critical=critical)
         return self._sign(builder.add_extension(self._identifier, critical=False))
 
-    def _issue(
-        self, subject: x509.Name, usage: x509.ObjectIdentifier, *alternatives: x509.SubjectAlternativeName
-    ) -> _Issued:
+    def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, *alternatives: x509.SubjectAlternativeName) -> _Issued:
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 

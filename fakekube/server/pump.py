@@ -119,9 +119,7 @@ class Delivery:
         "transport",
     )
 
-    def __init__(
-        self, stream: Stream, framing: Framing, transport: Transport, released: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, stream: Stream, framing: Framing, transport: Transport, released: Callable[[bool], None]) -> None:
         """`released` gets the connection back, with whether another request may follow on it."""
         self.stream = stream
         self.framing = framing

@@ -31,13 +31,7 @@ class Head:
 
 
 def encode_head(
-    request: Request,
-    status: str,
-    fields: Sequence[tuple[str, str]],
-    *,
-    date: str,
-    length: int | None,
-    keep_alive: bool,
+    request: Request, status: str, fields: Sequence[tuple[str, str]], *, date: str, length: int | None, keep_alive: bool
 ) -> Head:
     """The head of an answer.
 

@@ -47,13 +47,7 @@ class Server:
     """Serves one WSGI application over HTTP/1.1; for use as a context manager, or by `start` and `stop`."""
 
     def __init__(
-        self,
-        application: Application,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        clock: Clock,
-        tls: ssl.SSLContext | None = None,
+        self, application: Application, host: str = "127.0.0.1", port: int = 0, *, clock: Clock, tls: ssl.SSLContext | None = None
     ) -> None:
         """
         Args:
@@ -162,9 +156,7 @@ class Server:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
     def date(self) -> str:

@@ -107,9 +107,7 @@ class TLSTransport(Transport):
     def handshake(self) -> dict[str, str]:
         super().handshake()
         try:
-            self._socket = self._tls = self._context.wrap_socket(
-                self._socket, server_side=True, do_handshake_on_connect=False
-            )
+            self._socket = self._tls = self._context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
             if self._aborted:
                 raise Disconnected("aborted before the handshake")
             self._tls.do_handshake()

@@ -15,16 +15,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "CLOSE_NORMAL",
-    "CLOSE_PROTOCOL_ERROR",
-    "FrameReader",
-    "Refused",
-    "binary",
-    "close",
-    "handshake",
-    "text",
-]
+__all__ = ["CLOSE_NORMAL", "CLOSE_PROTOCOL_ERROR", "FrameReader", "Refused", "binary", "close", "handshake", "text"]
 
 CLOSE_NORMAL = 1000
 CLOSE_PROTOCOL_ERROR = 1002

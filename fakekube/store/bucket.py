@@ -80,9 +80,7 @@ class Bucket(Generic[V]):
             self._timeline.check(revision)
             return self._contents.versions.at(key, revision)
 
-    def page(
-        self, prefix: str = "", *, start: str = "", limit: int = 0, revision: int | None = None
-    ) -> Page[V]:
+    def page(self, prefix: str = "", *, start: str = "", limit: int = 0, revision: int | None = None) -> Page[V]:
         """The records whose keys begin with `prefix` and are not before `start`, in the order of their keys.
 
         At most `limit` (0: all), as they stand now or stood at a revision. The next page starts at the last

@@ -68,8 +68,7 @@ class History(Generic[V]):
         self._events.append(event)
         self.end += 1
         while (size := self.end - self._cached) > retention.window_minimum and (
-            size > retention.window_maximum
-            or event.time - self._events[self._cached - self._first].time > retention.window_age
+            size > retention.window_maximum or event.time - self._events[self._cached - self._first].time > retention.window_age
         ):
             self._cached += 1
             self.floor = self._events[self._cached - self._first].revision - 1

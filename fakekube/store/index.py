@@ -101,9 +101,7 @@ class Indexes(Generic[V]):
     def __init__(self) -> None:
         self._indexes: dict[Attribute[V], Index[V]] = {}
 
-    def keys(
-        self, conditions: Sequence[Condition[V]], versions: Versions[V], history: History[V], revision: int | None
-    ) -> Keys:
+    def keys(self, conditions: Sequence[Condition[V]], versions: Versions[V], history: History[V], revision: int | None) -> Keys:
         """Keys among which are all that meet some conditions, now (None) or at a revision that can be read.
 
         Now they are those that meet the condition which the fewest meet.
@@ -124,9 +122,7 @@ class Indexes(Generic[V]):
         found = [(self._current(one.attribute, versions, history), one.admitted) for one in conditions]
         return min(found, key=lambda one: one[0].count(one[1]))
 
-    def _current(
-        self, attribute: Attribute[V], versions: Versions[V], history: History[V]
-    ) -> Index[V]:
+    def _current(self, attribute: Attribute[V], versions: Versions[V], history: History[V]) -> Index[V]:
         index = self._indexes.pop(attribute, None) or Index(attribute)
         index.catch_up(versions, history)
         self._indexes[attribute] = index

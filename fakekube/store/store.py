@@ -38,9 +38,7 @@ class Store(Generic[V]):
 
     __slots__ = ("_buckets", "_floor", "_timeline", "_unopened")
 
-    def __init__(
-        self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None
-    ) -> None:
+    def __init__(self, *, now: Callable[[], float] = time.monotonic, retention: Retention | None = None) -> None:
         self._buckets: dict[str, Bucket[V]] = {}
         self._unopened: dict[str, Contents[V]] = {}
         """What a fork has of its origin and nobody has asked for yet; shared, so never changed."""

@@ -54,12 +54,7 @@ class Timeline:
         "compacted", "listeners", "lock", "now", "retention", "revision",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        now: Callable[[], float],
-        retention: Retention,
-        trim: Callable[[int], None],
-    ) -> None:
+    def __init__(self, now: Callable[[], float], retention: Retention, trim: Callable[[int], None]) -> None:
         self.lock = threading.Lock()
         self.listeners: tuple[Callable[[str, Any], None], ...] = ()
         """Who hears of every change of every bucket: see `Store.listen`."""

@@ -1,5 +1,4 @@
-"""The values of the store's interface: records, events, pages and errors. All of them are immutable.
-"""
+"""The values of the store's interface: records, events, pages and errors. All of them are immutable."""
 
 from __future__ import annotations
 

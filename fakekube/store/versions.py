@@ -31,6 +31,7 @@ _revision = attrgetter("revision")
 #: How many keys reads of the past look at in one go, at least: not all of them need have been there.
 _BATCH = 100
 
+
 class Versions(Generic[V]):
     """Version chains of the keys of one bucket."""
 

@@ -14,9 +14,7 @@ __all__ = ["kubeconfig", "write_kubeconfig"]
 NAME = "fakekube"
 
 
-def kubeconfig(
-    url: str, *, token: str = "", authority: str = "", certificate: str = "", key: str = "",
-) -> dict[str, Any]:
+def kubeconfig(url: str, *, token: str = "", authority: str = "", certificate: str = "", key: str = "") -> dict[str, Any]:
     """Returns a kubeconfig with one context.
 
     Args:
@@ -33,7 +31,9 @@ def kubeconfig(
     elif token:
         user = {"token": token}
     return {
-        "apiVersion": "v1", "kind": "Config", "current-context": NAME,
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAME,
         "clusters": [{"name": NAME, "cluster": cluster}],
         "users": [{"name": NAME, "user": user}],
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],

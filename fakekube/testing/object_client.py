@@ -100,7 +100,7 @@ class ObjectClient:
         return self._client.create(obj, namespace=namespace)
 
     def apply(
-        self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None,
+        self, obj: Object, *, field_manager: str = FIELD_MANAGER, force: bool = True, namespace: str | None = None
     ) -> Object:
         """Applies an object (server-side apply). Raises ApiError."""
         return self._client.apply(obj, field_manager=field_manager, force=force, namespace=namespace)
@@ -110,16 +110,12 @@ class ObjectClient:
         return self._client.get(resource, name, namespace=namespace)
 
     def list(
-        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = "",
+        self, resource: str, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
         """Lists the objects of one namespace, or of all if it is None. Raises ApiError and UnknownResource."""
-        return self._client.list(
-            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
-        )
+        return self._client.list(resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector)
 
-    def patch(
-        self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "",
-    ) -> Object:
+    def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
         """Patches an object, or its status with `subresource="status"`. Raises ApiError."""
         return self._client.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
@@ -132,8 +128,14 @@ class ObjectClient:
         return self._client.call(method, path, body, query)
 
     def wait_for(
-        self, resource: str, name: str, *, namespace: str | None = None, until: Callable[[Object], bool] | None = None,
-        gone: bool = False, timeout: float = 10.0,
+        self,
+        resource: str,
+        name: str,
+        *,
+        namespace: str | None = None,
+        until: Callable[[Object], bool] | None = None,
+        gone: bool = False,
+        timeout: float = 10.0,
     ) -> Object | None:
         """Waits until an object exists and `until` is true for it, or until it is `gone` (then returns None).
 

@@ -58,12 +58,7 @@ def non_negative(value: int, path: str) -> list[FieldError]:
 
 def all_non_negative(part: Mapping[str, Any], fields: Iterable[str], path: str) -> list[FieldError]:
     """Validates that the numbers which are set are not negative."""
-    return [
-        error
-        for field in fields
-        if part.get(field) is not None
-        for error in non_negative(part[field], f"{path}.{field}")
-    ]
+    return [error for field in fields if part.get(field) is not None for error in non_negative(part[field], f"{path}.{field}")]
 
 
 def positive(value: int, path: str) -> list[FieldError]:
@@ -79,9 +74,7 @@ def immutable_field(new: Any, old: Any, path: str) -> list[FieldError]:
     return [] if same(new, old) else [immutable(path, printed(new))]
 
 
-def immutable_annotation(
-    new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str
-) -> list[FieldError]:
+def immutable_annotation(new: Mapping[str, Any], old: Mapping[str, Any], key: str, path: str) -> list[FieldError]:
     """Validates that an annotation is unchanged between two `metadata`; `path` is the path of the metadata."""
     value = (new.get("annotations") or {}).get(key, "")
     unchanged = value == (old.get("annotations") or {}).get(key, "")
@@ -97,9 +90,7 @@ def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool =
     return [not_supported(path, value, supported if ordered else sorted(supported))]
 
 
-def required_one_of(
-    value: str, path: str, supported: Collection[str], *, ordered: bool = False
-) -> list[FieldError]:
+def required_one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:
     """Validates the value of an enumeration that must be set."""
     return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
 
@@ -224,9 +215,7 @@ def _condition(item: Mapping[str, Any], path: str) -> list[FieldError]:
     errors += one_of(item.get("status", ""), f"{path}.status", ("True", "False", "Unknown"))
     generation, reason = item.get("observedGeneration", 0), item.get("reason", "")
     if generation < 0:
-        errors.append(
-            invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero")
-        )
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
     if not item.get("lastTransitionTime"):
         errors.append(required(f"{path}.lastTransitionTime"))
     if not reason:

@@ -23,9 +23,7 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def expression(
-    environment: Environment, source: str, path: str, *types: Type, shown: str | None = None
-) -> list[FieldError]:
+def expression(environment: Environment, source: str, path: str, *types: Type, shown: str | None = None) -> list[FieldError]:
     """Validates that an expression compiles and returns one of these types. The error shows `shown`, if it is given."""
     try:
         found = environment.compiled(source)

@@ -81,18 +81,13 @@ wildcard_subdomain = form(
 )
 c_identifier = form(
     "[A-Za-z_][A-Za-z0-9_]*",
-    "a valid C identifier must start with alphabetic character or '_', "
-    "followed by a string of alphanumeric characters or '_'",
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
     "my_name",
     "MY_NAME",
     "MyName",
 )
-percent = form(
-    "[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%"
-)
-http_header_name = form(
-    "[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
-)
+percent = form("[0-9]+%", "a valid percent string must be a numeric string followed by an ending '%'", "1%", "93%")
+http_header_name = form("[-A-Za-z0-9]+", "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name")
 _config_map_key = form(
     "[-._a-zA-Z0-9]+",
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
@@ -124,9 +119,7 @@ def relaxed_environment_name(value: str) -> list[str]:
         return ["environment variable name must be non-empty"]
     if _relaxed_matches(value):
         return []
-    return [
-        "a valid environment variable name must consist only of printable ASCII characters other than '='",
-    ]
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
 
 def change_directory(value: str) -> list[str]:

@@ -46,14 +46,7 @@ DELETE_DEPENDENTS = "foregroundDeletion"
 BANNED_OWNERS = frozenset({("v1", "Event")})
 
 #: Fields that an update cannot change, in the order of the checks.
-IMMUTABLE_FIELDS = (
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
+IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 #: Finalizers without a domain that are valid.
@@ -61,12 +54,7 @@ STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN_DEPENDENTS, DELETE_DEPENDE
 
 
 def validate_object_meta(
-    meta: Meta,
-    namespaced: bool,
-    name_errors: NameCheck,
-    path: str = "metadata",
-    *,
-    standard_finalizers: bool = True,
+    meta: Meta, namespaced: bool, name_errors: NameCheck, path: str = "metadata", *, standard_finalizers: bool = True
 ) -> list[FieldError]:
     """Validates the metadata of a new or updated object (ValidateObjectMeta).
 

@@ -191,9 +191,7 @@ def requirements(
     return errors + _claims(claims, claim_names, f"{path}.claims") if claims else errors
 
 
-def _amount(
-    name: str, amount: str, path: str, name_check: ResourceNameCheck, allow_indivisible: bool
-) -> list[FieldError]:
+def _amount(name: str, amount: str, path: str, name_check: ResourceNameCheck, allow_indivisible: bool) -> list[FieldError]:
     errors = name_check(name, path) + quantity_value(name, amount, path)
     if is_huge_page(name) and not allow_indivisible:
         errors += _divisible(name, amount, path)

@@ -39,11 +39,7 @@ def has_invalid_label_value(selector: Mapping[str, Any] | None) -> bool:
 
 
 def label_selector(
-    selector: Mapping[str, Any] | None,
-    path: str,
-    *,
-    allow_invalid_values: bool = False,
-    allow_unknown_operators: bool = False,
+    selector: Mapping[str, Any] | None, path: str, *, allow_invalid_values: bool = False, allow_unknown_operators: bool = False
 ) -> list[FieldError]:
     """Validates a metav1.LabelSelector; an absent one is valid (ValidateLabelSelector)."""
     if not selector:
@@ -61,11 +57,7 @@ def label_selector(
 
 
 def label_selector_requirement(
-    requirement: Mapping[str, Any],
-    path: str,
-    *,
-    allow_invalid_values: bool = False,
-    allow_unknown_operators: bool = False,
+    requirement: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False, allow_unknown_operators: bool = False
 ) -> list[FieldError]:
     """Validates an item of matchExpressions (ValidateLabelSelectorRequirement)."""
     errors: list[FieldError] = []
@@ -87,30 +79,22 @@ def _set_operator_errors(operator: str, values: Sequence[str], path: str) -> lis
 
 def _label_values(values: Sequence[str], path: str) -> list[FieldError]:
     return [
-        invalid(f"{path}[{index}]", value, detail)
-        for index, value in enumerate(values)
-        for detail in names.label_value(value)
+        invalid(f"{path}[{index}]", value, detail) for index, value in enumerate(values) for detail in names.label_value(value)
     ]
 
 
-def node_selector(
-    selector: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False
-) -> list[FieldError]:
+def node_selector(selector: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False) -> list[FieldError]:
     """Validates a core NodeSelector (ValidateNodeSelector)."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
     errors: list[FieldError] = []
     for index, term in enumerate(terms):
-        errors += node_selector_term(
-            term, f"{path}.nodeSelectorTerms[{index}]", allow_invalid_values=allow_invalid_values
-        )
+        errors += node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]", allow_invalid_values=allow_invalid_values)
     return errors
 
 
-def node_selector_term(
-    term: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False
-) -> list[FieldError]:
+def node_selector_term(term: Mapping[str, Any], path: str, *, allow_invalid_values: bool = False) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         errors += _node_requirement(requirement, f"{path}.matchExpressions[{index}]", allow_invalid_values)
@@ -119,9 +103,7 @@ def node_selector_term(
     return errors
 
 
-def _node_requirement(
-    requirement: Mapping[str, Any], path: str, allow_invalid_values: bool
-) -> list[FieldError]:
+def _node_requirement(requirement: Mapping[str, Any], path: str, allow_invalid_values: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator in SET_OPERATORS:
@@ -168,9 +150,7 @@ def weight(term: Mapping[str, Any], path: str) -> list[FieldError]:
     return [] if 0 < value <= 100 else [invalid(f"{path}.weight", value, "must be in the range 1-100")]
 
 
-def topology_selector_term(
-    term: Mapping[str, Any], path: str
-) -> tuple[dict[str, frozenset[str]], list[FieldError]]:
+def topology_selector_term(term: Mapping[str, Any], path: str) -> tuple[dict[str, frozenset[str]], list[FieldError]]:
     """Validates a term of allowedTopologies; returns its keys with their values, and the errors."""
     errors: list[FieldError] = []
     found: dict[str, frozenset[str]] = {}
@@ -180,9 +160,7 @@ def topology_selector_term(
         if not values:
             errors.append(required(f"{where}.values"))
         errors += [
-            duplicate(f"{where}.values[{position}]", value)
-            for position, value in enumerate(values)
-            if value in values[:position]
+            duplicate(f"{where}.values[{position}]", value) for position, value in enumerate(values) if value in values[:position]
         ]
         errors += label_name(key, f"{where}.key")
         if key in found:

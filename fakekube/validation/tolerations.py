@@ -24,9 +24,7 @@ def taint_effect(effect: str, path: str) -> list[FieldError]:
     return required_one_of(effect, path, EFFECTS, ordered=True)
 
 
-def tolerations(
-    items: Sequence[Mapping[str, Any]], path: str, *, allow_comparisons: bool = False
-) -> list[FieldError]:
+def tolerations(items: Sequence[Mapping[str, Any]], path: str, *, allow_comparisons: bool = False) -> list[FieldError]:
     """Validates the tolerations of a pod or a runtime class; Lt and Gt are valid only if the old object has them."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):

@@ -48,9 +48,7 @@ def partial(obj: Object, api_version: str, resource: tuple[str, str] = ("", ""),
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
-def reader(
-    api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
-) -> Callable[[Document], Document]:
+def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Callable[[Document], Document]:
     """A function that makes the same of stored objects, of each once."""
     key = ("partial", api_version)
 

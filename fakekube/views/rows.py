@@ -76,9 +76,7 @@ class Rows:
         return Items(parts)
 
 
-def table_json(
-    convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime
-) -> bytes | Pieces:
+def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metadata: Object, now: datetime) -> bytes | Pieces:
     """A Table with its columns, as `table.table` makes it, and a newline at the end.
 
     Args:

@@ -66,9 +66,7 @@ _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 def column_definitions(convertor: TableConvertor) -> list[dict[str, Any]]:
     """The columns as a Table shows them; those of metadata are described as that is, where a package has descriptions."""
-    return [
-        {**column, "description": column["description"] or _described(column["name"])} for column in convertor.columns
-    ]
+    return [{**column, "description": column["description"] or _described(column["name"])} for column in convertor.columns]
 
 
 def _described(name: str) -> str:
@@ -77,8 +75,7 @@ def _described(name: str) -> str:
 
 
 def table(
-    convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *,
-    headers: bool = True,
+    convertor: TableConvertor, api_version: str, rows: Sequence[Row], metadata: Object, now: datetime, *, headers: bool = True
 ) -> dict[str, Any]:
     """A Table.
 
@@ -141,13 +138,10 @@ def _name_and_time(obj: Object, _: Ages) -> list[Any]:
 
 
 #: Of resources without a printer.
-DEFAULT: Final = TableConvertor(
-    (_column("Name", format_="name"), _column("Created At", "date")), _name_and_time, empty=None
-)
+DEFAULT: Final = TableConvertor((_column("Name", format_="name"), _column("Created At", "date")), _name_and_time, empty=None)
 
 _SCALE: Final = TableConvertor(
-    (_column("Name"), _column("Desired", "integer"), _column("Available", "integer"), _column("Age")),
-    workloads.scale,
+    (_column("Name"), _column("Desired", "integer"), _column("Available", "integer"), _column("Age")), workloads.scale
 )
 
 

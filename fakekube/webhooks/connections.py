@@ -22,7 +22,14 @@ from typing import NamedTuple
 from fakekube.webhooks.trust import UntrustedError, connected
 
 __all__ = [
-    "LARGEST_ANSWER", "BrokenError", "Connection", "ConnectionFailedError", "IdleConnections", "Target", "TooLargeError", "dial",
+    "LARGEST_ANSWER",
+    "BrokenError",
+    "Connection",
+    "ConnectionFailedError",
+    "IdleConnections",
+    "Target",
+    "TooLargeError",
+    "dial",
 ]
 
 #: How many bytes a server may send for one request, headers and framing included.

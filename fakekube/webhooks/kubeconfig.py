@@ -43,8 +43,12 @@ def endpoint_of(path: str) -> Endpoint:
     if not url.startswith("https:"):  # who one is, is told over TLS only
         return Endpoint(url, None, b"")
     return Endpoint(
-        url, None, _material(cluster, "certificate-authority", file).encode(), cluster.get("tls-server-name") or "",
-        not cluster.get("insecure-skip-tls-verify"), _authorization(user, file),
+        url,
+        None,
+        _material(cluster, "certificate-authority", file).encode(),
+        cluster.get("tls-server-name") or "",
+        not cluster.get("insecure-skip-tls-verify"),
+        _authorization(user, file),
         "\n".join(filter(None, (_material(user, "client-key", file), _material(user, "client-certificate", file)))),
     )
 

@@ -225,9 +225,7 @@ def _message(method: str, parts: SplitResult, body: bytes, authorization: str = 
     return f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n{_HEADERS}{length}\r\n".encode() + body
 
 
-def _answered(
-    endpoint: Endpoint, connection: Connection, message: bytes, deadline: float
-) -> tuple[Answer, bool]:
+def _answered(endpoint: Endpoint, connection: Connection, message: bytes, deadline: float) -> tuple[Answer, bool]:
     """The answer, and whether the connection can be used again. Raises CallError, _GivenUpError."""
     source = Source(connection.receive)
     try:

@@ -101,9 +101,10 @@ def _leaf(secure: ssl.SSLSocket) -> x509.Certificate:
 
 def _explained(peer: tuple[str, int], timeout: float | None, name: str, authorities: bytes) -> str:
     """What Go says of the certificate that a server shows: its dates first, then its names, then who has issued it."""
-    with socket.create_connection(peer[:2], timeout) as plain, _context(b"", verifies=False).wrap_socket(
-        plain, server_hostname=name
-    ) as secure:
+    with (
+        socket.create_connection(peer[:2], timeout) as plain,
+        _context(b"", verifies=False).wrap_socket(plain, server_hostname=name) as secure,
+    ):
         leaf = _leaf(secure)
     return _FAILED + (_wrong_time(leaf) or _wrong_name(leaf, name) or _unknown_issuer(leaf, authorities))
 

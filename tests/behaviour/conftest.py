@@ -68,7 +68,13 @@ class Api:
         return {"Accept": JSON, "User-Agent": "tests/1", **credentials, **(more or {})}
 
     def request(
-        self, method: str, path: str, body: Any = None, query: Any = None, *, content_type: str = JSON,
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Any = None,
+        *,
+        content_type: str = JSON,
         headers: dict[str, str] | None = None,
     ) -> Reply:
         """Send one request; `body` is bytes, text, or an object to be sent as JSON."""

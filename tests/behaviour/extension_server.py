@@ -46,7 +46,9 @@ class ExtensionServer:
 
     def __init__(self, folder: Path, authority: Authority, group: str, version: str = "v1", *names: str) -> None:
         self.group, self.version = group, version
-        self.resources = [{"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get", "list"]}]
+        self.resources = [
+            {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get", "list"]}
+        ]
         self.failing = 0
         """A status with which discovery is answered instead."""
         self.documents: dict[str, Any] = {}

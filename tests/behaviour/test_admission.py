@@ -45,16 +45,29 @@ def clerk(api: Api) -> Iterator[dict[str, str]]:
     name = api.name("clerk")
     group = "certificates.k8s.io"
     rules = [
-        {"apiGroups": [group], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"], "verbs": ["*"]},
-        {"apiGroups": [group], "resources": ["signers"], "resourceNames": ["example.com/good", "example.org/*"], "verbs": ["approve", "sign"]},
+        {
+            "apiGroups": [group],
+            "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"],
+            "verbs": ["*"],
+        },
+        {
+            "apiGroups": [group],
+            "resources": ["signers"],
+            "resourceNames": ["example.com/good", "example.org/*"],
+            "verbs": ["approve", "sign"],
+        },
     ]
     api.post(ROLES, {"metadata": {"name": name}, "rules": rules})
     subjects = [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}]
     role = {"kind": "ClusterRole", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
     api.post(BINDINGS, {"metadata": {"name": name}, "subjects": subjects, "roleRef": role})
     headers = {"Impersonate-User": name}
-    question = {"spec": {"resourceAttributes": {"group": group, "resource": "signers", "name": "example.com/good", "verb": "sign"}}}
-    while not api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", question, headers=headers).at("status", "allowed"):
+    question = {
+        "spec": {"resourceAttributes": {"group": group, "resource": "signers", "name": "example.com/good", "verb": "sign"}}
+    }
+    while not api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", question, headers=headers).at(
+        "status", "allowed"
+    ):
         pass  # a real server hears of roles in its own time
     yield headers
     for path in (f"{BINDINGS}/{name}", f"{ROLES}/{name}", f"{REQUESTS}/{api.name('csr')}"):

@@ -160,7 +160,13 @@ def test_a_service_that_is_taken_away_makes_it_local(extension: Extension) -> No
 def test_requests_come_as_they_were_sent(extension: Extension) -> None:
     extension.register()
     sent = b'{"a": 1}'
-    headers = {"X-Custom": "kept", "X-Remote-User": "root", "X-Remote-Extra-Scope": "all", "Connection": "keep-alive, X-Hop", "X-Hop": "1"}
+    headers = {
+        "X-Custom": "kept",
+        "X-Remote-User": "root",
+        "X-Remote-Extra-Scope": "all",
+        "Connection": "keep-alive, X-Hop",
+        "X-Hop": "1",
+    }
     answer = extension.api.patch(extension.path("one"), sent, MERGE, "b=2&a=1&b=1&flag", headers=headers)
     assert answer.json == {"path": extension.path("one") + "?a=1&b=2&b=1&flag="}
     received = extension.asked()[-1]
@@ -175,7 +181,12 @@ def test_requests_come_as_they_were_sent(extension: Extension) -> None:
 
 def test_the_server_is_told_who_asks(extension: Extension) -> None:
     extension.register()
-    who = {"Impersonate-User": "ann", "Impersonate-Group": "system:masters", "Impersonate-Uid": "u-1", "Impersonate-Extra-Example.com%2Fkey": "v w"}
+    who = {
+        "Impersonate-User": "ann",
+        "Impersonate-Group": "system:masters",
+        "Impersonate-Uid": "u-1",
+        "Impersonate-Extra-Example.com%2Fkey": "v w",
+    }
     assert extension.api.get(extension.path(), headers=who).status == 200
     received = extension.asked()[-1]
     assert received.header("x-remote-user") == ["ann"]

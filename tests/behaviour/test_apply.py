@@ -69,7 +69,7 @@ def pods(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 def test_an_absent_object_is_created(config: Applier) -> None:
     reply = config.apply("me", data={"a": "1"}, metadata={"labels": {"l": "1"}})
     assert reply.status == 201
-    entry, = reply.at("metadata", "managedFields")
+    (entry,) = reply.at("metadata", "managedFields")
     assert list(entry) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1"]
     assert (entry["manager"], entry["operation"], entry["apiVersion"], entry["fieldsType"]) == ("me", "Apply", "v1", "FieldsV1")
     assert entry["fieldsV1"] == {"f:data": {"f:a": {}}, "f:metadata": {"f:labels": {"f:l": {}}}}
@@ -148,9 +148,7 @@ def test_the_same_value_is_shared(config: Applier) -> None:
 def test_an_update_takes_what_it_changes(api, config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "1"})
     reply = api.patch(config.path, {"data": {"a": "2", "c": "3"}}, MERGE_PATCH, {"fieldManager": "patcher"})
-    assert owned(reply) == {
-        "one": {"f:data": {"f:b": {}}}, "patcher/Update": {"f:data": {"f:a": {}, "f:c": {}}},
-    }
+    assert owned(reply) == {"one": {"f:data": {"f:b": {}}}, "patcher/Update": {"f:data": {"f:a": {}, "f:c": {}}}}
     removed = api.patch(config.path, {"data": {"b": None}}, MERGE_PATCH, {"fieldManager": "patcher"})
     assert owned(removed) == {"patcher/Update": {"f:data": {"f:a": {}, "f:c": {}}}}
 
@@ -167,9 +165,19 @@ def test_items_are_owned_one_by_one(deployment: Applier) -> None:
     kept = deployment.apply("one", spec=pods({"name": "a", "image": "i"}, {"name": "b", "image": "j"}))
     assert [item["name"] for item in kept.at("spec", "template", "spec", "containers")] == ["a", "b"]
     assert owned(kept)["two"] == {
-        "f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"b"}': {
-            ".": {}, "f:env": {'k:{"name":"E"}': {".": {}, "f:name": {}, "f:value": {}}}, "f:name": {},
-        }}}}}
+        "f:spec": {
+            "f:template": {
+                "f:spec": {
+                    "f:containers": {
+                        'k:{"name":"b"}': {
+                            ".": {},
+                            "f:env": {'k:{"name":"E"}': {".": {}, "f:name": {}, "f:value": {}}},
+                            "f:name": {},
+                        }
+                    }
+                }
+            }
+        }
     }
     deployment.apply("two")
     last = deployment.apply("one", spec=pods({"name": "a", "image": "i"}))
@@ -235,20 +243,20 @@ def test_a_client_may_forget_all_managers(api, config: Applier) -> None:
 @pytest.mark.parametrize("change", [{"operation": "Nope"}, {"fieldsType": "x"}, {"apiVersion": ""}, {"fieldsV1": {"x": {}}}])
 def test_entries_that_cannot_be_read_are_no_change(api, config: Applier, change: dict[str, Any]) -> None:
     before = config.apply("one", data={"a": "1"})
-    entry, = before.at("metadata", "managedFields")
+    (entry,) = before.at("metadata", "managedFields")
     reply = api.patch(config.path, {"metadata": {"managedFields": [{**entry, **change}]}}, MERGE_PATCH)
     assert (reply.status, reply.json) == (200, before.json)
 
 
 def test_names_in_entries_have_a_length(api, config: Applier) -> None:
-    entry, = config.apply("one", data={"a": "1"}).at("metadata", "managedFields")
+    (entry,) = config.apply("one", data={"a": "1"}).at("metadata", "managedFields")
     reply = api.patch(config.path, {"metadata": {"managedFields": [{**entry, "manager": "m" * 129}]}}, MERGE_PATCH)
     assert (reply.status, reply.at("details", "causes", 0, "field")) == (422, "metadata.managedFields[0].manager")
 
 
 def test_entries_may_be_edited(api, config: Applier) -> None:
     config.apply("one", data={"a": "1", "b": "2"})
-    entry, = config.get().at("metadata", "managedFields")
+    (entry,) = config.get().at("metadata", "managedFields")
     edited = {**entry, "fieldsV1": {"f:data": {"f:b": {}}}}
     reply = api.patch(config.path, {"metadata": {"managedFields": [edited]}}, MERGE_PATCH)
     assert owned(reply) == {"one": {"f:data": {"f:b": {}}}}
@@ -304,9 +312,7 @@ def test_replicas_go_from_hand_to_hand_through_the_scale(api, deployment: Applie
     deployment.apply("one", spec=pods({"name": "c", "image": "i"}, replicas=1))
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "x"}, "spec": {"replicas": 2}}
     refused = api.patch(f"{deployment.path}/scale", scale, APPLY, {"fieldManager": "scaler"})
-    assert (refused.status, refused.at("message")) == (
-        409, 'Apply failed with 1 conflict: conflict with "one": .spec.replicas',
-    )
+    assert (refused.status, refused.at("message")) == (409, 'Apply failed with 1 conflict: conflict with "one": .spec.replicas')
     forced = api.patch(f"{deployment.path}/scale", scale, APPLY, {"fieldManager": "scaler", "force": "true"})
     assert (forced.status, forced.at("spec", "replicas")) == (200, 2)
     whole = deployment.get()
@@ -324,7 +330,8 @@ def test_managers_of_two_versions_meet(api) -> None:
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}
     reply = new.apply("two", spec={"maxReplicas": 5, "scaleTargetRef": target, "metrics": [metric]})
     assert (reply.status, reply.at("message")) == (
-        409, 'Apply failed with 1 conflict: conflict with "one": .spec.targetCPUUtilizationPercentage',
+        409,
+        'Apply failed with 1 conflict: conflict with "one": .spec.targetCPUUtilizationPercentage',
     )
     forced = new.apply("two", force=True, spec={"maxReplicas": 5, "scaleTargetRef": target, "metrics": [metric]})
     versions = {entry["manager"]: entry["apiVersion"] for entry in forced.at("metadata", "managedFields")}
@@ -365,7 +372,8 @@ def test_only_an_apply_can_be_forced(api, config: Applier) -> None:
     config.apply("one", data={"a": "1"})
     reply = api.patch(config.path, {}, MERGE_PATCH, {"force": "true"})
     assert (reply.status, reply.at("message")) == (
-        422, 'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
+        422,
+        'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
     )
 
 
@@ -377,20 +385,20 @@ def test_only_an_apply_can_be_forced(api, config: Applier) -> None:
         ({"kind": None}, 400, "invalid object type: /v1, Kind="),
         ({"metadata": {"name": "other"}}, 400, "the name of the object (other) does not match the name on the URL (x)"),
         (
-            {"metadata": {"name": "x", "namespace": "other"}}, 400,
+            {"metadata": {"name": "x", "namespace": "other"}},
+            400,
             "the namespace of the provided object does not match the namespace sent on the request",
         ),
+        ({"nope": 1}, 500, "failed to create typed patch object (/x; /v1, Kind=ConfigMap): .nope: field not declared in schema"),
         (
-            {"nope": 1}, 500,
-            "failed to create typed patch object (/x; /v1, Kind=ConfigMap): .nope: field not declared in schema",
-        ),
-        (
-            {"data": {"a": 1}}, 500,
+            {"data": {"a": 1}},
+            500,
             "failed to create typed patch object (/x; /v1, Kind=ConfigMap): .data.a: expected string, got "
             "&value.valueUnstructured{Value:1}",
         ),
         (
-            {"metadata": {"name": "x", "resourceVersion": "1"}}, 409,
+            {"metadata": {"name": "x", "resourceVersion": "1"}},
+            409,
             'Operation cannot be fulfilled on configmaps "x": the object has been modified; please apply your changes '
             "to the latest version and try again",
         ),

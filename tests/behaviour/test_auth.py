@@ -16,7 +16,10 @@ ANONYMOUS = {"Authorization": ""}
 def may(api, verb: str, resource: str, name: str = "reader", subject: dict[str, Any] | None = None, **more: Any) -> None:
     """Give alice (or another subject) a right in the test's namespace."""
     rule = {"verbs": [verb], "apiGroups": [""], "resources": [resource], **more}
-    assert api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": name}, "rules": [rule]}).status == 201
+    assert (
+        api.post(api.path("roles", group="rbac.authorization.k8s.io/v1"), {"metadata": {"name": name}, "rules": [rule]}).status
+        == 201
+    )
     binding = {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},

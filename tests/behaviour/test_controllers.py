@@ -134,10 +134,14 @@ def test_a_namespace_says_what_it_waits_for(live: Api) -> None:
     def conditions(obj: Object) -> dict[str, Object]:
         return {one["type"]: one for one in obj["status"].get("conditions", ())}
 
-    found = conditions(watched(
-        live, "/api/v1/namespaces", live.namespace,
-        lambda _, obj: conditions(obj).get("NamespaceContentRemaining", {}).get("status") == "True",
-    ))
+    found = conditions(
+        watched(
+            live,
+            "/api/v1/namespaces",
+            live.namespace,
+            lambda _, obj: conditions(obj).get("NamespaceContentRemaining", {}).get("status") == "True",
+        )
+    )
     assert found["NamespaceContentRemaining"]["message"] == "Some resources are remaining: configmaps. has 1 resource instances"
     assert found["NamespaceFinalizersRemaining"]["message"] == (
         "Some content in the namespace has finalizers remaining: example.com/wait in 1 resource instances"
@@ -150,12 +154,20 @@ def test_a_namespace_says_what_it_waits_for(live: Api) -> None:
 def test_what_every_namespace_has_comes_back(live: Api) -> None:
     before = watched(live, live.path("configmaps"), "kube-root-ca.crt")["metadata"]["uid"]
     live.delete(live.path("configmaps", "kube-root-ca.crt"))
-    watched(live, live.path("configmaps"), "kube-root-ca.crt", lambda event, obj: event != "DELETED" and obj["metadata"]["uid"] != before)
+    watched(
+        live,
+        live.path("configmaps"),
+        "kube-root-ca.crt",
+        lambda event, obj: event != "DELETED" and obj["metadata"]["uid"] != before,
+    )
 
 
 def test_a_token_secret_is_filled(live: Api) -> None:
     annotations = {"kubernetes.io/service-account.name": "default"}
-    live.post(live.path("secrets"), {"metadata": {"name": "t", "annotations": annotations}, "type": "kubernetes.io/service-account-token"})
+    live.post(
+        live.path("secrets"),
+        {"metadata": {"name": "t", "annotations": annotations}, "type": "kubernetes.io/service-account-token"},
+    )
     found = watched(live, live.path("secrets"), "t", lambda _, obj: "token" in obj.get("data", {}))
     assert set(found["data"]) == {"ca.crt", "namespace", "token"}
     assert "kubernetes.io/service-account.uid" in found["metadata"]["annotations"]
@@ -164,7 +176,10 @@ def test_a_token_secret_is_filled(live: Api) -> None:
 def test_a_role_gathers_the_rules_of_others(live: Api) -> None:
     label = f"example.com/{live.suffix}"
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
-    live.post(ROLES, {"metadata": {"name": live.name("sum")}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "yes"}}]}})
+    live.post(
+        ROLES,
+        {"metadata": {"name": live.name("sum")}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "yes"}}]}},
+    )
     live.post(ROLES, {"metadata": {"name": live.name("part"), "labels": {label: "yes"}}, "rules": [rule]})
     try:
         watched(live, ROLES, live.name("sum"), lambda _, obj: obj.get("rules") == [rule])
@@ -179,7 +194,8 @@ def test_a_quota_counts_what_is_there(live: Api) -> None:
     watched(live, live.path("resourcequotas"), "q", lambda _, obj: obj.get("status", {}).get("used") == {"secrets": "1"})
     reply = live.post(live.path("secrets"), {"metadata": {"name": "two"}})
     assert (reply.status, reply.at("message")) == (
-        403, 'secrets "two" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1'
+        403,
+        'secrets "two" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1',
     )
     live.delete(live.path("secrets", "one"))
     watched(live, live.path("resourcequotas"), "q", lambda _, obj: obj.get("status", {}).get("used") == {"secrets": "0"})
@@ -187,16 +203,26 @@ def test_a_quota_counts_what_is_there(live: Api) -> None:
 
 def test_a_claim_is_bound_to_a_volume_and_lost_with_it(live: Api) -> None:
     name = live.name("v")
-    spec = {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": name,
-            "csi": {"driver": "example.com", "volumeHandle": "h"}}
+    spec = {
+        "capacity": {"storage": "2Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": name,
+        "csi": {"driver": "example.com", "volumeHandle": "h"},
+    }
     assert live.post(VOLUMES, {"metadata": {"name": name}, "spec": spec}).status == 201
     watched(live, VOLUMES, name, lambda _, obj: obj["status"]["phase"] == "Available")
-    live.post(live.path("persistentvolumeclaims"), {"metadata": {"name": "c"}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": name, "resources": {"requests": {"storage": "1Gi"}}}})
+    live.post(
+        live.path("persistentvolumeclaims"),
+        {
+            "metadata": {"name": "c"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": name, "resources": {"requests": {"storage": "1Gi"}}},
+        },
+    )
     claim = watched(live, live.path("persistentvolumeclaims"), "c", lambda _, obj: obj["status"]["phase"] == "Bound")
     assert claim["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}
     assert claim["metadata"]["annotations"] == {
-        "pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"
+        "pv.kubernetes.io/bind-completed": "yes",
+        "pv.kubernetes.io/bound-by-controller": "yes",
     }
     live.delete(f"{VOLUMES}/{name}")
     live.patch(f"{VOLUMES}/{name}", {"metadata": {"finalizers": None}}, MERGE)

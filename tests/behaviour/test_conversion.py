@@ -112,21 +112,40 @@ class Gates:
 def definition(group: str, client_config: dict[str, Any], **conversion: Any) -> dict[str, Any]:
     schemas = {
         "v1": {"host": {"type": "string"}, "size": {"type": "integer", "default": 1}},
-        "v2": {"hosts": {"type": "array", "items": {"type": "string"}}, "size": {"type": "integer"}, "late": {"type": "string", "default": "x"}},
+        "v2": {
+            "hosts": {"type": "array", "items": {"type": "string"}},
+            "size": {"type": "integer"},
+            "late": {"type": "string", "default": "x"},
+        },
     }
     webhook = {"clientConfig": client_config, "conversionReviewVersions": ["v1"], **conversion}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"gates.{group}"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"gates.{group}"},
         "spec": {
-            "group": group, "scope": "Cluster", "names": {"plural": "gates", "kind": "Gate"},
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": "gates", "kind": "Gate"},
             "conversion": {"strategy": "Webhook", "webhook": webhook},
-            "versions": [{
-                "name": name, "served": True, "storage": name == "v1", "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {"type": "object", "properties": properties},
-                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                }}},
-            } for name, properties in schemas.items()],
+            "versions": [
+                {
+                    "name": name,
+                    "served": True,
+                    "storage": name == "v1",
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {"type": "object", "properties": properties},
+                                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                            },
+                        }
+                    },
+                }
+                for name, properties in schemas.items()
+            ],
         },
     }
 
@@ -264,12 +283,22 @@ def test_watches_in_both_versions(gates: Gates) -> None:
     gates.api.delete(gates.path("two"))
     query = {"resourceVersion": last, "timeoutSeconds": "10"}
     shown = {
-        version: [(event["type"], event["object"]["spec"]) for event in gates.api.watch(gates.path(version=version), query, count=3)]
+        version: [
+            (event["type"], event["object"]["spec"]) for event in gates.api.watch(gates.path(version=version), query, count=3)
+        ]
         for version in ("v1", "v2")
     }
     assert shown == {
-        "v1": [("ADDED", {"host": "a", "size": 1}), ("MODIFIED", {"host": "z", "size": 1}), ("DELETED", {"host": "a", "size": 1})],
-        "v2": [("ADDED", {"hosts": ["a"], "size": 1}), ("MODIFIED", {"hosts": ["z"], "size": 1}), ("DELETED", {"hosts": ["a"], "size": 1})],
+        "v1": [
+            ("ADDED", {"host": "a", "size": 1}),
+            ("MODIFIED", {"host": "z", "size": 1}),
+            ("DELETED", {"host": "a", "size": 1}),
+        ],
+        "v2": [
+            ("ADDED", {"hosts": ["a"], "size": 1}),
+            ("MODIFIED", {"hosts": ["z"], "size": 1}),
+            ("DELETED", {"hosts": ["a"], "size": 1}),
+        ],
     }
 
 
@@ -302,43 +331,65 @@ FAILED = "failed: "
 GVK = "apiextensions.k8s.io/v1, Kind=ConversionReview"
 
 
-@pytest.mark.parametrize(("behave", "expected"), [
-    (lambda _: (404, TEXT, b"nobody"), "failed: the server could not find the requested resource"),
-    (lambda _: (400, JSON, b"{}"), "failed: the server rejected our request for an unknown reason"),
-    (lambda _: (403, TEXT, b" not you \n"), "failed: not you"),
-    (lambda _: (418, {}, b"teapot"), "failed: the server responded with the status code 418 but did not return more information"),
-    (broken, 'failed: an error on the server ("out of order") has prevented the request from succeeding'),
-    (lambda _: (500, JSON, b"{}"), 'failed: an error on the server ("unknown") has prevented the request from succeeding'),
-    (lambda _: (503, {}, b""), "failed: the server is currently unable to handle the request"),
-    (lambda _: (500, JSON, b'{"kind":"Status","status":"Failure","message":"told"}'), "failed: told"),
-    (lambda _: (200, JSON, b""), "failed: 0-length response with status code: 200 and content type: application/json"),
-    (lambda _: (200, JSON, b"{}"), f"failed: expected webhook response of {GVK}, got /, Kind="),
-    (lambda r: (200, JSON, answer(r)[2].replace(b'"ConversionReview"', b'"Other"')),
-     'failed: no kind "Other" is registered for version "apiextensions.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"'),
-    (lambda r: (200, JSON, answer(r)[2].replace(b"io/v1", b"io/v1beta1")),
-     "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
-    (lambda _: (200, JSON, json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}).encode()),
-     "failed: no response provided"),
-    (lambda r: answer(r, uid="another"), 'failed: expected response.uid="UID", got "another"'),
-    (lambda r: answer(r, uid=7), "failed: json: cannot unmarshal number into Go struct field ConversionResponse.response.uid of type types.UID"),
-    (lambda r: answer(r, result={"status": "Failure", "message": "cannot"}), "failed: cannot"),
-    (lambda r: answer(r, result={"status": "Maybe"}), "failed: response.result.status was 'Maybe', not 'Success'"),
-    (lambda r: answer(r, objects=[]), "returned 0 objects, expected 1"),
-    (lambda r: answer(r, objects=objects_of(r) * 2), "returned 2 objects, expected 1"),
-    (lambda r: answer(r, objects=[None]), "unexpected end of JSON input"),
-    (lambda r: answer(r, objects=["x"]), "json: cannot unmarshal string into Go value of type map[string]interface {}"),
-    (lambda r: answer(r, objects=[{}]), "Object 'Kind' is missing in '{}'"),
-    (lambda r: answer(r, objects=r["request"]["objects"]),
-     "returned invalid object at index 0: invalid groupVersion (expected GROUP/v2, received GROUP/v1)"),
-    (lambda r: answer(r, objects=objects_of(r, kind="Door")),
-     "returned invalid object at index 0: invalid kind (expected Gate, received Door)"),
-    (lambda r: answer(r, objects=objects_of(r, metadata="x")), "returned invalid object: must have the same name: one != "),
-    (metadata(name="two"), "returned invalid object: must have the same name: one != two"),
-    (metadata(namespace="two"), "returned invalid object: must have the same namespace:  != two"),
-    (metadata(uid="two"), "returned invalid object: must have the same UID: UID != two"),
-    (metadata(labels="x"), "returned invalid metadata: invalid metadata.labels of type string in converted object"),
-    (metadata(annotations={"a": 5}), "returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object"),
-])
+@pytest.mark.parametrize(
+    ("behave", "expected"),
+    [
+        (lambda _: (404, TEXT, b"nobody"), "failed: the server could not find the requested resource"),
+        (lambda _: (400, JSON, b"{}"), "failed: the server rejected our request for an unknown reason"),
+        (lambda _: (403, TEXT, b" not you \n"), "failed: not you"),
+        (
+            lambda _: (418, {}, b"teapot"),
+            "failed: the server responded with the status code 418 but did not return more information",
+        ),
+        (broken, 'failed: an error on the server ("out of order") has prevented the request from succeeding'),
+        (lambda _: (500, JSON, b"{}"), 'failed: an error on the server ("unknown") has prevented the request from succeeding'),
+        (lambda _: (503, {}, b""), "failed: the server is currently unable to handle the request"),
+        (lambda _: (500, JSON, b'{"kind":"Status","status":"Failure","message":"told"}'), "failed: told"),
+        (lambda _: (200, JSON, b""), "failed: 0-length response with status code: 200 and content type: application/json"),
+        (lambda _: (200, JSON, b"{}"), f"failed: expected webhook response of {GVK}, got /, Kind="),
+        (
+            lambda r: (200, JSON, answer(r)[2].replace(b'"ConversionReview"', b'"Other"')),
+            'failed: no kind "Other" is registered for version "apiextensions.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        (
+            lambda r: (200, JSON, answer(r)[2].replace(b"io/v1", b"io/v1beta1")),
+            "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
+        ),
+        (
+            lambda _: (200, JSON, json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}).encode()),
+            "failed: no response provided",
+        ),
+        (lambda r: answer(r, uid="another"), 'failed: expected response.uid="UID", got "another"'),
+        (
+            lambda r: answer(r, uid=7),
+            "failed: json: cannot unmarshal number into Go struct field ConversionResponse.response.uid of type types.UID",
+        ),
+        (lambda r: answer(r, result={"status": "Failure", "message": "cannot"}), "failed: cannot"),
+        (lambda r: answer(r, result={"status": "Maybe"}), "failed: response.result.status was 'Maybe', not 'Success'"),
+        (lambda r: answer(r, objects=[]), "returned 0 objects, expected 1"),
+        (lambda r: answer(r, objects=objects_of(r) * 2), "returned 2 objects, expected 1"),
+        (lambda r: answer(r, objects=[None]), "unexpected end of JSON input"),
+        (lambda r: answer(r, objects=["x"]), "json: cannot unmarshal string into Go value of type map[string]interface {}"),
+        (lambda r: answer(r, objects=[{}]), "Object 'Kind' is missing in '{}'"),
+        (
+            lambda r: answer(r, objects=r["request"]["objects"]),
+            "returned invalid object at index 0: invalid groupVersion (expected GROUP/v2, received GROUP/v1)",
+        ),
+        (
+            lambda r: answer(r, objects=objects_of(r, kind="Door")),
+            "returned invalid object at index 0: invalid kind (expected Gate, received Door)",
+        ),
+        (lambda r: answer(r, objects=objects_of(r, metadata="x")), "returned invalid object: must have the same name: one != "),
+        (metadata(name="two"), "returned invalid object: must have the same name: one != two"),
+        (metadata(namespace="two"), "returned invalid object: must have the same namespace:  != two"),
+        (metadata(uid="two"), "returned invalid object: must have the same UID: UID != two"),
+        (metadata(labels="x"), "returned invalid metadata: invalid metadata.labels of type string in converted object"),
+        (
+            metadata(annotations={"a": 5}),
+            "returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object",
+        ),
+    ],
+)
 def test_what_goes_wrong(gates: Gates, behave: Callable[[dict[str, Any]], Reply], expected: str) -> None:
     gates.create()
     gates.webhook.behave = behave
@@ -356,7 +407,13 @@ def test_invalid_labels(gates: Gates) -> None:
 def test_what_a_webhook_may_change(gates: Gates) -> None:
     gates.create(metadata={"name": "one", "labels": {"a": "b"}, "annotations": {"c": "d"}}, spec={})
     gates.webhook.behave = metadata(
-        labels={"x": "y"}, annotations=None, generation=9, finalizers=["a/b"], managedFields=[], resourceVersion="7", creationTimestamp="",
+        labels={"x": "y"},
+        annotations=None,
+        generation=9,
+        finalizers=["a/b"],
+        managedFields=[],
+        resourceVersion="7",
+        creationTimestamp="",
     )
     shown = gates.api.get(gates.path("one"))
     plain = gates.api.get(gates.path("one", version="v1"))
@@ -419,7 +476,10 @@ def test_other_times(define: Callable[..., Gates], webhooks: Callable[..., Webho
     day = timedelta(days=1)
     for dates, word in (({"begins": -3 * day, "ends": -day}, "after"), ({"begins": day, "ends": 2 * day}, "before")):
         problem = problem_of(define, webhooks(**dates))
-        found = re.fullmatch(r"certificate has expired or is not yet valid: current time \S+Z is (\w+) \S+Z", problem.removeprefix(POST + UNTRUSTED))
+        found = re.fullmatch(
+            r"certificate has expired or is not yet valid: current time \S+Z is (\w+) \S+Z",
+            problem.removeprefix(POST + UNTRUSTED),
+        )
         assert found is not None, problem
         assert found[1] == word
 
@@ -436,7 +496,10 @@ def test_services(api: Any, define: Callable[..., Gates], webhooks: Callable[...
     made("headless", {"clusterIP": "None", "ports": [{"port": 443}]})
     made("other", {"ports": [{"port": 80}]})
     made("outside", {"type": "ExternalName", "externalName": "localhost"})
-    for name, expected in (("headless", 'cannot route to service with ClusterIP "None"'), ("other", 'no service port 443 found for service "other"')):
+    for name, expected in (
+        ("headless", 'cannot route to service with ClusterIP "None"'),
+        ("other", 'no service port 443 found for service "other"'),
+    ):
         problem = problem_of(define, service={"name": name, "namespace": api.namespace, "path": "/convert"})
         assert problem == f'failed: Post "https://{name}.{api.namespace}.svc:443/convert?timeout=30s": {expected}'
     webhook = webhooks(x509.DNSName(f"outside.{api.namespace}.svc"))

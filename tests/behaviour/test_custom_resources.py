@@ -100,10 +100,16 @@ def define(api) -> Iterator[Callable[..., Widgets]]:
     def define(schema: dict[str, Any] = ANY, *versions: dict[str, Any], **spec: Any) -> Widgets:
         group = f"g{api.suffix}{next(number)}.example.com"
         body = {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
             "metadata": {"name": f"widgets.{group}"},
-            "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-                     "versions": list(versions) or [version(schema)], **spec},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": list(versions) or [version(schema)],
+                **spec,
+            },
         }
         widgets = Widgets(api, body)
         made.append(widgets)
@@ -134,19 +140,35 @@ def faults(reply: Any) -> list[tuple[str, str]]:
 def test_a_definition_becomes_served(api, define) -> None:
     widgets = define(names={"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]})
     assert widgets.definition().at("status", "acceptedNames") == {
-        "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"], "categories": ["all"],
+        "plural": "widgets",
+        "singular": "widget",
+        "kind": "Widget",
+        "listKind": "WidgetList",
+        "shortNames": ["wd"],
+        "categories": ["all"],
     }
     assert widgets.definition().at("status", "storedVersions") == ["v1"]
     assert widgets.condition("NamesAccepted")["reason"] == "NoConflicts"
     assert widgets.condition("Established")["reason"] == "InitialNamesAccepted"
     assert until(lambda: api.get(f"/apis/{widgets.group}/v1").status == 200)
     served = api.get(f"/apis/{widgets.group}/v1").at("resources", 0)
-    assert (served["name"], served["singularName"], served["kind"], served["shortNames"]) == ("widgets", "widget", "Widget", ["wd"])
+    assert (served["name"], served["singularName"], served["kind"], served["shortNames"]) == (
+        "widgets",
+        "widget",
+        "Widget",
+        ["wd"],
+    )
     assert served["verbs"] == ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-    assert api.get(widgets.path()).json == {
-        "apiVersion": f"{widgets.group}/v1", "items": [], "kind": "WidgetList",
-        "metadata": {"continue": "", "resourceVersion": api.get(widgets.path()).at("metadata", "resourceVersion")},
-    } or api.is_ours is False
+    assert (
+        api.get(widgets.path()).json
+        == {
+            "apiVersion": f"{widgets.group}/v1",
+            "items": [],
+            "kind": "WidgetList",
+            "metadata": {"continue": "", "resourceVersion": api.get(widgets.path()).at("metadata", "resourceVersion")},
+        }
+        or api.is_ours is False
+    )
 
 
 def test_names_that_are_taken_are_not_accepted(api, define) -> None:
@@ -177,27 +199,55 @@ def test_names_that_are_taken_are_not_accepted(api, define) -> None:
 )
 def test_a_definition_is_checked(api, change: dict[str, Any], place: str) -> None:
     group = f"g{api.suffix}.example.com"
-    spec = {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version(ANY)], **change}
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{group}"}, "spec": spec}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [version(ANY)],
+        **change,
+    }
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": spec,
+    }
     assert place in [field for _, field in faults(api.post(DEFINITIONS, body, DRY))]
 
 
 # ---------------------------------------------------------------- validation
 
 
-CHECKED = of_spec({
-    "s": STRING, "i": INTEGER, "n": {"type": "number"}, "b": {"type": "boolean"}, "a": {"type": "array", "items": STRING, "maxItems": 2},
-    "o": struct({"x": STRING}, required=["x"]), "e": {**STRING, "enum": ["a", "b"]}, "p": {**STRING, "pattern": "^[a-z]+$"},
-    "lo": {**STRING, "minLength": 2}, "hi": {**STRING, "maxLength": 3}, "min": {**INTEGER, "minimum": 2}, "xmax": {"type": "number", "maximum": 9.5, "exclusiveMaximum": True},
-    "m": {**INTEGER, "multipleOf": 3}, "i32": {**INTEGER, "format": "int32"}, "ios": {"x-kubernetes-int-or-string": True},
-    "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}, "map": struct(additionalProperties=INTEGER, minProperties=1),
-    "no": {**STRING, "not": {"pattern": "^a"}},
-})
+CHECKED = of_spec(
+    {
+        "s": STRING,
+        "i": INTEGER,
+        "n": {"type": "number"},
+        "b": {"type": "boolean"},
+        "a": {"type": "array", "items": STRING, "maxItems": 2},
+        "o": struct({"x": STRING}, required=["x"]),
+        "e": {**STRING, "enum": ["a", "b"]},
+        "p": {**STRING, "pattern": "^[a-z]+$"},
+        "lo": {**STRING, "minLength": 2},
+        "hi": {**STRING, "maxLength": 3},
+        "min": {**INTEGER, "minimum": 2},
+        "xmax": {"type": "number", "maximum": 9.5, "exclusiveMaximum": True},
+        "m": {**INTEGER, "multipleOf": 3},
+        "i32": {**INTEGER, "format": "int32"},
+        "ios": {"x-kubernetes-int-or-string": True},
+        "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
+        "map": struct(additionalProperties=INTEGER, minProperties=1),
+        "no": {**STRING, "not": {"pattern": "^a"}},
+    }
+)
 
 REFUSED = [
     ({"s": 3}, 'spec.s: Invalid value: "integer": spec.s in body must be of type string: "integer"'),
     ({"i": "x"}, 'spec.i: Invalid value: "string": spec.i in body must be of type integer: "string"'),
-    ({"i": 1.5}, '[spec.i: Invalid value: "number": spec.i in body must be of type integer: "number", <nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.i]'),
+    (
+        {"i": 1.5},
+        '[spec.i: Invalid value: "number": spec.i in body must be of type integer: "number", <nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.i]',
+    ),
     ({"n": True}, 'spec.n: Invalid value: "boolean": spec.n in body must be of type number: "boolean"'),
     ({"b": "true"}, 'spec.b: Invalid value: "string": spec.b in body must be of type boolean: "string"'),
     ({"a": {}}, 'spec.a: Invalid value: "object": spec.a in body must be of type array: "object"'),
@@ -230,40 +280,81 @@ def test_values_are_checked(define) -> None:
 
 def test_right_values_pass(define) -> None:
     widgets = define(CHECKED)
-    right = [{"i": 3.0}, {"n": 3}, {"hi": "äöü"}, {"lo": "ab"}, {"e": "a"}, {"xmax": 9.4}, {"m": 0}, {"ios": 1}, {"ios": "1%"}, {"set": ["a", "b"]}, {"o": {"x": ""}}, {}]
+    right = [
+        {"i": 3.0},
+        {"n": 3},
+        {"hi": "äöü"},
+        {"lo": "ab"},
+        {"e": "a"},
+        {"xmax": 9.4},
+        {"m": 0},
+        {"ios": 1},
+        {"ios": "1%"},
+        {"set": ["a", "b"]},
+        {"o": {"x": ""}},
+        {},
+    ]
     assert [widgets.dry(spec).status for spec in right] == [201] * len(right)
 
 
 def test_all_faults_are_told(define) -> None:
     widgets = define(of_spec({"a": {**STRING, "maxLength": 1}, "b": {**INTEGER, "minimum": 5}}, required=["c"]))
     reply = widgets.dry({"a": "long", "b": 1})
-    assert sorted(faults(reply)) == [("FieldValueInvalid", "spec.b"), ("FieldValueRequired", "spec.c"), ("FieldValueTooLong", "spec.a")]
+    assert sorted(faults(reply)) == [
+        ("FieldValueInvalid", "spec.b"),
+        ("FieldValueRequired", "spec.c"),
+        ("FieldValueTooLong", "spec.a"),
+    ]
     assert reply.at("message").startswith(f'Widget.{widgets.group} "one" is invalid: [')
 
 
 FORMATS = {
-    "date": ("2024-02-29", "2024-02-30"), "date-time": ("2024-01-01T00:00:00Z", "2024-01-01"), "byte": ("aGk=", "!!"), "ipv4": ("1.2.3.4", "1.2.3"),
-    "ipv6": ("::1", "g::"), "cidr": ("10.0.0.0/8", "10.0.0.0"), "mac": ("00:11:22:33:44:55", "00:11"), "uuid": ("0f8fad5b-d9cb-469f-a165-70867728950e", "x"),
-    "uuid4": ("0f8fad5b-d9cb-469f-a165-70867728950e", "0f8fad5b-d9cb-169f-a165-70867728950e"), "duration": ("1h", "soon"), "email": ("a@b.c", "a"),
-    "hostname": ("a.example.com", "-a"), "uri": ("http://x", "x"), "hexcolor": ("#fff", "#ggg"), "rgbcolor": ("rgb(1,2,3)", "rgb(1,2)"), "isbn10": ("0306406152", "0306406153"),
-    "bsonobjectid": ("507f1f77bcf86cd799439011", "x"), "creditcard": ("4111111111111111", "4111"), "ssn": ("111-22-3333", "1"),
+    "date": ("2024-02-29", "2024-02-30"),
+    "date-time": ("2024-01-01T00:00:00Z", "2024-01-01"),
+    "byte": ("aGk=", "!!"),
+    "ipv4": ("1.2.3.4", "1.2.3"),
+    "ipv6": ("::1", "g::"),
+    "cidr": ("10.0.0.0/8", "10.0.0.0"),
+    "mac": ("00:11:22:33:44:55", "00:11"),
+    "uuid": ("0f8fad5b-d9cb-469f-a165-70867728950e", "x"),
+    "uuid4": ("0f8fad5b-d9cb-469f-a165-70867728950e", "0f8fad5b-d9cb-169f-a165-70867728950e"),
+    "duration": ("1h", "soon"),
+    "email": ("a@b.c", "a"),
+    "hostname": ("a.example.com", "-a"),
+    "uri": ("http://x", "x"),
+    "hexcolor": ("#fff", "#ggg"),
+    "rgbcolor": ("rgb(1,2,3)", "rgb(1,2)"),
+    "isbn10": ("0306406152", "0306406153"),
+    "bsonobjectid": ("507f1f77bcf86cd799439011", "x"),
+    "creditcard": ("4111111111111111", "4111"),
+    "ssn": ("111-22-3333", "1"),
 }
 
 
 def test_formats_are_checked(define) -> None:
     widgets = define(of_spec({f"f{n}": {**STRING, "format": name} for n, name in enumerate(FORMATS)}))
-    assert {name: widgets.dry({f"f{n}": FORMATS[name][0]}).status for n, name in enumerate(FORMATS)} == dict.fromkeys(FORMATS, 201)
+    assert {name: widgets.dry({f"f{n}": FORMATS[name][0]}).status for n, name in enumerate(FORMATS)} == dict.fromkeys(
+        FORMATS, 201
+    )
     for n, (name, (_, wrong)) in enumerate(FORMATS.items()):
         place = f"spec.f{n}"
-        assert f'{place}: Invalid value: "{wrong}": {place} in body must be of type {name}: "{wrong}"' in widgets.dry({f"f{n}": wrong}).at("message")
+        assert f'{place}: Invalid value: "{wrong}": {place} in body must be of type {name}: "{wrong}"' in widgets.dry(
+            {f"f{n}": wrong}
+        ).at("message")
 
 
 #: Texts that only a careless reader tells apart from those that are of a format.
 ODD_FORMATS = {
-    "cidr": ("010.0.0.0/08", "10.0.0.0/255.0.0.0"), "ipv4": ("::ffff:1.2.3.4", "1.2.3.4."), "ipv6": ("::ffff:1.2.3.4", "fe80::1%eth0"),
-    "mac": ("001122334455", "00:11:22:33:44:55:66"), "email": ("A. <a@b> (c)", "a..b@c"), "ssn": ("111 22 3333", "111223333"),
-    "date-time": ("2024-01-01t00:00:00,1+99:99", "2024-01-01T24:00:00Z"), "date": ("0000-02-29", "2023-02-29"),
-    "duration": ("1 week", "99999999999999999999h"), "creditcard": ("5139288802098206", "2223003122003222"),
+    "cidr": ("010.0.0.0/08", "10.0.0.0/255.0.0.0"),
+    "ipv4": ("::ffff:1.2.3.4", "1.2.3.4."),
+    "ipv6": ("::ffff:1.2.3.4", "fe80::1%eth0"),
+    "mac": ("001122334455", "00:11:22:33:44:55:66"),
+    "email": ("A. <a@b> (c)", "a..b@c"),
+    "ssn": ("111 22 3333", "111223333"),
+    "date-time": ("2024-01-01t00:00:00,1+99:99", "2024-01-01T24:00:00Z"),
+    "date": ("0000-02-29", "2023-02-29"),
+    "duration": ("1 week", "99999999999999999999h"),
+    "creditcard": ("5139288802098206", "2223003122003222"),
 }
 
 
@@ -284,7 +375,7 @@ def test_rules_see_what_they_name(define) -> None:
     ruled = {**INTEGER, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}
     refused = define(of_spec({"a": ruled})).dry({"a": 3.0})
     assert [cause["message"] for cause in refused.at("details", "causes")] == [
-        'Invalid value: "integer": invalid data, expected int, got float64 evaluating rule: self > 1',
+        'Invalid value: "integer": invalid data, expected int, got float64 evaluating rule: self > 1'
     ]
 
 
@@ -331,10 +422,15 @@ def test_unknown_formats_are_nothing(define) -> None:
 
 @pytest.fixture
 def prunable() -> dict[str, Any]:
-    return of_spec({
-        "o": struct({"x": STRING}), "a": {"type": "array", "items": struct({"x": STRING})}, "m": struct(additionalProperties=struct({"x": STRING})),
-        "p": struct({"known": struct({"x": STRING})}, **{KEEP: True}), "any": {KEEP: True},
-    })
+    return of_spec(
+        {
+            "o": struct({"x": STRING}),
+            "a": {"type": "array", "items": struct({"x": STRING})},
+            "m": struct(additionalProperties=struct({"x": STRING})),
+            "p": struct({"known": struct({"x": STRING})}, **{KEEP: True}),
+            "any": {KEEP: True},
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -379,14 +475,24 @@ def test_duplicate_fields_and_fields_of_the_metadata_are_told(api, define) -> No
         ({}, {"a": "x", "od": {"b": 2}}),
         ({"a": "", "od": {"b": 1}}, {"a": "", "od": {"b": 1}}),
         ({"a": None, "o": {}}, {"a": "x", "o": {"b": 1}, "od": {"b": 2}}),
-        ({"l": [{}, {"v": "own"}], "m": {"k": {}}}, {"a": "x", "l": [{"v": "w"}, {"v": "own"}], "m": {"k": {"v": True}}, "od": {"b": 2}}),
+        (
+            {"l": [{}, {"v": "own"}], "m": {"k": {}}},
+            {"a": "x", "l": [{"v": "w"}, {"v": "own"}], "m": {"k": {"v": True}}, "od": {"b": 2}},
+        ),
     ],
 )
 def test_defaults_fill_what_is_missing(define, spec: Any, filled: Any) -> None:
-    widgets = define(of_spec({
-        "a": {**STRING, "default": "x"}, "o": struct({"b": {**INTEGER, "default": 1}}), "od": struct({"b": {**INTEGER, "default": 2}}, default={}),
-        "l": {"type": "array", "items": struct({"v": {**STRING, "default": "w"}})}, "m": struct(additionalProperties=struct({"v": {"type": "boolean", "default": True}})),
-    }))
+    widgets = define(
+        of_spec(
+            {
+                "a": {**STRING, "default": "x"},
+                "o": struct({"b": {**INTEGER, "default": 1}}),
+                "od": struct({"b": {**INTEGER, "default": 2}}, default={}),
+                "l": {"type": "array", "items": struct({"v": {**STRING, "default": "w"}})},
+                "m": struct(additionalProperties=struct({"v": {"type": "boolean", "default": True}})),
+            }
+        )
+    )
     assert widgets.dry(spec).at("spec") == filled
 
 
@@ -401,11 +507,27 @@ def test_defaults_come_back_and_reach_old_objects(api, define) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "outcome"),
-    [({"n": None}, {"n": None}), ({"s": None}, {}), ({"a": [None]}, {"a": [None]}), ({"nd": None}, {"nd": None}), ({"as": [None]}, 422)],
+    [
+        ({"n": None}, {"n": None}),
+        ({"s": None}, {}),
+        ({"a": [None]}, {"a": [None]}),
+        ({"nd": None}, {"nd": None}),
+        ({"as": [None]}, 422),
+    ],
 )
 def test_nulls(define, spec: Any, outcome: Any) -> None:
     null = {**STRING, "nullable": True}
-    widgets = define(of_spec({"n": null, "s": STRING, "a": {"type": "array", "items": null}, "as": {"type": "array", "items": STRING}, "nd": {**null, "default": "x"}}))
+    widgets = define(
+        of_spec(
+            {
+                "n": null,
+                "s": STRING,
+                "a": {"type": "array", "items": null},
+                "as": {"type": "array", "items": STRING},
+                "nd": {**null, "default": "x"},
+            }
+        )
+    )
     reply = widgets.dry(spec)
     if isinstance(outcome, int):
         assert reply.status == outcome
@@ -417,8 +539,11 @@ def test_nulls(define, spec: Any, outcome: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        ({}, "spec.r.apiVersion"), ({"apiVersion": "v1"}, "spec.r.kind"), ({"apiVersion": "v1", "kind": ""}, "spec.r.kind"),
-        ({"apiVersion": "a/b/c", "kind": "Pod"}, "spec.r.apiVersion"), ({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b c"}}}, "spec.r.metadata.labels"),
+        ({}, "spec.r.apiVersion"),
+        ({"apiVersion": "v1"}, "spec.r.kind"),
+        ({"apiVersion": "v1", "kind": ""}, "spec.r.kind"),
+        ({"apiVersion": "a/b/c", "kind": "Pod"}, "spec.r.apiVersion"),
+        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b c"}}}, "spec.r.metadata.labels"),
     ],
 )
 def test_embedded_resources_are_checked(define, value: Any, fault: str) -> None:
@@ -442,7 +567,9 @@ def test_kind_and_version_must_be_those_of_the_path(api, define) -> None:
         reply = api.post(widgets.path(), {**widgets.of(), **change}, DRY)
         assert reply.status == status, change
     widgets.create()
-    assert 'kind: Invalid value: "Gadget": must be Widget' in api.post(widgets.path(), {**widgets.of(), "kind": "Gadget"}, DRY).at("message")
+    assert 'kind: Invalid value: "Gadget": must be Widget' in api.post(
+        widgets.path(), {**widgets.of(), "kind": "Gadget"}, DRY
+    ).at("message")
 
 
 def test_a_replacement_needs_its_resource_version(api, define) -> None:
@@ -472,7 +599,11 @@ def test_create_read_and_delete(api, define) -> None:
     missing = api.get(widgets.path("two"))
     assert (missing.status, missing.at("message")) == (404, f'widgets.{widgets.group} "two" not found')
     deleted = api.delete(widgets.path("one"))
-    assert (deleted.at("status"), deleted.at("details", "kind"), deleted.at("details", "group")) == ("Success", "widgets", widgets.group)
+    assert (deleted.at("status"), deleted.at("details", "kind"), deleted.at("details", "group")) == (
+        "Success",
+        "widgets",
+        widgets.group,
+    )
     assert api.get(widgets.path("one")).status == 404
 
 
@@ -518,7 +649,14 @@ def test_without_the_subresource_status_is_a_field(api, define) -> None:
     assert api.get(widgets.path("one", "status")).status == 404
 
 
-SCALE = {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}, "status": {}}
+SCALE = {
+    "scale": {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    },
+    "status": {},
+}
 
 
 def test_scale(api, define) -> None:
@@ -526,7 +664,12 @@ def test_scale(api, define) -> None:
     widgets.create(spec={"replicas": 3})
     widgets.merge({"status": {"replicas": 2, "selector": "a=b"}}, "status")
     scale = api.get(widgets.path("one", "scale")).json
-    assert (scale["kind"], scale["apiVersion"], scale["spec"], scale["status"]) == ("Scale", "autoscaling/v1", {"replicas": 3}, {"replicas": 2, "selector": "a=b"})
+    assert (scale["kind"], scale["apiVersion"], scale["spec"], scale["status"]) == (
+        "Scale",
+        "autoscaling/v1",
+        {"replicas": 3},
+        {"replicas": 2, "selector": "a=b"},
+    )
     assert api.put(widgets.path("one", "scale"), {**scale, "spec": {"replicas": 5}}).at("spec", "replicas") == 5
     assert widgets.merge({"spec": {"replicas": 6}}, "scale").at("spec") == {"replicas": 6}
     assert api.get(widgets.path("one")).at("spec", "replicas") == 6
@@ -538,7 +681,11 @@ def test_scale(api, define) -> None:
 
 
 def test_two_versions_show_the_same_object(api, define) -> None:
-    widgets = define(ANY, version(of_spec({"a": STRING, "b": STRING})), version(of_spec({"a": STRING, "c": {**STRING, "default": "new"}}), "v2", storage=False))
+    widgets = define(
+        ANY,
+        version(of_spec({"a": STRING, "b": STRING})),
+        version(of_spec({"a": STRING, "c": {**STRING, "default": "new"}}), "v2", storage=False),
+    )
     widgets.create(spec={"a": "1", "b": "2"})
     second = api.get(widgets.path("one", version="v2"))
     assert (second.at("apiVersion"), second.at("spec")) == (f"{widgets.group}/v2", {"a": "1"})  # no defaults after a conversion
@@ -548,10 +695,19 @@ def test_two_versions_show_the_same_object(api, define) -> None:
 
 
 def test_a_deprecated_version_warns_and_an_unserved_one_is_not_there(api, define) -> None:
-    widgets = define(ANY, version(ANY), version(ANY, "v1beta1", storage=False, deprecated=True),
-                     version(ANY, "v1alpha1", storage=False, deprecated=True, deprecationWarning="use v1"), version(ANY, "v0", storage=False, served=False))
+    widgets = define(
+        ANY,
+        version(ANY),
+        version(ANY, "v1beta1", storage=False, deprecated=True),
+        version(ANY, "v1alpha1", storage=False, deprecated=True, deprecationWarning="use v1"),
+        version(ANY, "v0", storage=False, served=False),
+    )
     warnings = {name: api.get(widgets.path(version=name)).headers.get("warning") for name in ("v1", "v1beta1", "v1alpha1")}
-    assert warnings == {"v1": None, "v1beta1": f'299 - "{widgets.group}/v1beta1 Widget is deprecated; use {widgets.group}/v1 Widget"', "v1alpha1": '299 - "use v1"'}
+    assert warnings == {
+        "v1": None,
+        "v1beta1": f'299 - "{widgets.group}/v1beta1 Widget is deprecated; use {widgets.group}/v1 Widget"',
+        "v1alpha1": '299 - "use v1"',
+    }
     assert api.get(widgets.path(version="v0")).status == 404
 
 
@@ -569,7 +725,12 @@ def test_selectable_fields(api, define) -> None:
     widgets = define(ANY, version(of_spec({"color": STRING, "size": INTEGER}), selectableFields=fields))
     for name, color, size in (("a", "red", 1), ("b", "blue", 1), ("c", "red", 2)):
         widgets.create(name, spec={"color": color, "size": size})
-    for selector, names in (("spec.color=red", "ac"), ("spec.size=1,spec.color!=red", "b"), ("metadata.name=c", "c"), ("spec.color=green", "")):
+    for selector, names in (
+        ("spec.color=red", "ac"),
+        ("spec.size=1,spec.color!=red", "b"),
+        ("metadata.name=c", "c"),
+        ("spec.color=green", ""),
+    ):
         items = api.get(widgets.path(), {"fieldSelector": selector}).json["items"]
         assert "".join(item["metadata"]["name"] for item in items) == names, selector
     refused = api.get(widgets.path(), {"fieldSelector": "spec.other=1"})
@@ -578,14 +739,20 @@ def test_selectable_fields(api, define) -> None:
 
 def test_printer_columns(api, define) -> None:
     columns = [
-        {"name": "Color", "type": "string", "jsonPath": ".spec.color"}, {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "how large"},
+        {"name": "Color", "type": "string", "jsonPath": ".spec.color"},
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "how large"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
     widgets = define(ANY, version(of_spec({"color": STRING, "size": INTEGER}), additionalPrinterColumns=columns))
     widgets.create("a", spec={"color": "red", "size": 5})
     widgets.create("b", spec={})
     table = api.get(widgets.path(), headers={"Accept": TABLE}).json
-    assert [(c["name"], c["type"], c["priority"]) for c in table["columnDefinitions"]] == [("Name", "string", 0), ("Color", "string", 0), ("Size", "integer", 1), ("Age", "date", 0)]
+    assert [(c["name"], c["type"], c["priority"]) for c in table["columnDefinitions"]] == [
+        ("Name", "string", 0),
+        ("Color", "string", 0),
+        ("Size", "integer", 1),
+        ("Age", "date", 0),
+    ]
     assert table["columnDefinitions"][2]["description"] == "how large"
     assert [row["cells"][:3] for row in table["rows"]] == [["a", "red", 5], ["b", None, None]]
 
@@ -605,7 +772,11 @@ def test_watch(api, define) -> None:
     widgets.merge({"spec": {"a": 2}})
     api.delete(widgets.path("one"))
     events = api.watch(widgets.path(), {"resourceVersion": start}, count=3)
-    assert [(event["type"], event["object"]["spec"]["a"], event["object"]["kind"]) for event in events] == [("ADDED", 1, "Widget"), ("MODIFIED", 2, "Widget"), ("DELETED", 2, "Widget")]
+    assert [(event["type"], event["object"]["spec"]["a"], event["object"]["kind"]) for event in events] == [
+        ("ADDED", 1, "Widget"),
+        ("MODIFIED", 2, "Widget"),
+        ("DELETED", 2, "Widget"),
+    ]
 
 
 # ---------------------------------------------------------------- apply
@@ -613,10 +784,16 @@ def test_watch(api, define) -> None:
 
 def test_apply_merges_lists_by_their_type(api, define) -> None:
     port = struct({"port": INTEGER, "name": STRING}, required=["port"])
-    widgets = define(of_spec({
-        "atomic": {"type": "array", "items": STRING}, "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
-        "map": {"type": "array", "items": port, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"]}, "s": STRING,
-    }))
+    widgets = define(
+        of_spec(
+            {
+                "atomic": {"type": "array", "items": STRING},
+                "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
+                "map": {"type": "array", "items": port, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"]},
+                "s": STRING,
+            }
+        )
+    )
     assert widgets.apply({"set": ["a"], "map": [{"port": 1, "name": "x"}], "s": "first"}, "one").status == 201
     both = widgets.apply({"set": ["b"], "map": [{"port": 2, "name": "y"}]}, "two")
     assert both.at("spec") == {"set": ["a", "b"], "map": [{"port": 1, "name": "x"}, {"port": 2, "name": "y"}], "s": "first"}
@@ -650,7 +827,11 @@ def test_finalizers_hold_an_object(api, define) -> None:
     widgets = define()
     assert widgets.create(metadata={"name": "one", "finalizers": ["example.com/hold"]}).status == 201
     deleted = api.delete(widgets.path("one"))
-    assert (deleted.at("kind"), deleted.at("metadata", "generation"), "deletionTimestamp" in deleted.at("metadata")) == ("Widget", 2, True)
+    assert (deleted.at("kind"), deleted.at("metadata", "generation"), "deletionTimestamp" in deleted.at("metadata")) == (
+        "Widget",
+        2,
+        True,
+    )
     more = widgets.merge({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}})
     assert (more.status, more.at("details", "causes", 0, "field")) == (422, "metadata.finalizers")
     assert widgets.merge({"metadata": {"finalizers": None}}).status == 200

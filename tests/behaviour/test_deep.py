@@ -91,11 +91,14 @@ def test_it_can_be_read_indented_and_as_yaml(api, kind: Kind) -> None:
     assert b"\n" + b"  " * DEPTH + b"a: 1\n" in shown
 
 
-@pytest.mark.parametrize(("body", "content_type"), [
-    (f'{{"spec":{deep("2")}}}', MERGE),
-    (f'[{{"op":"replace","path":"/spec{"/a" * DEPTH}","value":2}}]', JSON_PATCH),
-    (f'[{{"op":"add","path":"/spec","value":{deep("2")}}}]', JSON_PATCH),
-])
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (f'{{"spec":{deep("2")}}}', MERGE),
+        (f'[{{"op":"replace","path":"/spec{"/a" * DEPTH}","value":2}}]', JSON_PATCH),
+        (f'[{{"op":"add","path":"/spec","value":{deep("2")}}}]', JSON_PATCH),
+    ],
+)
 def test_it_can_be_patched(api, kind: Kind, body: str, content_type: str) -> None:
     api.post(kind.things, kind.thing(deep()))
     changed = api.patch(f"{kind.things}/one", body, content_type)
@@ -121,11 +124,15 @@ def test_it_can_be_applied(api, kind: Kind) -> None:
     assert (forced.status, deep("2").encode() in forced.body) == (200, True)
 
 
-@pytest.mark.parametrize("spec", [
-    "\n" + "".join(f"{' ' * level}a:\n" for level in range(1, DEPTH)) + " " * DEPTH + "a: 1\n",
-    " " + deep(),
-    "\n " + "- " * DEPTH + "1\n",
-], ids=["block", "flow", "sequence"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "\n" + "".join(f"{' ' * level}a:\n" for level in range(1, DEPTH)) + " " * DEPTH + "a: 1\n",
+        " " + deep(),
+        "\n " + "- " * DEPTH + "1\n",
+    ],
+    ids=["block", "flow", "sequence"],
+)
 def test_it_can_be_written_in_yaml(api, kind: Kind, spec: str) -> None:
     head = kind.thing("SPEC").removesuffix('"spec":SPEC}')
     made = api.post(kind.things, json_to_lines(head) + f"spec:{spec}", content_type="application/yaml")
@@ -142,7 +149,10 @@ def test_deeper_than_json_may_be(api, kind: Kind) -> None:
     refused = api.post(kind.things, kind.thing(deep(depth=10_000)))
     assert (refused.status, TOO_DEEP in refused.at("message")) == (400, True)
     refused = api.patch(f"{kind.things}/one", kind.thing(deep(depth=10_000)), APPLY, "fieldManager=first")
-    assert (refused.status, refused.at("message")) == (400, "error decoding YAML: error converting YAML to JSON: yaml: exceeded max depth of 10000")
+    assert (refused.status, refused.at("message")) == (
+        400,
+        "error decoding YAML: error converting YAML to JSON: yaml: exceeded max depth of 10000",
+    )
     assert api.get(f"{kind.things}/one").status == 404
 
 
@@ -151,9 +161,11 @@ NOTS = nested('{"not":', "{}", "}")
 DEFAULT = f'{{"type":"object","properties":{{"spec":{{"type":"object","x-kubernetes-preserve-unknown-fields":true,"default":{deep()}}}}}}}'
 
 
-@pytest.mark.parametrize("schema", [
-    PROPERTIES, DEFAULT, f'{{"type":"object","not":{NOTS}}}', f'{{"type":"object","example":{deep()}}}',
-], ids=["properties", "default", "not", "example"])
+@pytest.mark.parametrize(
+    "schema",
+    [PROPERTIES, DEFAULT, f'{{"type":"object","not":{NOTS}}}', f'{{"type":"object","example":{deep()}}}'],
+    ids=["properties", "default", "not", "example"],
+)
 def test_deep_schemas(api, define, schema: str) -> None:
     kind = define(schema)
     assert kind.made.status == 201, kind.made.body[:1000]
@@ -180,8 +192,12 @@ def test_data_of_any_form(api) -> None:
     made = api.post(path, f'{{"metadata":{{"name":"c"}},"revision":1,"data":{deep()}}}')
     assert (made.status, deep().encode() in made.body) == (201, True)
     assert deep().encode() in api.get(f"{path}/c", headers={"Accept": "application/vnd.kubernetes.protobuf"}).body
-    applied = api.patch(f"{path}/c", f'{{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{{"name":"c"}},"revision":1,"data":{deep()}}}',
-                        APPLY, "fieldManager=m&force=true")
+    applied = api.patch(
+        f"{path}/c",
+        f'{{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{{"name":"c"}},"revision":1,"data":{deep()}}}',
+        APPLY,
+        "fieldManager=m&force=true",
+    )
     assert applied.status == 200
     refused = api.patch(f"{path}/c", f'{{"data":{deep("2")}}}', MERGE)
     assert (refused.status, b"field is immutable" in refused.body) == (422, True)
@@ -194,7 +210,10 @@ def test_what_no_field_takes_is_passed_over(api) -> None:
     assert (refused.status, 'unknown field "unknown"' in refused.at("message")) == (400, True)
     assert api.patch(f"{path}/m", f'{{"unknown":{deep()}}}', MERGE).status == 200
     refused = api.post(path, f'{{"metadata":{{"name":"n","labels":{deep()}}}}}')
-    assert (refused.status, "cannot unmarshal object into Go struct field ObjectMeta.metadata.labels of type string" in refused.at("message")) == (400, True)
+    assert (
+        refused.status,
+        "cannot unmarshal object into Go struct field ObjectMeta.metadata.labels of type string" in refused.at("message"),
+    ) == (400, True)
     assert api.delete(f"{path}/m", f'{{"kind":"DeleteOptions","apiVersion":"v1","unknown":{deep()}}}').status == 200
 
 

@@ -26,10 +26,16 @@ def version(name: str = "v1", schema: Any = None, **more: Any) -> dict[str, Any]
 def definition(api: Any, schema: Any = None, **spec: Any) -> dict[str, Any]:
     group = f"{api.suffix}.example.com"
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"widgets.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-                 "versions": [version(schema=schema)], **spec},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [version(schema=schema)],
+            **spec,
+        },
     }
 
 
@@ -75,69 +81,104 @@ def test_unknown_formats_warn(api: Any) -> None:
 SCHEMA = "spec.validation.openAPIV3Schema"
 
 
-@pytest.mark.parametrize(("schema", "expected"), [
-    (STRING, [f'{SCHEMA}.type: Invalid value: "string": must be object at the root']),
-    (obj({"a": {}}), [f"{SCHEMA}.properties[a].type: Required value: must not be empty for specified object fields"]),
-    (obj({"a": {**STRING, "pattern": "("}}), [
-        f'{SCHEMA}.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: '
-        "error parsing regexp: missing closing ): `(`",
-    ]),
-    (obj({"a": {**STRING, "default": 1}}), [
-        f'{SCHEMA}.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"',
-    ]),
-    (obj({"a": {**STRING, "anyOf": [STRING]}}), [
-        f"{SCHEMA}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
-    ]),
-    (obj({"a": STRING}, anyOf=[{"properties": {"b": {"minLength": 1}}}]), [
-        f"{SCHEMA}.properties[b]: Required value: because it is defined in {SCHEMA}.anyOf[0].properties[b]",
-    ]),
-    (obj({"a": {"type": "array", "items": obj(), "x-kubernetes-list-type": "set"}}), [
-        f"{SCHEMA}.properties[a].items.x-kubernetes-map-type: Invalid value: null: "
-        "must be atomic as item of a list with x-kubernetes-list-type=set",
-    ]),
-    (obj({"metadata": obj({"labels": obj()})}), [
-        f"{SCHEMA}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
-        "but metadata is implicitly specified",
-    ]),
-    (obj({"a": {**STRING, "pattern": r"\C"}}), [
-        f'{SCHEMA}.properties[a].pattern: Invalid value: "\\\\C": must be a valid regular expression, but isn\'t: '
-        r"error parsing regexp: invalid escape sequence: `\C`",
-    ]),
-    (obj({"a": {"type": "integer", "maximum": -(2**63), "default": 3}}), [
-        f'{SCHEMA}.properties[a].default: Invalid value: "": '
-        "Maximum boundary value must be of type integer (default format) in ",
-        f"{SCHEMA}.properties[a].default: Invalid value: 3:  in body should be less than or equal to -9.223372036854776e+18",
-    ]),
-    (obj({"a": {"type": "boolean", "default": 10**20}}), [
-        f'{SCHEMA}.properties[a].default: Invalid value: "number":  in body must be of type boolean: "number"',
-    ]),
-    (obj({"a": {"type": "array", "items": STRING, "maxItems": -1, "default": ["x"]}}), [
-        f"{SCHEMA}.properties[a].default: Too many: 1: has too many items",
-    ]),
-    (obj({"a": {**STRING, "enum": ["b"], "default": "<\u0001>"}}), [
-        f'{SCHEMA}.properties[a].default: Unsupported value: "<\\x01>": supported values: "b"',
-    ]),
-    (obj({"a": {"type": "boolean", "default": True, "oneOf": [{"not": {}}, {"oneOf": [{}, {}]}]}}), [
-        f'{SCHEMA}.properties[a].default: Invalid value: "": "" must not validate the schema (not)',
-        f'{SCHEMA}.properties[a].default: Invalid value: "": "" must validate one and only one schema (oneOf). '
-        "Found none valid",
-    ]),
-    (obj({"a": {**STRING, "anyOf": [{"items": [STRING]}]}}), [
-        f"{SCHEMA}.properties[a].anyOf[0].items: Forbidden: items must be a schema object and not an array",
-    ]),
-])
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (STRING, [f'{SCHEMA}.type: Invalid value: "string": must be object at the root']),
+        (obj({"a": {}}), [f"{SCHEMA}.properties[a].type: Required value: must not be empty for specified object fields"]),
+        (
+            obj({"a": {**STRING, "pattern": "("}}),
+            [
+                f'{SCHEMA}.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: '
+                "error parsing regexp: missing closing ): `(`"
+            ],
+        ),
+        (
+            obj({"a": {**STRING, "default": 1}}),
+            [f'{SCHEMA}.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"'],
+        ),
+        (
+            obj({"a": {**STRING, "anyOf": [STRING]}}),
+            [f"{SCHEMA}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural"],
+        ),
+        (
+            obj({"a": STRING}, anyOf=[{"properties": {"b": {"minLength": 1}}}]),
+            [f"{SCHEMA}.properties[b]: Required value: because it is defined in {SCHEMA}.anyOf[0].properties[b]"],
+        ),
+        (
+            obj({"a": {"type": "array", "items": obj(), "x-kubernetes-list-type": "set"}}),
+            [
+                f"{SCHEMA}.properties[a].items.x-kubernetes-map-type: Invalid value: null: "
+                "must be atomic as item of a list with x-kubernetes-list-type=set"
+            ],
+        ),
+        (
+            obj({"metadata": obj({"labels": obj()})}),
+            [
+                f"{SCHEMA}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
+                "but metadata is implicitly specified"
+            ],
+        ),
+        (
+            obj({"a": {**STRING, "pattern": r"\C"}}),
+            [
+                f'{SCHEMA}.properties[a].pattern: Invalid value: "\\\\C": must be a valid regular expression, but isn\'t: '
+                r"error parsing regexp: invalid escape sequence: `\C`"
+            ],
+        ),
+        (
+            obj({"a": {"type": "integer", "maximum": -(2**63), "default": 3}}),
+            [
+                f'{SCHEMA}.properties[a].default: Invalid value: "": '
+                "Maximum boundary value must be of type integer (default format) in ",
+                f"{SCHEMA}.properties[a].default: Invalid value: 3:  in body should be less than or equal to -9.223372036854776e+18",
+            ],
+        ),
+        (
+            obj({"a": {"type": "boolean", "default": 10**20}}),
+            [f'{SCHEMA}.properties[a].default: Invalid value: "number":  in body must be of type boolean: "number"'],
+        ),
+        (
+            obj({"a": {"type": "array", "items": STRING, "maxItems": -1, "default": ["x"]}}),
+            [f"{SCHEMA}.properties[a].default: Too many: 1: has too many items"],
+        ),
+        (
+            obj({"a": {**STRING, "enum": ["b"], "default": "<\u0001>"}}),
+            [f'{SCHEMA}.properties[a].default: Unsupported value: "<\\x01>": supported values: "b"'],
+        ),
+        (
+            obj({"a": {"type": "boolean", "default": True, "oneOf": [{"not": {}}, {"oneOf": [{}, {}]}]}}),
+            [
+                f'{SCHEMA}.properties[a].default: Invalid value: "": "" must not validate the schema (not)',
+                f'{SCHEMA}.properties[a].default: Invalid value: "": "" must validate one and only one schema (oneOf). '
+                "Found none valid",
+            ],
+        ),
+        (
+            obj({"a": {**STRING, "anyOf": [{"items": [STRING]}]}}),
+            [f"{SCHEMA}.properties[a].anyOf[0].items: Forbidden: items must be a schema object and not an array"],
+        ),
+    ],
+)
 def test_schemas_that_are_refused(api: Any, schema: dict[str, Any], expected: list[str]) -> None:
     refused = api.post(CRDS, definition(api, schema), DRY)
     causes = [f"{cause['field']}: {cause['message']}" for cause in refused.at("details", "causes", default=[])]
     assert (refused.status, sorted(causes)) == (422, sorted(expected))
 
 
-@pytest.mark.parametrize("part", [
-    {"items": []}, {"maximum": 9223372036854775807}, {"default": 10**20},
-    {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string", "additionalProperties": False}]},
-])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"items": []},
+        {"maximum": 9223372036854775807},
+        {"default": 10**20},
+        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string", "additionalProperties": False}]},
+    ],
+)
 def test_how_schemas_come_back(api: Any, part: dict[str, Any]) -> None:
-    made = api.post(CRDS, definition(api, obj({"a": {"x-kubernetes-preserve-unknown-fields": "anyOf" not in part or None, **part}})), DRY)
+    made = api.post(
+        CRDS, definition(api, obj({"a": {"x-kubernetes-preserve-unknown-fields": "anyOf" not in part or None, **part}})), DRY
+    )
     assert made.status == 201, made.body
     found = made.at("spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "a")
     assert "items" not in found
@@ -147,14 +188,18 @@ def test_how_schemas_come_back(api: Any, part: dict[str, Any]) -> None:
 
 def test_a_deprecation_warning_is_told_as_json(api: Any) -> None:
     refused = api.post(CRDS, definition(api, versions=[version(deprecationWarning="<\u200b>")]), DRY)
-    assert refused.at("details", "causes", 0, "message") == 'Invalid value: "\\u003c\u200b\\u003e": can only be set for deprecated versions'
+    assert (
+        refused.at("details", "causes", 0, "message")
+        == 'Invalid value: "\\u003c\u200b\\u003e": can only be set for deprecated versions'
+    )
 
 
 def test_fields_are_selected_without_a_schema(api: Any) -> None:
     bare = {**version(), "schema": {}, "selectableFields": [{}]}
     refused = api.post(CRDS, definition(api, versions=[bare]), DRY)
     assert [cause["field"] for cause in refused.at("details", "causes")] == [
-        "spec.versions[0].schema.openAPIV3Schema", "spec.selectableFields[0].jsonPath",
+        "spec.versions[0].schema.openAPIV3Schema",
+        "spec.selectableFields[0].jsonPath",
     ]
 
 
@@ -178,10 +223,15 @@ def test_faults_of_one_version_are_told_of_it(api: Any) -> None:
     assert refused.at("details", "causes", 0, "field") == "spec.versions[1].schema.openAPIV3Schema.properties[a].type"
 
 
-@pytest.mark.parametrize(("change", "field"), [
-    ({"scope": "Cluster"}, "spec.scope"), ({"names": {"kind": "Gadget"}}, "spec.names.kind"),
-    ({"group": "other.example.com"}, "spec.group"), ({"names": {"plural": "gadgets"}}, "spec.names.plural"),
-])
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"scope": "Cluster"}, "spec.scope"),
+        ({"names": {"kind": "Gadget"}}, "spec.names.kind"),
+        ({"group": "other.example.com"}, "spec.group"),
+        ({"names": {"plural": "gadgets"}}, "spec.names.plural"),
+    ],
+)
 def test_what_is_immutable(api: Any, path: str, change: dict[str, Any], field: str) -> None:
     refused = api.patch(path, {"spec": change}, MERGE)
     assert refused.status == 422
@@ -198,8 +248,8 @@ def test_generation_counts_the_spec(api: Any, path: str) -> None:
 def test_an_update_tells_what_it_has_read(api: Any, path: str) -> None:
     body = api.get(path).json
     del body["metadata"]["resourceVersion"]
-    assert api.put(path, body).at("message").endswith(
-        "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    assert (
+        api.put(path, body).at("message").endswith("metadata.resourceVersion: Invalid value: 0: must be specified for an update")
     )
 
 
@@ -259,7 +309,9 @@ def test_a_watch_sees_each_condition_come(api: Any) -> None:
     named = ("NamesAccepted", "True", "NoConflicts")
     assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "MODIFIED"]
     assert states == [
-        [], [named, ("Established", "False", "Installing")], [named, ("Established", "True", "InitialNamesAccepted")],
+        [],
+        [named, ("Established", "False", "Installing")],
+        [named, ("Established", "True", "InitialNamesAccepted")],
     ]
     assert [len(event["object"]["metadata"]["managedFields"]) for event in events] == [1, 2, 2]
 

@@ -115,7 +115,9 @@ def test_a_finalizer_holds_the_object(api: Api) -> None:
     ],
 )
 @pytest.mark.parametrize("as_query", [False, True])
-def test_what_the_garbage_collector_is_asked_for(api: Api, options: dict[str, Any], finalizers: list[str] | None, as_query: bool) -> None:
+def test_what_the_garbage_collector_is_asked_for(
+    api: Api, options: dict[str, Any], finalizers: list[str] | None, as_query: bool
+) -> None:
     api.post(api.path("configmaps"), config_map("a"))
     query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.items()}
     reply = api.delete(api.path("configmaps", "a"), None, query) if as_query else api.delete(api.path("configmaps", "a"), options)
@@ -197,7 +199,10 @@ def test_grace_is_nothing_to_kinds_without_it(api: Api) -> None:
 
 def test_a_dry_run_deletes_nothing(api: Api) -> None:
     made = api.post(api.path("configmaps"), config_map("a"))
-    for reply in (api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"}), api.delete(api.path("configmaps", "a"), {"dryRun": ["All"]})):
+    for reply in (
+        api.delete(api.path("configmaps", "a"), None, {"dryRun": "All"}),
+        api.delete(api.path("configmaps", "a"), {"dryRun": ["All"]}),
+    ):
         assert (reply.status, reply.at("status")) == (200, "Success")
     marked = api.delete(api.path("configmaps", "a"), {"dryRun": ["All"], "propagationPolicy": "Foreground"})
     assert marked.at("metadata", "finalizers") == ["foregroundDeletion"]

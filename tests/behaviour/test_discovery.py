@@ -72,7 +72,9 @@ def test_what_is_not_served(api, path: str, status: int, text: bool) -> None:
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 def test_discovery_in_other_forms(api, path: str) -> None:
-    assert api.get(path, **accept("application/yaml")).body.startswith(b"apiVersion: v1\n" if path == "/apis" else b"kind: APIVersions\n")
+    assert api.get(path, **accept("application/yaml")).body.startswith(
+        b"apiVersion: v1\n" if path == "/apis" else b"kind: APIVersions\n"
+    )
     protobuf = api.get(path, **accept(PROTOBUF))
     assert protobuf.headers["content-type"] == PROTOBUF
     assert protobuf.body.startswith(b"k8s\0")
@@ -116,7 +118,9 @@ def test_aggregated_discovery_is_not_sent_twice(api) -> None:
     assert "Accept" in first.headers["vary"]
 
 
-@pytest.mark.parametrize(("path", "status"), [("/api", 405), ("/api/v1", 405), ("/apis", 200), ("/apis/apps", 200), ("/apis/apps/v1", 405)])
+@pytest.mark.parametrize(
+    ("path", "status"), [("/api", 405), ("/api/v1", 405), ("/apis", 200), ("/apis/apps", 200), ("/apis/apps/v1", 405)]
+)
 def test_methods(api, path: str, status: int) -> None:
     """The lists of groups take any."""
     assert api.post(path, {}).status == status

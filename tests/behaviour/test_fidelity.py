@@ -27,7 +27,13 @@ def widgets(api: Api) -> Iterator[tuple[str, dict[str, Any]]]:
     numbers = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
     schema = {"type": "object", "properties": {"spec": numbers, "status": numbers}}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"scale": scale},
+    }
     spec = {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]}
     assert api.post(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec}).status == 201
     path = f"/apis/{group}/v1/namespaces/{api.namespace}/widgets"
@@ -89,9 +95,7 @@ def test_a_job_is_first_written_with_the_labels_of_its_template(api: Api, metada
     template = {"metadata": metadata, "spec": POD}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": {"template": template}}
     path = api.path("jobs", "one", group="batch/v1")
-    revisions = [
-        api.patch(path, body, APPLY, {"fieldManager": "m"}).at("metadata", "resourceVersion") for _ in range(3)
-    ]
+    revisions = [api.patch(path, body, APPLY, {"fieldManager": "m"}).at("metadata", "resourceVersion") for _ in range(3)]
     assert (revisions[0] != revisions[1], revisions[1] != revisions[2]) == (writes, False)
 
 
@@ -183,7 +187,10 @@ def test_a_template_is_defaulted_the_same_wherever_it_stands(api: Api) -> None:
         "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     }  # fmt: skip
     labels = {"labels": {"a": "b"}}
-    template = {"metadata": labels, "spec": {"restartPolicy": "Always", "hostNetwork": True, "containers": [container], "volumes": volumes}}
+    template = {
+        "metadata": labels,
+        "spec": {"restartPolicy": "Always", "hostNetwork": True, "containers": [container], "volumes": volumes},
+    }
     once = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}  # type: ignore[dict-item]
     selector = {"matchLabels": {"a": "b"}}
     bodies: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
@@ -206,7 +213,9 @@ def test_a_template_is_defaulted_the_same_wherever_it_stands(api: Api) -> None:
     assert specs[0]["volumes"][4]["ephemeral"]["volumeClaimTemplate"]["spec"] == {
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1536Mi"}}, "volumeMode": "Filesystem",
     }  # fmt: skip
-    assert specs[0]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]  # only those of Pods are given a host port
+    assert specs[0]["containers"][0]["ports"] == [
+        {"containerPort": 80, "protocol": "TCP"}
+    ]  # only those of Pods are given a host port
 
 
 # ---------------------------------------------------------------- half-empty versions
@@ -218,7 +227,8 @@ def test_a_version_in_a_body_that_is_another(api: Api, widgets: tuple[str, dict[
     shown = version.lstrip("/")
     said = f"the API version in the data ({shown}) does not match the expected API version ({obj['apiVersion']})"
     for refused in (
-        api.post(path, {**obj, "apiVersion": version}, DRY), api.put(f"{path}/one", {**obj, "apiVersion": version}, DRY),
+        api.post(path, {**obj, "apiVersion": version}, DRY),
+        api.put(f"{path}/one", {**obj, "apiVersion": version}, DRY),
     ):
         assert (refused.status, refused.at("message")) == (400, said)
 

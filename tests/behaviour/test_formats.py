@@ -98,12 +98,21 @@ def test_compact_and_indented(api, config: str) -> None:
     compact = api.get(config)
     assert compact.body.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m",')
     assert compact.body.endswith(rb'"data":{"k":"\u003cv\u003e"}}' + b"\n")
-    for query, headers in (("pretty=1", {}), ("pretty=true", {}), ("", {"User-Agent": "curl/8"}), ("", {"Accept": "application/json;pretty=1"})):
+    for query, headers in (
+        ("pretty=1", {}),
+        ("pretty=true", {}),
+        ("", {"User-Agent": "curl/8"}),
+        ("", {"Accept": "application/json;pretty=1"}),
+    ):
         pretty = api.get(config, query, headers=headers)
         assert pretty.body.startswith(b'{\n  "kind": "ConfigMap",\n  "apiVersion": "v1",\n  "metadata": {\n    "name": "m",\n')
         assert pretty.body.endswith(b"\n}")
         assert pretty.json == compact.json
-    for query, headers in (("pretty=0", {"User-Agent": "curl/8"}), ("pretty=no", {"User-Agent": "curl/8"}), ("", {"Accept": "application/json;pretty=0"})):
+    for query, headers in (
+        ("pretty=0", {"User-Agent": "curl/8"}),
+        ("pretty=no", {"User-Agent": "curl/8"}),
+        ("", {"Accept": "application/json;pretty=0"}),
+    ):
         assert api.get(config, query, headers=headers).body == compact.body
 
 
@@ -126,7 +135,9 @@ def test_compact_and_indented(api, config: str) -> None:
 def test_broken_json(api, body: str, problem: str) -> None:
     reply = api.post(api.path("configmaps"), body)
     assert (reply.status, reply.at("reason")) == (400, "BadRequest")
-    message = f"the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: {problem}"
+    message = (
+        f"the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: {problem}"
+    )
     assert reply.at("message").startswith(message)
 
 
@@ -191,7 +202,9 @@ def test_bytes_that_are_no_unicode(api) -> None:
     assert (made.status, made.at("data", "k")) == (201, "a\ufffd\ufffd<")
     assert made.body.endswith(b'"data":{"k":"a\\ufffd\\ufffd\\u003c"}}\n')
     assert b"\x12\x09\n\x01k\x12\x04a\xff\xc3<" in api.get(api.path("configmaps", "raw"), headers={"Accept": PROTOBUF}).body
-    assert yaml.safe_load(api.get(api.path("configmaps", "raw"), headers={"Accept": YAML}).body)["data"] == {"k": "a\ufffd\ufffd<"}
+    assert yaml.safe_load(api.get(api.path("configmaps", "raw"), headers={"Accept": YAML}).body)["data"] == {
+        "k": "a\ufffd\ufffd<"
+    }
     refused = api.post(api.path("configmaps"), document("v1", "ConfigMap", field(1, field(1, b"\xffa"))), content_type=PROTOBUF)
     assert refused.status == 422
     assert refused.at("message").startswith(r'ConfigMap "\xffa" is invalid: metadata.name: Invalid value: "\xffa": ')
@@ -324,7 +337,10 @@ def test_lists_and_watches_in_protobuf(api, config: str) -> None:
             "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a protobuf message, "
             "expected prefix [107 56 115 0] ({})",
         ),
-        (document("v1", "ConfigMap", b"\x08\1"), 'ConfigMap in version "v1" cannot be handled as a ConfigMap: proto: wrong wireType = 0 for field ObjectMeta'),
+        (
+            document("v1", "ConfigMap", b"\x08\1"),
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: proto: wrong wireType = 0 for field ObjectMeta',
+        ),
         (document("v1", "ConfigMap", b"\x0a\x05"), 'ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF'),
     ],
 )
@@ -336,12 +352,16 @@ def test_broken_protobuf(api, body: bytes, message: str) -> None:
 # ---------------------------------------------------------------- types of bodies
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"]
+)
 def test_types_of_bodies(api, content_type: str) -> None:
     assert api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type).status == 201
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "*/*", "application/xml", "application/json;a=b;a=c", "application/json,"])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "*/*", "application/xml", "application/json;a=b;a=c", "application/json,"]
+)
 def test_unknown_types_of_bodies(api, content_type: str) -> None:
     reply = api.post(api.path("configmaps"), {"metadata": {"name": "x"}}, content_type=content_type)
     message = f"the body of the request was in an unknown format - accepted media types include: {KNOWN}"

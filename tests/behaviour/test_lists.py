@@ -349,8 +349,13 @@ def test_a_collection_of_all_namespaces(collection: Collection) -> None:
 
 # ---------------------------------------------------------------- again and again
 
-FORMATS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml",
-           "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+FORMATS = (
+    "application/json",
+    "application/vnd.kubernetes.protobuf",
+    "application/yaml",
+    "application/json;as=Table;g=meta.k8s.io;v=v1",
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+)
 
 
 @pytest.mark.parametrize("accept", FORMATS)
@@ -365,7 +370,9 @@ def test_a_list_that_was_asked_for_before_shows_what_was_written_since(api: Api,
     for round_ in range(2):
         name = api.name(f"again-{round_}")
         assert shown(name) == {False}
-        assert api.post(path, {"metadata": {"name": name, "annotations": {"k": "v" * 2000}}, "spec": {"limits": []}}).status == 201
+        assert (
+            api.post(path, {"metadata": {"name": name, "annotations": {"k": "v" * 2000}}, "spec": {"limits": []}}).status == 201
+        )
         assert shown(name) == {True}
         assert api.delete(f"{path}/{name}").status == 200
         assert shown(name) == {False}

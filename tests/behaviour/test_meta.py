@@ -30,14 +30,17 @@ def test_health(api, endpoint: str) -> None:
     assert api.get(f"{endpoint}/ping").body == b"ok"
     assert api.get(f"{endpoint}/nope").status == 404
     assert "[+]ping excluded: ok\n" in api.get(endpoint, "verbose&exclude=ping").body.decode()
-    assert 'warn: some health checks cannot be excluded: no matches for "nope"\n' in api.get(
-        endpoint, "verbose&exclude=nope"
-    ).body.decode()
+    assert (
+        'warn: some health checks cannot be excluded: no matches for "nope"\n'
+        in api.get(endpoint, "verbose&exclude=nope").body.decode()
+    )
 
 
 def test_the_index(api) -> None:
     paths = api.get("/").json["paths"]
-    assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/version", "/openapi/v3", "/metrics"} <= set(paths)
+    assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/version", "/openapi/v3", "/metrics"} <= set(
+        paths
+    )
     assert paths == sorted(paths)
 
 
@@ -104,7 +107,9 @@ def test_methods(api, method: str, path: str, status: int) -> None:
 
 def test_head(api) -> None:
     """It is for what is read whole; resources and the version take the methods that they name."""
-    statuses = {path: api.request("HEAD", path).status for path in ("/healthz", "/apis", "/openapi/v2", "/version", "/api/v1/nodes")}
+    statuses = {
+        path: api.request("HEAD", path).status for path in ("/healthz", "/apis", "/openapi/v2", "/version", "/api/v1/nodes")
+    }
     assert statuses == {"/healthz": 200, "/apis": 200, "/openapi/v2": 200, "/version": 405, "/api/v1/nodes": 405}
     assert api.request("HEAD", "/apis").body == b""
 
@@ -169,7 +174,9 @@ def test_warnings_of_deprecated_versions(api) -> None:
     assert reply.headers["warning"] == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
 
 
-@pytest.mark.parametrize(("accept", "start"), [("application/json", b'{"kind":"Status"'), ("application/yaml", b"apiVersion: v1\n")])
+@pytest.mark.parametrize(
+    ("accept", "start"), [("application/json", b'{"kind":"Status"'), ("application/yaml", b"apiVersion: v1\n")]
+)
 def test_errors_come_in_the_form_asked_for(api, accept: str, start: bytes) -> None:
     reply = api.get("/api/v1/nodes/nope-nope", headers={"Accept": accept})
     assert reply.status == 404

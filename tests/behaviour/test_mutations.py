@@ -22,7 +22,25 @@ from tests.behaviour.conftest import Api, Reply
 
 ROOT = Path(__file__).parents[2]
 STORIES = (*ROOT.glob("fixtures/kinds/*.jsonl"), *ROOT.glob("tests/unit/resources/stories/*.jsonl"))
-ODD: list[Any] = [None, "", "x", "A b", "-1", 0, -1, 1.5, 2**40, True, [], {}, [""], {"": ""}, "0" * 300, "1Gi", "2026-01-01T00:00:00Z"]
+ODD: list[Any] = [
+    None,
+    "",
+    "x",
+    "A b",
+    "-1",
+    0,
+    -1,
+    1.5,
+    2**40,
+    True,
+    [],
+    {},
+    [""],
+    {"": ""},
+    "0" * 300,
+    "1Gi",
+    "2026-01-01T00:00:00Z",
+]
 _CHOSEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b10\.0\.\d+\.\d+\b|20\d\d-\d\d-\d\dT[\d:.]+Z")
 
 

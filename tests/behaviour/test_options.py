@@ -78,7 +78,8 @@ def test_nothing_is_taken_by_a_dry_run(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "kind"), [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("PATCH", "PatchOptions"), ("DELETE", "DeleteOptions")]
+    ("method", "kind"),
+    [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("PATCH", "PatchOptions"), ("DELETE", "DeleteOptions")],
 )
 def test_dry_runs_that_are_none(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
     path = api.path("configmaps") if method == "POST" else api.path("configmaps", "a")
@@ -130,7 +131,9 @@ def test_strange_fields_in_patches(api: Api, made: dict[str, Any], content_type:
 
 def test_strange_fields_in_an_apply(api: Api) -> None:
     """The types of an apply are checked whatever fieldValidation says."""
-    reply = api.patch(api.path("configmaps", "a"), {**CONFIG_MAP, "extra": 1}, APPLY, {"fieldManager": "m", "fieldValidation": "Ignore"})
+    reply = api.patch(
+        api.path("configmaps", "a"), {**CONFIG_MAP, "extra": 1}, APPLY, {"fieldManager": "m", "fieldValidation": "Ignore"}
+    )
     text = "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .extra: field not declared in schema"
     assert problem(reply) == (500, text)
 
@@ -138,7 +141,9 @@ def test_strange_fields_in_an_apply(api: Api) -> None:
 @pytest.mark.parametrize(("method", "kind"), [("POST", "CreateOptions"), ("PUT", "UpdateOptions"), ("PATCH", "PatchOptions")])
 def test_levels_that_are_none(api: Api, made: dict[str, Any], method: str, kind: str) -> None:
     path = api.path("configmaps") if method == "POST" else api.path("configmaps", "a")
-    reply = api.request(method, path, CONFIG_MAP, {"fieldValidation": "warn"}, content_type=MERGE if method == "PATCH" else "application/json")
+    reply = api.request(
+        method, path, CONFIG_MAP, {"fieldValidation": "warn"}, content_type=MERGE if method == "PATCH" else "application/json"
+    )
     text = 'fieldValidation: Unsupported value: "warn": supported values: "", "Ignore", "Strict", "Warn"'
     assert problem(reply) == (422, f'{kind}.meta.k8s.io "" is invalid: {text}')
 

@@ -116,7 +116,8 @@ def test_a_patch_cannot_rename(api, config: str, content_type: str, name: str) -
     assert reply.status == 400
     assert reply.at("message") == (
         f"the name of the object ({name}) does not match the name on the URL (c)"
-        if name else "the name of the object (c based on URL) was undeterminable: name must be provided"
+        if name
+        else "the name of the object (c based on URL) was undeterminable: name must be provided"
     )
 
 
@@ -156,8 +157,7 @@ def test_a_scale_is_patched(api, deployment: str, content_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("validation", "status", "warnings"),
-    [("Strict", 422, 0), ("Warn", 200, 1), ("", 200, 1), ("Ignore", 200, 0)],
+    ("validation", "status", "warnings"), [("Strict", 422, 0), ("Warn", 200, 1), ("", 200, 1), ("Ignore", 200, 0)]
 )
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC])
 def test_unknown_fields(api, config: str, content_type: str, validation: str, status: int, warnings: int) -> None:
@@ -225,7 +225,10 @@ def test_operations_that_do_not_fit(api, config: str, operation: Any) -> None:
         ([{"op": "add", "path": "/spec/template/spec/containers/2", "value": container("three")}], ["one", "two", "three"]),
         ([{"op": "remove", "path": "/spec/template/spec/containers/0"}], ["two"]),
         ([{"op": "remove", "path": "/spec/template/spec/containers/-1"}], ["one"]),
-        ([{"op": "move", "from": "/spec/template/spec/containers/0", "path": "/spec/template/spec/containers/1"}], ["two", "one"]),
+        (
+            [{"op": "move", "from": "/spec/template/spec/containers/0", "path": "/spec/template/spec/containers/1"}],
+            ["two", "one"],
+        ),
         ([{"op": "add", "path": "/spec/template/spec/containers/3", "value": container("three")}], None),
         ([{"op": "remove", "path": "/spec/template/spec/containers/2"}], None),
         ([{"op": "remove", "path": "/spec/template/spec/containers/x"}], None),
@@ -250,9 +253,7 @@ def test_ten_thousand_operations_are_the_limit(api, config: str) -> None:
     assert api.patch(config, [operation] * 10_000, JSON_PATCH).status == 200
     reply = api.patch(config, [operation] * 10_001, JSON_PATCH)
     assert (reply.status, reply.at("reason")) == (413, "RequestEntityTooLarge")
-    assert reply.at("message") == (
-        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
-    )
+    assert reply.at("message") == ("Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001")
 
 
 def test_copies_may_not_multiply(api, config: str) -> None:
@@ -341,9 +342,7 @@ def test_items_are_merged_by_their_key(api, deployment: str) -> None:
     assert {name: item["image"] for name, item in merged.items()} == {"two": "new", "three": "i", "one": "i"}
     env = of_pods(containers=[{"name": "one", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}])
     merged = containers(api.patch(deployment, env, STRATEGIC))
-    assert merged["one"]["env"] == [
-        {"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"},
-    ]
+    assert merged["one"]["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"}]
     assert merged["one"]["args"] == ["x", "y"]
 
 
@@ -414,7 +413,8 @@ def test_scalars_that_merge_are_united_and_others_replaced(api, deployment: str)
         ({"metadata": {"$deleteFromPrimitiveListfinalizers": ["x"]}}, 400, "invalid patch format of primitive list"),
         ({"nope": {"$setElementOrder/x": []}, "spec": {"nope": {}}}, None, ""),
         (
-            {"metadata": {"finalizers": ["b/b", "a/a"], "$setElementOrder/finalizers": ["a/a", "b/b"]}}, 500,
+            {"metadata": {"finalizers": ["b/b", "a/a"], "$setElementOrder/finalizers": ["a/a", "b/b"]}},
+            500,
             "The order in patch list:\n[b/b a/a]\n doesn't match $setElementOrder list:\n[a/a b/b]\n",
         ),
     ],
@@ -430,7 +430,8 @@ def test_malformed_directives(api, deployment: str, patch: Any, status: int | No
 def test_values_of_the_wrong_type_show_the_patch(api, deployment: str) -> None:
     reply = api.patch(deployment, {"spec": {"replicas": "two"}}, STRATEGIC)
     assert (reply.status, reply.at("message")) == (
-        422, ' "" is invalid: patch: Invalid value: "map[spec:map[replicas:two]]": unrecognized type: int32',
+        422,
+        ' "" is invalid: patch: Invalid value: "map[spec:map[replicas:two]]": unrecognized type: int32',
     )
 
 

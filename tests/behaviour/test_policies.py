@@ -30,8 +30,6 @@ def until(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-
-
 def put_in_force(api: Api, kind: str, name: str, spec: dict[str, Any], bindings: list[dict[str, Any]]) -> list[str]:
     """Make a policy of the test's namespace with its bindings. The paths of what was made."""
     where = {
@@ -43,9 +41,9 @@ def put_in_force(api: Api, kind: str, name: str, spec: dict[str, Any], bindings:
     made = [(f"{plural}ies", {"metadata": {"name": name}, "spec": spec})]
     for number, binding in enumerate(bindings):
         own = {"validationActions": ["Deny"]} if kind == "Validating" else {}
-        made.append((f"{plural}ybindings", {
-            "metadata": {"name": f"{name}-{number}"}, "spec": {"policyName": name, **own, **binding},
-        }))
+        made.append(
+            (f"{plural}ybindings", {"metadata": {"name": f"{name}-{number}"}, "spec": {"policyName": name, **own, **binding}})
+        )
     for path, obj in made:
         reply = api.post(path, obj)
         assert reply.status == 201, reply.json
@@ -59,18 +57,28 @@ def policies(api: Api, kind: str, *specs: dict[str, Any], bindings: list[dict[st
     mark = api.name(f"{kind.lower()}-mark")
     seen = f"{mark}-seen"
     only = {"objectSelector": {"matchLabels": {MARK: mark}}}
-    probe = {"validations": [{"expression": "false", "message": seen}]} if kind == "Validating" else {
-        "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
-            "expression": f"[JSONPatch{{op: 'add', path: '/data', value: {{'seen': '{seen}'}}}}]",
-        }}],
-    }
+    probe = (
+        {"validations": [{"expression": "false", "message": seen}]}
+        if kind == "Validating"
+        else {
+            "reinvocationPolicy": "Never",
+            "mutations": [
+                {
+                    "patchType": "JSONPatch",
+                    "jsonPatch": {"expression": f"[JSONPatch{{op: 'add', path: '/data', value: {{'seen': '{seen}'}}}}]"},
+                }
+            ],
+        }
+    )
     try:
         for number, spec in enumerate(specs):
             paths += put_in_force(api, kind, api.name(f"policy-{number}"), spec, [{}] if bindings is None else bindings)
         paths += put_in_force(api, kind, api.name("zz-probe"), {**probe, "matchConstraints": only}, [{}])
-        until(lambda: seen in str(api.post(
-            api.path("configmaps"), {"metadata": {"name": "probe", "labels": {MARK: mark}}}, DRY).json))
+        until(
+            lambda: (
+                seen in str(api.post(api.path("configmaps"), {"metadata": {"name": "probe", "labels": {MARK: mark}}}, DRY).json)
+            )
+        )
         yield paths
     finally:
         for path in reversed(paths):
@@ -127,8 +135,9 @@ def test_an_error_follows_the_failure_policy(api: Api, failure_policy: str, stat
         assert reply.status == status
         if status == 422:
             assert reply.at("message") == denial(
-                api, "expression 'variables.number < 5' resulted in error: composited variable \"number\" fails to evaluate: "
-                "type conversion error from 'string' to 'int'"
+                api,
+                "expression 'variables.number < 5' resulted in error: composited variable \"number\" fails to evaluate: "
+                "type conversion error from 'string' to 'int'",
             )
         assert create(api, a="7").at("message") == denial(api, "7 is too much")
 
@@ -140,9 +149,10 @@ def test_bindings_say_where_and_what_follows(api: Api) -> None:
     bindings = [
         {"validationActions": ["Warn"], "matchResources": only("warned")},
         {"validationActions": ["Audit"], "matchResources": only("audited")},
-        {"validationActions": ["Deny", "Audit"], "matchResources": {**only("denied"), "excludeResourceRules": [
-            {**rule(), "resourceNames": ["two"]},
-        ]}},
+        {
+            "validationActions": ["Deny", "Audit"],
+            "matchResources": {**only("denied"), "excludeResourceRules": [{**rule(), "resourceNames": ["two"]}]},
+        },
     ]
     with policies(api, "Validating", {"validations": [{"expression": "false", "message": "no"}]}, bindings=bindings):
         warned = create(api, labels={"team": "warned"})
@@ -178,10 +188,12 @@ def test_parameters_are_any_objects(api: Api) -> None:
     spec = {
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConditions": [{"name": "judged", "expression": "!('limits' in object.metadata.?labels.orValue({}))"}],
-        "validations": [{
-            "expression": "object.data.size() <= int(params.data.max)",
-            "messageExpression": "'at most ' + params.data.max + ' by ' + params.kind + ' ' + params.metadata.name",
-        }],
+        "validations": [
+            {
+                "expression": "object.data.size() <= int(params.data.max)",
+                "messageExpression": "'at most ' + params.data.max + ' by ' + params.kind + ' ' + params.metadata.name",
+            }
+        ],
     }
 
     def bound(by: str, **reference: Any) -> dict[str, Any]:
@@ -229,8 +241,10 @@ def test_expressions_see_the_request_and_the_namespace(api: Api) -> None:
         user = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).at("status", "userInfo", "username")
         for reply, seen in (
             (create(api), f"CREATE ConfigMap configmaps one {user} true CreateOptions here new"),
-            (api.patch(f"{path}/kept", {"data": {"a": "1"}}, MERGE),
-             f"UPDATE ConfigMap configmaps kept {user} false UpdateOptions here old"),
+            (
+                api.patch(f"{path}/kept", {"data": {"a": "1"}}, MERGE),
+                f"UPDATE ConfigMap configmaps kept {user} false UpdateOptions here old",
+            ),
             (api.delete(f"{path}/kept"), f"DELETE ConfigMap configmaps kept {user} false DeleteOptions here old"),
         ):
             assert reply.status == 422
@@ -249,10 +263,14 @@ def test_expressions_ask_the_authorizer(api: Api) -> None:
     user = api.name("user")
     roles = api.path("roles", group="rbac.authorization.k8s.io/v1")
     api.post(roles, {"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]})
-    api.post(api.path("rolebindings", group="rbac.authorization.k8s.io/v1"), {
-        "metadata": {"name": "r"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-    })
+    api.post(
+        api.path("rolebindings", group="rbac.authorization.k8s.io/v1"),
+        {
+            "metadata": {"name": "r"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        },
+    )
     body = {"metadata": {"name": "one"}}
     with policies(api, "Validating", {"validations": validations}, bindings=[{"validationActions": ["Warn"]}]):
         path, asked = api.path("configmaps"), {"Impersonate-User": user}
@@ -279,12 +297,15 @@ def test_costs_are_bounded(api: Api) -> None:
 def test_another_version_of_the_resource_matches(api: Api) -> None:
     says = "request.kind.version + ' asked as ' + request.requestKind.version + ' ' + object.apiVersion"
     rules = {"resourceRules": [{**rule("horizontalpodautoscalers", group="autoscaling"), "apiVersions": ["v1"]}]}
-    scaler = {"metadata": {"name": "h"}, "spec": {
-        "maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
-    }}
+    scaler = {
+        "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}},
+    }
     for match_policy, status in (("Equivalent", 422), ("Exact", 201)):
-        spec = {"validations": [{"expression": "false", "messageExpression": says}],
-                "matchConstraints": {**rules, "matchPolicy": match_policy}}
+        spec = {
+            "validations": [{"expression": "false", "messageExpression": says}],
+            "matchConstraints": {**rules, "matchPolicy": match_policy},
+        }
         with policies(api, "Validating", spec):
             reply = api.post(api.path("horizontalpodautoscalers", group="autoscaling/v2"), scaler, DRY)
             assert reply.status == status
@@ -294,16 +315,24 @@ def test_another_version_of_the_resource_matches(api: Api) -> None:
 
 def test_a_scale_is_judged_as_such(api: Api) -> None:
     path = api.path("deployments", group="apps/v1")
-    api.post(path, {"metadata": {"name": "web"}, "spec": {
-        "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-    }})
+    api.post(
+        path,
+        {
+            "metadata": {"name": "web"},
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            },
+        },
+    )
     spec = {
         "matchConstraints": {"resourceRules": [rule("deployments/scale", group="apps")]},
-        "validations": [{
-            "expression": "object.spec.replicas <= oldObject.spec.replicas",
-            "messageExpression": "object.kind + ' ' + string(object.spec.replicas)",
-        }],
+        "validations": [
+            {
+                "expression": "object.spec.replicas <= oldObject.spec.replicas",
+                "messageExpression": "object.kind + ' ' + string(object.spec.replicas)",
+            }
+        ],
     }
     with policies(api, "Validating", spec):
         reply = api.patch(f"{path}/web/scale", {"spec": {"replicas": 3}}, MERGE)
@@ -335,9 +364,12 @@ def test_an_apply_configuration_is_merged(api: Api) -> None:
         assert reply.at("data") == {"a": "1", "size": "1"}
         owned = reply.at("metadata", "managedFields", 0, "fieldsV1")
         assert owned["f:data"] == {".": {}, "f:a": {}}, "what a policy sets belongs to nobody"
-        fresh = api.patch(api.path("configmaps", "fresh"), {
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fresh"}, "data": {"b": "2"},
-        }, APPLY, {"fieldManager": "m"})
+        fresh = api.patch(
+            api.path("configmaps", "fresh"),
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fresh"}, "data": {"b": "2"}},
+            APPLY,
+            {"fieldManager": "m"},
+        )
         assert fresh.at("data") == {"b": "2", "size": "1"}
 
 
@@ -350,7 +382,8 @@ def test_lists_are_merged_by_their_keys_and_defaulted(api: Api) -> None:
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
         containers = api.post(api.path("pods"), pod, DRY).at("spec", "containers")
         assert [(c["name"], c["image"], c.get("workingDir")) for c in containers] == [
-            ("sidecar", "side:1", None), ("main", "main:1", "/tmp"),
+            ("sidecar", "side:1", None),
+            ("main", "main:1", "/tmp"),
         ]
         assert containers[0]["imagePullPolicy"] == "IfNotPresent"
 
@@ -367,21 +400,42 @@ def test_a_json_patch_is_performed(api: Api) -> None:
         assert create(api, a="2").at("data") == {"a": "2"}, "a test that fails ends the patch"
 
 
-@pytest.mark.parametrize(("mutation", "status", "message"), [
-    (applied("Object{data: {'a': string(object.data.none)}}"), 403,
-     "expression 'Object{data: {'a': string(object.data.none)}}' resulted in error: no such key: none"),
-    (applied("Object{nosuch: 'x'}"), 403,
-     "error applying patch: failed to convert patch object to typed object: .nosuch: field not declared in schema"),
-    (applied("Object{metadata: Object.spec{labels: {'a': 'b'}}}"), 403,
-     'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", which matches field name path from root '
-     "Object type"),
-    (patched("[JSONPatch{op: 'remove', path: '/data/none'}]"), 403,
-     "JSON Patch: error in remove for path: '/data/none': Unable to remove nonexistent key: none: missing value"),
-    (patched("[JSONPatch{op: 'add', path: '/data/x', value: 5}]"), 500,
-     "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
-    (patched("[JSONPatch{op: 'add', path: '/nosuch', value: 'x'}]"), 500,
-     'Internal error occurred: strict decoding error: unknown field "nosuch"'),
-])
+@pytest.mark.parametrize(
+    ("mutation", "status", "message"),
+    [
+        (
+            applied("Object{data: {'a': string(object.data.none)}}"),
+            403,
+            "expression 'Object{data: {'a': string(object.data.none)}}' resulted in error: no such key: none",
+        ),
+        (
+            applied("Object{nosuch: 'x'}"),
+            403,
+            "error applying patch: failed to convert patch object to typed object: .nosuch: field not declared in schema",
+        ),
+        (
+            applied("Object{metadata: Object.spec{labels: {'a': 'b'}}}"),
+            403,
+            'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", which matches field name path from root '
+            "Object type",
+        ),
+        (
+            patched("[JSONPatch{op: 'remove', path: '/data/none'}]"),
+            403,
+            "JSON Patch: error in remove for path: '/data/none': Unable to remove nonexistent key: none: missing value",
+        ),
+        (
+            patched("[JSONPatch{op: 'add', path: '/data/x', value: 5}]"),
+            500,
+            "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            patched("[JSONPatch{op: 'add', path: '/nosuch', value: 'x'}]"),
+            500,
+            'Internal error occurred: strict decoding error: unknown field "nosuch"',
+        ),
+    ],
+)
 def test_a_mutation_that_cannot_be_done(api: Api, mutation: dict[str, Any], status: int, message: str) -> None:
     with policies(api, "Mutating", mutation):
         reply = create(api, a="1")
@@ -399,9 +453,13 @@ def test_atomic_lists_are_not_applied(api: Api) -> None:
     )
     with policies(api, "Mutating", spec):
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
-        assert api.post(api.path("pods"), pod, DRY).at("message").endswith(
-            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
-            ".spec.containers[0].args"
+        assert (
+            api.post(api.path("pods"), pod, DRY)
+            .at("message")
+            .endswith(
+                "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+                ".spec.containers[0].args"
+            )
         )
 
 
@@ -432,21 +490,40 @@ def test_what_is_mutated_is_validated(api: Api) -> None:
 def test_custom_resources_are_mutated_by_their_schema(api: Api) -> None:
     plural, group = "widgets", f"{api.name('w')}.example.com"
     part = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "size": {"type": "integer"}}}
-    spec = {"type": "object", "properties": {
-        "mode": {"type": "string", "default": "plain"},
-        "parts": {"type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-    }}
+    spec = {
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "default": "plain"},
+            "parts": {"type": "array", "items": part, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        },
+    }
     definition = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": "Widget"}, "versions": [{
-            "name": "v1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-        }]},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": "Widget"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                }
+            ],
+        },
     }
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert api.post(definitions, definition).status == 201
     path = api.path(plural, group=f"{group}/v1")
-    body = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"parts": [{"name": "a", "size": 1}]}}
+    body = {
+        "apiVersion": f"{group}/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "spec": {"parts": [{"name": "a", "size": 1}]},
+    }
     resized = applied(
         "Object{spec: Object.spec{parts: [Object.spec.parts{name: 'a', size: 2}, Object.spec.parts{name: 'b'}]}}",
         matchConstraints={"resourceRules": [rule(plural, group=group)]},
@@ -454,8 +531,6 @@ def test_custom_resources_are_mutated_by_their_schema(api: Api) -> None:
     try:
         with policies(api, "Mutating", resized):
             until(lambda: api.post(path, body, DRY).status == 201)
-            assert api.post(path, body, DRY).at("spec") == {
-                "mode": "plain", "parts": [{"name": "a", "size": 2}, {"name": "b"}],
-            }
+            assert api.post(path, body, DRY).at("spec") == {"mode": "plain", "parts": [{"name": "a", "size": 2}, {"name": "b"}]}
     finally:
         api.delete(f"{definitions}/{plural}.{group}")

@@ -12,7 +12,10 @@ TABLE = {"Accept": f"application/json;as=Table;{GROUP}"}
 METADATA = {"Accept": f"application/json;as=PartialObjectMetadata;{GROUP}"}
 METADATA_LIST = {"Accept": f"application/json;as=PartialObjectMetadataList;{GROUP}"}
 
-POD: dict[str, Any] = {"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}}
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]},
+}
 
 
 @pytest.fixture
@@ -40,7 +43,11 @@ def test_a_table_of_a_list(api, pod: str) -> None:
     assert row["cells"][:4] == ["p", "0/2", "Pending", "0"]
     assert re.fullmatch(r"\d+s", row["cells"][4])
     assert row["cells"][5:] == ["<none>"] * 4
-    assert row["object"] == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}
+    assert row["object"] == {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": api.get(pod).at("metadata"),
+    }
 
 
 def test_a_table_of_one_object(api, pod: str) -> None:
@@ -69,8 +76,22 @@ def test_a_pod_that_has_ended(api, pod: str) -> None:
         "podIPs": [{"ip": "10.0.0.9"}],
         "podIP": "10.0.0.9",
         "containerStatuses": [
-            {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 3, "state": {"terminated": {"exitCode": 1, "reason": "Error"}}},
-            {"name": "d", "image": "j", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+            {
+                "name": "c",
+                "image": "i",
+                "imageID": "",
+                "ready": False,
+                "restartCount": 3,
+                "state": {"terminated": {"exitCode": 1, "reason": "Error"}},
+            },
+            {
+                "name": "d",
+                "image": "j",
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"terminated": {"exitCode": 0, "reason": "Completed"}},
+            },
         ],
     }
     assert api.patch(f"{pod}/status", {"status": status}, "application/merge-patch+json").status == 200
@@ -94,7 +115,13 @@ def test_a_pod_that_has_ended(api, pod: str) -> None:
         (
             "deployments",
             "apps/v1",
-            {"spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}}},
+            {
+                "spec": {
+                    "replicas": 2,
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+                }
+            },
             {"Ready": "0/2", "Up-to-date": 0, "Available": 0, "Containers": "c,d", "Images": "i,j", "Selector": "a=b"},
         ),
         (
@@ -150,20 +177,32 @@ def test_watching_a_table(api) -> None:
 
 def test_metadata_of_one_object(api, pod: str) -> None:
     reply = api.get(pod, headers=METADATA)
-    assert reply.json == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}
+    assert reply.json == {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": api.get(pod).at("metadata"),
+    }
 
 
 def test_metadata_of_a_list(api, pod: str) -> None:
     reply = api.get(api.path("pods"), headers=METADATA_LIST)
     assert (reply.at("kind"), reply.at("apiVersion")) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
-    assert reply.at("items") == [{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}]
+    assert reply.at("items") == [
+        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": api.get(pod).at("metadata")}
+    ]
 
 
 def test_metadata_in_the_wrong_number(api, pod: str) -> None:
     reply = api.get(pod, headers=METADATA_LIST)
-    assert (reply.status, reply.at("message")) == (406, "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Pod)")
+    assert (reply.status, reply.at("message")) == (
+        406,
+        "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Pod)",
+    )
     reply = api.get(api.path("pods"), headers=METADATA)
-    assert (reply.status, reply.at("message")) == (406, "you requested PartialObjectMetadata, but the requested object is a list (*core.PodList)")
+    assert (reply.status, reply.at("message")) == (
+        406,
+        "you requested PartialObjectMetadata, but the requested object is a list (*core.PodList)",
+    )
 
 
 def test_metadata_in_protobuf(api, pod: str) -> None:
@@ -175,20 +214,31 @@ def test_metadata_in_protobuf(api, pod: str) -> None:
 
 def test_watching_metadata(api, pod: str) -> None:
     reply = api.get(api.path("pods"), "watch=1&timeoutSeconds=1", headers=METADATA)
-    assert reply.body.startswith(b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",')
+    assert reply.body.startswith(
+        b'{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p",'
+    )
 
 
 def test_metadata_is_that_of_the_internal_version(api) -> None:
     """What an annotation says in apps/v1, or in an old version, is a field there."""
     pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    body = {"metadata": {"name": "d", "annotations": {"x": "y"}}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pods}}
+    body = {
+        "metadata": {"name": "d", "annotations": {"x": "y"}},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pods},
+    }
     path = api.path("daemonsets", group="apps/v1")
     assert api.post(path, body).at("metadata", "annotations") == {"deprecated.daemonset.template.generation": "1", "x": "y"}
     for view, place in ((METADATA_LIST, ("items", 0)), (TABLE, ("rows", 0, "object"))):
         assert api.get(path, headers=view).at(*place, "metadata", "annotations") == {"x": "y"}
     assert api.get(f"{path}/d", headers=METADATA).at("metadata", "annotations") == {"x": "y"}
-    scaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"},
-              "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}}
+    scaler = {
+        "metadata": {"name": "h"},
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"},
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}},
+        },
+    }
     assert api.post(api.path("horizontalpodautoscalers", group="autoscaling/v2"), scaler).status == 201
     old = api.path("horizontalpodautoscalers", "h", group="autoscaling/v1")
     assert "annotations" in api.get(old).at("metadata")
@@ -227,8 +277,7 @@ def test_what_has_no_table(api, method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/api/v1/namespaces/default/status", "/apis/apps/v1/namespaces/default/deployments/nobody/scale"],
+    "path", ["/api/v1/namespaces/default/status", "/apis/apps/v1/namespaces/default/deployments/nobody/scale"]
 )
 def test_subresources_that_have_a_table(api, path: str) -> None:
     assert api.get(path, headers=TABLE).status in (200, 404)

@@ -126,7 +126,9 @@ def test_a_token_ends_with_what_it_is_bound_to(api: Api, account: dict[str, Any]
         ({"kind": "Secret", "apiVersion": "v1", "name": "absent"}, 404, 'secrets "absent" not found'),
     ],
 )  # fmt: skip
-def test_what_no_token_can_be_bound_to(api: Api, account: dict[str, Any], reference: dict[str, str], status: int, message: str) -> None:
+def test_what_no_token_can_be_bound_to(
+    api: Api, account: dict[str, Any], reference: dict[str, str], status: int, message: str
+) -> None:
     api.post(api.path("secrets"), {"metadata": {"name": "s"}})
     reply = ask(api, boundObjectRef=reference)
     assert reply.status == status

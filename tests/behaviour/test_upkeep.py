@@ -107,8 +107,14 @@ def test_an_apiservice_with_a_service_says_what_is_missing(api: Any) -> None:
     name, service = f"v1.{group}", {"namespace": api.namespace, "name": "behind"}
     body = {
         "metadata": {"name": name},
-        "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10, "service": service,
-                 "insecureSkipTLSVerify": True},
+        "spec": {
+            "group": group,
+            "version": "v1",
+            "groupPriorityMinimum": 10,
+            "versionPriority": 10,
+            "service": service,
+            "insecureSkipTLSVerify": True,
+        },
     }
     what = f'service/behind in "{api.namespace}"'
 

@@ -22,31 +22,51 @@ def obj(properties: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]
 
 
 FIELDS: dict[str, Any] = {
-    "int32": {**INTEGER, "format": "int32"}, "nonsense": {**INTEGER, "format": "date"}, "date": {**STRING, "format": "date"},
-    "half": {**INTEGER, "maximum": 10.5}, "most": {**NUMBER, "maximum": 10.5, "exclusiveMaximum": True},
-    "step": {**NUMBER, "multipleOf": 0.5}, "steps": {**NUMBER, "multipleOf": 2.5},
-    "one": {**NUMBER, "enum": [1]}, "null": {**STRING, "enum": ["a", None], "nullable": True},
-    "either": {"x-kubernetes-int-or-string": True, "enum": ["a", 5]}, "word": {**STRING, "enum": ["a"]},
+    "int32": {**INTEGER, "format": "int32"},
+    "nonsense": {**INTEGER, "format": "date"},
+    "date": {**STRING, "format": "date"},
+    "half": {**INTEGER, "maximum": 10.5},
+    "most": {**NUMBER, "maximum": 10.5, "exclusiveMaximum": True},
+    "step": {**NUMBER, "multipleOf": 0.5},
+    "steps": {**NUMBER, "multipleOf": 2.5},
+    "one": {**NUMBER, "enum": [1]},
+    "null": {**STRING, "enum": ["a", None], "nullable": True},
+    "either": {"x-kubernetes-int-or-string": True, "enum": ["a", 5]},
+    "word": {**STRING, "enum": ["a"]},
     "needs": obj({"a": STRING, "b": INTEGER}, required=["b"]),
     "all": obj({"a": INTEGER}, allOf=[{"properties": {"a": {"minimum": 3}}}, {"required": ["b"]}]),
-    "any": obj({"a": INTEGER, "b": STRING}, anyOf=[{"required": ["c"]}, {"properties": {"a": {"minimum": 9}, "b": {"maxLength": 9}}}]),
-    "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-            "items": obj({"k": STRING}, required=["k"])},
+    "any": obj(
+        {"a": INTEGER, "b": STRING}, anyOf=[{"required": ["c"]}, {"properties": {"a": {"minimum": 9}, "b": {"maxLength": 9}}}]
+    ),
+    "map": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": obj({"k": STRING}, required=["k"]),
+    },
     "embedded": obj(additionalProperties={**obj(), "x-kubernetes-embedded-resource": True, **KEEP}),
-    "free": {**obj({"deep": obj({"a": INTEGER})}), **KEEP}, "replicas": INTEGER,
+    "free": {**obj({"deep": obj({"a": INTEGER})}), **KEEP},
+    "replicas": INTEGER,
 }
 
 READERS: dict[str, Any] = {
-    name: {**STRING, "maxLength": 6000, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]} for name, rule in {
-        "int": "int(self) == 0", "uint": "uint(self) == uint(0)", "duration": "duration(self) == duration('0s')",
-        "moment": "timestamp(self) == timestamp('2020-01-01T00:00:00Z')", "semver": "semver(self).major() == -1",
-        "offset": "timestamp('2020-01-01T00:00:00Z').getHours(self) == -1", "format": "self.format([1.5]) == ''",
+    name: {**STRING, "maxLength": 6000, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]}
+    for name, rule in {
+        "int": "int(self) == 0",
+        "uint": "uint(self) == uint(0)",
+        "duration": "duration(self) == duration('0s')",
+        "moment": "timestamp(self) == timestamp('2020-01-01T00:00:00Z')",
+        "semver": "semver(self).major() == -1",
+        "offset": "timestamp('2020-01-01T00:00:00Z').getHours(self) == -1",
+        "format": "self.format([1.5]) == ''",
     }.items()
 }
 """Rules that read numbers in texts; none of them holds."""
 READERS |= {
-    name: {**STRING, "format": form, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]} for name, form, rule in (
-        ("spelled", "duration", "self != duration('24h')"), ("dated", "date-time", "self == timestamp('2020-01-01T00:00:00Z')"),
+    name: {**STRING, "format": form, "x-kubernetes-validations": [{"rule": rule, "message": "read"}]}
+    for name, form, rule in (
+        ("spelled", "duration", "self != duration('24h')"),
+        ("dated", "date-time", "self == timestamp('2020-01-01T00:00:00Z')"),
         ("coded", "byte", "self == b'abc'"),
     )
 }
@@ -62,9 +82,20 @@ def defined(api: Api, group: str, kind: str, fields: dict[str, Any]) -> Iterator
     plural = f"{kind.lower()}s"
     schema = obj({"spec": obj(fields), "status": obj({"replicas": INTEGER})})
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"scale": scale},
+    }
     spec = {"group": group, "scope": "Cluster", "names": {"plural": plural, "kind": kind}, "versions": [version]}
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"}, "spec": spec}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": spec,
+    }
     assert api.post(DEFINITIONS, body).status == 201
     place, end = f"/apis/{group}/v1/{plural}", time.monotonic() + 20
     try:
@@ -90,41 +121,76 @@ def thing(path: str, spec: Any, name: str = "one") -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": plural.removesuffix("s").capitalize(), "metadata": {"name": name}, "spec": spec}
 
 
-@pytest.mark.parametrize(("spec", "expected"), [
-    ({"int32": {}}, ['spec.int32: Invalid value: "": spec.int32 in body must be of type int32: ""']),
-    ({"int32": 1.5}, ['spec.int32: Invalid value: "float64": spec.int32 in body must be of type int32: "float64"',
-                      '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.int32']),
-    ({"nonsense": {}}, ['spec.nonsense: Invalid value: "object": spec.nonsense in body must be of type integer: "object"']),
-    ({"int32": 3.0}, []),
-    ({"date": 5}, ['spec.date: Invalid value: "int64": spec.date in body must be of type date: "int64"']),
-    ({"date": ["x"]}, []),
-    ({"half": 10}, ['<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half']),
-    ({"half": 11}, ['<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half',
-                    "spec.half: Invalid value: 11: spec.half in body should be less than or equal to 10.5"]),
-    ({"most": 10}, ["spec.most: Invalid value: 10: spec.most in body should be less than 10"]),
-    ({"most": 10.25}, []),
-    ({"most": 1e6 + 0.5}, ["spec.most: Invalid value: 1.0000005e+06: spec.most in body should be less than 10.5"]),
-    ({"step": 3}, ["spec.step: Invalid value: 0: factor MultipleOf declared for spec.step must be positive: 0"]),
-    ({"step": 2.5}, []),
-    ({"steps": 5}, ["spec.steps: Invalid value: 5: spec.steps in body should be a multiple of 2"]),
-    ({"one": 1.7}, []),
-    ({"null": None}, ['spec.null: Unsupported value: null: supported values: "a", "null"']),
-    ({"either": 97}, []),
-    ({"either": 98}, ['spec.either: Unsupported value: 98: supported values: "a", "5"']),
-    ({"word": "<b>"}, ['spec.word: Unsupported value: "<b>": supported values: "a"']),
-    ({"needs": {"a": 5}}, ['spec.needs.a: Invalid value: "integer": spec.needs.a in body must be of type string: "integer"',
-                           "spec.needs.b: Required value"]),
-    ({"all": {"a": 1}}, ["spec.all.a: Invalid value: 1: spec.all.a in body should be greater than or equal to 3",
-                         "spec.all.b: Required value",
-                         '<nil>: Invalid value: "": "spec.all" must validate all the schemas (allOf). None validated']),
-    ({"any": {"a": 1, "b": "long enough, I say"}},
-     ['<nil>: Invalid value: "": "spec.any" must validate at least one schema (anyOf)',
-      "spec.any.a: Invalid value: 1: spec.any.a in body should be greater than or equal to 9",
-      "spec.any.b: Too long: may not be more than 9 bytes"]),
-    ({"map": [1, 2]}, ['spec.map[0]: Invalid value: "integer": spec.map[0] in body must be of type object: "integer"',
-                       'spec.map[1]: Invalid value: "integer": spec.map[1] in body must be of type object: "integer"',
-                       "spec.map[0]: Invalid value: 1: must be an object for an array of list-type map"]),
-])
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"int32": {}}, ['spec.int32: Invalid value: "": spec.int32 in body must be of type int32: ""']),
+        (
+            {"int32": 1.5},
+            [
+                'spec.int32: Invalid value: "float64": spec.int32 in body must be of type int32: "float64"',
+                '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.int32',
+            ],
+        ),
+        ({"nonsense": {}}, ['spec.nonsense: Invalid value: "object": spec.nonsense in body must be of type integer: "object"']),
+        ({"int32": 3.0}, []),
+        ({"date": 5}, ['spec.date: Invalid value: "int64": spec.date in body must be of type date: "int64"']),
+        ({"date": ["x"]}, []),
+        (
+            {"half": 10},
+            ['<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half'],
+        ),
+        (
+            {"half": 11},
+            [
+                '<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in spec.half',
+                "spec.half: Invalid value: 11: spec.half in body should be less than or equal to 10.5",
+            ],
+        ),
+        ({"most": 10}, ["spec.most: Invalid value: 10: spec.most in body should be less than 10"]),
+        ({"most": 10.25}, []),
+        ({"most": 1e6 + 0.5}, ["spec.most: Invalid value: 1.0000005e+06: spec.most in body should be less than 10.5"]),
+        ({"step": 3}, ["spec.step: Invalid value: 0: factor MultipleOf declared for spec.step must be positive: 0"]),
+        ({"step": 2.5}, []),
+        ({"steps": 5}, ["spec.steps: Invalid value: 5: spec.steps in body should be a multiple of 2"]),
+        ({"one": 1.7}, []),
+        ({"null": None}, ['spec.null: Unsupported value: null: supported values: "a", "null"']),
+        ({"either": 97}, []),
+        ({"either": 98}, ['spec.either: Unsupported value: 98: supported values: "a", "5"']),
+        ({"word": "<b>"}, ['spec.word: Unsupported value: "<b>": supported values: "a"']),
+        (
+            {"needs": {"a": 5}},
+            [
+                'spec.needs.a: Invalid value: "integer": spec.needs.a in body must be of type string: "integer"',
+                "spec.needs.b: Required value",
+            ],
+        ),
+        (
+            {"all": {"a": 1}},
+            [
+                "spec.all.a: Invalid value: 1: spec.all.a in body should be greater than or equal to 3",
+                "spec.all.b: Required value",
+                '<nil>: Invalid value: "": "spec.all" must validate all the schemas (allOf). None validated',
+            ],
+        ),
+        (
+            {"any": {"a": 1, "b": "long enough, I say"}},
+            [
+                '<nil>: Invalid value: "": "spec.any" must validate at least one schema (anyOf)',
+                "spec.any.a: Invalid value: 1: spec.any.a in body should be greater than or equal to 9",
+                "spec.any.b: Too long: may not be more than 9 bytes",
+            ],
+        ),
+        (
+            {"map": [1, 2]},
+            [
+                'spec.map[0]: Invalid value: "integer": spec.map[0] in body must be of type object: "integer"',
+                'spec.map[1]: Invalid value: "integer": spec.map[1] in body must be of type object: "integer"',
+                "spec.map[0]: Invalid value: 1: must be an object for an array of list-type map",
+            ],
+        ),
+    ],
+)
 def test_values(api: Any, path: str, spec: Any, expected: list[str]) -> None:
     reply = api.post(path, thing(path, spec), DRY)
     if not expected:
@@ -141,24 +207,34 @@ UNREADABLE = "type conversion error from 'string' to 'google.protobuf."
 LONG = "9" * 5000
 
 
-@pytest.mark.parametrize(("field", "text", "problem"), [
-    ("int", "+5", "read"), ("int", LONG, "type conversion error from 'string' to 'int'"),
-    ("uint", "18446744073709551616", "type conversion error from 'string' to 'uint'"),
-    ("duration", "0.9999999999999999999999h", "read"), ("duration", "2562047h47m16.854775808s", f"{UNREADABLE}Duration'"),
-    ("duration", f"{LONG}s", f"{UNREADABLE}Duration'"), ("moment", f"2020-01-01T00:00:00.{LONG}Z", "read"),
-    ("moment", "2020-01-01T00:00:00+24:60", "read"), ("moment", "2020-01-01T00:00:00+25:00", f"{UNREADABLE}Timestamp'"),
-    ("moment", "0000-12-31T23:30:00-01:00", "read"), ("moment", "0000-01-01T00:00:00Z", "timestamp overflow"),
-    ("semver", f"1.2.{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
-    ("semver", f"1.2.3-{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
-    ("offset", f"{LONG}:00", f'strconv.Atoi: parsing "{LONG}": value out of range'),
-    *(("spelled", text, "read") for text in ("1d", "24 hr", "1 DAY 2", "-1d", "23h 1 hour")),
-    ("spelled", "1 year", "must be of type duration"), ("spelled", f"{LONG}d", "must be of type duration"),
-    ("dated", "2021-01-01T00:00:00,5Z", "read"),
-    ("dated", "2021-01-01t00:00:00z", 'as "2006-01-02T15:04:05": cannot parse "t00:00:00z" as "T"'),
-    ("dated", "2021-01-01T00:00:00+99:99", 'Invalid date-time formatted string 2021-01-01T00:00:00+99:99: parsing time'),
-    ("coded", "YWJk", "read"), ("coded", "YW+j", "illegal base64 data at input byte 2"),
-    ("format", f"%.{LONG}f", f'converting precision to integer: strconv.Atoi: parsing "{LONG}": value out of range'),
-])
+@pytest.mark.parametrize(
+    ("field", "text", "problem"),
+    [
+        ("int", "+5", "read"),
+        ("int", LONG, "type conversion error from 'string' to 'int'"),
+        ("uint", "18446744073709551616", "type conversion error from 'string' to 'uint'"),
+        ("duration", "0.9999999999999999999999h", "read"),
+        ("duration", "2562047h47m16.854775808s", f"{UNREADABLE}Duration'"),
+        ("duration", f"{LONG}s", f"{UNREADABLE}Duration'"),
+        ("moment", f"2020-01-01T00:00:00.{LONG}Z", "read"),
+        ("moment", "2020-01-01T00:00:00+24:60", "read"),
+        ("moment", "2020-01-01T00:00:00+25:00", f"{UNREADABLE}Timestamp'"),
+        ("moment", "0000-12-31T23:30:00-01:00", "read"),
+        ("moment", "0000-01-01T00:00:00Z", "timestamp overflow"),
+        ("semver", f"1.2.{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
+        ("semver", f"1.2.3-{LONG}", f'strconv.ParseUint: parsing "{LONG}": value out of range'),
+        ("offset", f"{LONG}:00", f'strconv.Atoi: parsing "{LONG}": value out of range'),
+        *(("spelled", text, "read") for text in ("1d", "24 hr", "1 DAY 2", "-1d", "23h 1 hour")),
+        ("spelled", "1 year", "must be of type duration"),
+        ("spelled", f"{LONG}d", "must be of type duration"),
+        ("dated", "2021-01-01T00:00:00,5Z", "read"),
+        ("dated", "2021-01-01t00:00:00z", 'as "2006-01-02T15:04:05": cannot parse "t00:00:00z" as "T"'),
+        ("dated", "2021-01-01T00:00:00+99:99", "Invalid date-time formatted string 2021-01-01T00:00:00+99:99: parsing time"),
+        ("coded", "YWJk", "read"),
+        ("coded", "YW+j", "illegal base64 data at input byte 2"),
+        ("format", f"%.{LONG}f", f'converting precision to integer: strconv.Atoi: parsing "{LONG}": value out of range'),
+    ],
+)
 def test_numbers_in_texts_that_rules_read(api: Any, readers: str, field: str, text: str, problem: str) -> None:
     reply = api.post(readers, thing(readers, {field: text}), DRY)
     assert (reply.status, problem in reply.at("message")) == (422, True), reply.at("message")[-200:]

@@ -263,8 +263,12 @@ def test_no_initial_events(api: Api) -> None:
         assert told(watch.take(1)) == [("ADDED", "b")]
 
 
-FORBIDDEN_WITHOUT_MATCH = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-FORBIDDEN_MATCH = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+FORBIDDEN_WITHOUT_MATCH = (
+    "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+)
+FORBIDDEN_MATCH = (
+    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+)
 
 UNSUPPORTED_MATCH = 'resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"'
 

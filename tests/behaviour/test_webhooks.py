@@ -67,9 +67,15 @@ class Hooks:
     ) -> None:
         """Make a configuration, and wait until the server knows it."""
         hooks = [self._entry(webhook, entry) for entry in entries or ({},)]
-        probe = self._entry(webhook, {
-            "name": "probe.example.com", "rules": [CONFIG_MAPS], "objectSelector": {"matchLabels": {"probe": "probe"}}, "failurePolicy": "Fail",
-        })
+        probe = self._entry(
+            webhook,
+            {
+                "name": "probe.example.com",
+                "rules": [CONFIG_MAPS],
+                "objectSelector": {"matchLabels": {"probe": "probe"}},
+                "failurePolicy": "Fail",
+            },
+        )
         path = f"{CONFIGURATIONS}/{kind.lower()}webhookconfigurations"
         body = {"kind": f"{kind}WebhookConfiguration", "metadata": {"name": self.api.name(name)}, "webhooks": [*hooks, probe]}
         made = self.api.post(path, body)
@@ -91,9 +97,14 @@ class Hooks:
     def _entry(self, webhook: Webhook | None, entry: dict[str, Any]) -> dict[str, Any]:
         client_config = webhook.client_config if webhook else {"url": "https://127.0.0.1:9/none"}
         return {
-            "name": HOOK, "clientConfig": client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 5, "rules": [CONFIG_MAPS],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.api.namespace}}, **entry,
+            "name": HOOK,
+            "clientConfig": client_config,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 5,
+            "rules": [CONFIG_MAPS],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.api.namespace}},
+            **entry,
         }
 
     def mutating(self, behave: Callable[[dict[str, Any]], Answer], *entries: dict[str, Any]) -> Webhook:
@@ -270,7 +281,9 @@ def test_configurations_are_not_reviewed(api: Api, hooks: Hooks) -> None:
 
 def test_a_patch(api: Api, hooks: Hooks) -> None:
     def answer(review: dict[str, Any]) -> Answer:
-        return patched(review, {"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}, {"op": "remove", "path": "/data/a"})
+        return patched(
+            review, {"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}, {"op": "remove", "path": "/data/a"}
+        )
 
     hooks.mutating(answer)
     made = created(api, a="1", b="2")
@@ -295,21 +308,43 @@ def test_what_a_patch_adds_gets_defaults(api: Api, hooks: Hooks) -> None:
 
 
 PATCHES = [
-    ([{"op": "remove", "path": "/data/nope"}], 500,
-     "Internal error occurred: error in remove for path: '/data/nope': Unable to remove nonexistent key: nope: missing value"),
+    (
+        [{"op": "remove", "path": "/data/nope"}],
+        500,
+        "Internal error occurred: error in remove for path: '/data/nope': Unable to remove nonexistent key: nope: missing value",
+    ),
     ([{"op": "odd"}], 500, "Internal error occurred: Unexpected kind: odd"),
-    ([{"op": "test", "path": "/data/a", "value": "2"}], 500, "Internal error occurred: testing value /data/a failed: test failed"),
-    ([{"op": "add", "path": "/data/n", "value": 5}], 500,
-     "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
-    ([{"op": "replace", "path": "/apiVersion", "value": "apps/v1"}], 500,
-     'Internal error occurred: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'),
-    ([{"op": "replace", "path": "/kind", "value": "Secret"}, {"op": "remove", "path": "/data"}], 500,
-     "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
-    ([{"op": "replace", "path": "/kind", "value": ["x"]}], 500,
-     "Internal error occurred: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct "
-     "field .kind of type string"),
-    ([{"op": "add", "path": "/data/big", "value": "x" * 1_100_000}], 422,
-     'ConfigMap "one" is invalid: []: Too long: may not be more than 1048576 bytes'),
+    (
+        [{"op": "test", "path": "/data/a", "value": "2"}],
+        500,
+        "Internal error occurred: testing value /data/a failed: test failed",
+    ),
+    (
+        [{"op": "add", "path": "/data/n", "value": 5}],
+        500,
+        "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+    ),
+    (
+        [{"op": "replace", "path": "/apiVersion", "value": "apps/v1"}],
+        500,
+        'Internal error occurred: no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"',
+    ),
+    (
+        [{"op": "replace", "path": "/kind", "value": "Secret"}, {"op": "remove", "path": "/data"}],
+        500,
+        "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+    ),
+    (
+        [{"op": "replace", "path": "/kind", "value": ["x"]}],
+        500,
+        "Internal error occurred: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct "
+        "field .kind of type string",
+    ),
+    (
+        [{"op": "add", "path": "/data/big", "value": "x" * 1_100_000}],
+        422,
+        'ConfigMap "one" is invalid: []: Too long: may not be more than 1048576 bytes',
+    ),
 ]
 
 
@@ -331,11 +366,16 @@ def test_managed_fields_that_a_patch_breaks_are_restored(api: Api, hooks: Hooks)
 
 def test_custom_resources_are_pruned_after_a_patch(api: Api, hooks: Hooks) -> None:
     group = f"w{api.suffix}.example.com"
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}},
+    }
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": "widgets", "kind": "Widget"}
     definition = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{group}"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
         "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
     definitions, path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", api.path("widgets", group=f"{group}/v1")
@@ -417,8 +457,10 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"code": 418, "message": "teapot"}, {"message": "denied the request: teapot", "code": 418}),
     ({"code": 200, "status": "Success", "message": "fine?"}, {"message": "denied the request: fine?", "code": 400}),
     ({"status": "Custom"}, {"message": "denied the request without explanation", "status": "Custom", "code": 400}),
-    ({"code": 429, "details": {"retryAfterSeconds": 5}},
-     {"message": "denied the request without explanation", "details": {"retryAfterSeconds": 5}, "code": 429}),
+    (
+        {"code": 429, "details": {"retryAfterSeconds": 5}},
+        {"message": "denied the request without explanation", "details": {"retryAfterSeconds": 5}, "code": 429},
+    ),
 ]
 
 
@@ -452,16 +494,28 @@ def test_validating_webhooks_are_asked_at_the_same_time(api: Api, hooks: Hooks) 
 
 
 BROKEN: list[tuple[Callable[[dict[str, Any]], Answer], str]] = [
-    (lambda review: (200, JSON, b""), "failed to call webhook: 0-length response with status code: 200 and content type: application/json"),
-    (lambda review: (500, TEXT, b"oops"), 'failed to call webhook: an error on the server ("oops") has prevented the request from succeeding'),
+    (
+        lambda review: (200, JSON, b""),
+        "failed to call webhook: 0-length response with status code: 200 and content type: application/json",
+    ),
+    (
+        lambda review: (500, TEXT, b"oops"),
+        'failed to call webhook: an error on the server ("oops") has prevented the request from succeeding',
+    ),
     (lambda review: (404, TEXT, b""), "failed to call webhook: the server could not find the requested resource"),
-    (lambda review: (200, JSON, b'{"kind":"Review","apiVersion":"admission.k8s.io/v1"}'),
-     'failed to call webhook: no kind "Review" is registered for version "admission.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"'),
+    (
+        lambda review: (200, JSON, b'{"kind":"Review","apiVersion":"admission.k8s.io/v1"}'),
+        'failed to call webhook: no kind "Review" is registered for version "admission.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"',
+    ),
     (lambda review: (200, JSON, b"{}"), "received invalid webhook response: webhook response was absent"),
-    (lambda review: patched(review, {"op": "add", "path": "/x", "value": 1}),
-     "received invalid webhook response: validating webhook may not return response.patch"),
-    (lambda review: allow(review, allowed="yes"),
-     "failed to call webhook: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
+    (
+        lambda review: patched(review, {"op": "add", "path": "/x", "value": 1}),
+        "received invalid webhook response: validating webhook may not return response.patch",
+    ),
+    (
+        lambda review: allow(review, allowed="yes"),
+        "failed to call webhook: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool",
+    ),
 ]
 
 
@@ -480,14 +534,24 @@ def test_another_uid(api: Api, hooks: Hooks) -> None:
     assert message.endswith(', got "x"')
 
 
-@pytest.mark.parametrize(("response", "message"), [
-    ({"patch": "W10="}, "received invalid webhook response: webhook returned response.patch but not response.patchType"),
-    ({"patchType": "JSONPatch"}, "received invalid webhook response: webhook returned response.patchType but not response.patch"),
-    ({"patchType": "JSONPatch", "patch": "bm90IGpzb24="},
-     "received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')"),
-    ({"patchType": "JSONPatch", "patch": "e30="},
-     "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
-])
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        ({"patch": "W10="}, "received invalid webhook response: webhook returned response.patch but not response.patchType"),
+        (
+            {"patchType": "JSONPatch"},
+            "received invalid webhook response: webhook returned response.patchType but not response.patch",
+        ),
+        (
+            {"patchType": "JSONPatch", "patch": "bm90IGpzb24="},
+            "received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')",
+        ),
+        (
+            {"patchType": "JSONPatch", "patch": "e30="},
+            "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+        ),
+    ],
+)
 def test_patches_that_are_none(api: Api, hooks: Hooks, response: dict[str, Any], message: str) -> None:
     hooks.mutating(lambda review: allow(review, **response))
     assert created(api).json["message"] == CALLING + message
@@ -498,7 +562,9 @@ def test_nobody_listens(api: Api, hooks: Hooks, kind: str) -> None:
     hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "closed"}}})
     hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "open"}}, "failurePolicy": "Ignore"}, name="open")
     refused = created(api, "one", {"fail": "closed"})
-    problem = 'failed to call webhook: Post "https://127.0.0.1:9/none?timeout=5s": dial tcp 127.0.0.1:9: connect: connection refused'
+    problem = (
+        'failed to call webhook: Post "https://127.0.0.1:9/none?timeout=5s": dial tcp 127.0.0.1:9: connect: connection refused'
+    )
     assert (refused.status, refused.json["message"]) == (500, CALLING + problem)
     assert created(api, "two", {"fail": "open"}).status == 201
 
@@ -544,8 +610,11 @@ def test_a_service_that_is_not_there(api: Api, hooks: Hooks) -> None:
 
 def test_match_conditions(api: Api, hooks: Hooks) -> None:
     expressions = {
-        "name": "object.metadata.name == 'one'", "operation": "request.operation == 'UPDATE'", "user": "'system:masters' in request.userInfo.groups",
-        "rights": "authorizer.group('').resource('pods').namespace(request.namespace).check('get').allowed()", "old": "oldObject != null",
+        "name": "object.metadata.name == 'one'",
+        "operation": "request.operation == 'UPDATE'",
+        "user": "'system:masters' in request.userInfo.groups",
+        "rights": "authorizer.group('').resource('pods').namespace(request.namespace).check('get').allowed()",
+        "old": "oldObject != null",
     }
     entries = [
         {"name": f"{name}.example.com", "matchConditions": [{"name": name, "expression": expression}]}

@@ -81,19 +81,24 @@ CHUNKED = JSON + b"Transfer-Encoding: chunked\r\n"
 # ---------------------------------------------------------------- bodies
 
 
-@pytest.mark.parametrize(("body", "problem"), [
-    (b"zz\r\n{}\r\n0\r\n\r\n", "invalid byte in chunk length"),
-    (b"-2\r\n{}\r\n0\r\n\r\n", "invalid byte in chunk length"),
-    (b"00000000000000002\r\n{}\r\n0\r\n\r\n", "http chunk length too large"),
-    (b"2\r\n{}..0\r\n\r\n", "malformed chunked encoding"),
-    (b"2\n{}\n0\n\n", "chunked line ends with bare LF"),
-    (b"2;" + b"a" * 5000 + b"\r\n{}\r\n0\r\n\r\n", "header line too long"),
-])
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"zz\r\n{}\r\n0\r\n\r\n", "invalid byte in chunk length"),
+        (b"-2\r\n{}\r\n0\r\n\r\n", "invalid byte in chunk length"),
+        (b"00000000000000002\r\n{}\r\n0\r\n\r\n", "http chunk length too large"),
+        (b"2\r\n{}..0\r\n\r\n", "malformed chunked encoding"),
+        (b"2\n{}\n0\n\n", "chunked line ends with bare LF"),
+        (b"2;" + b"a" * 5000 + b"\r\n{}\r\n0\r\n\r\n", "header line too long"),
+    ],
+)
 def test_chunks_that_are_none(raw: Exchange, target: bytes, body: bytes, problem: str) -> None:
     raw.send(b"POST", target, CHUNKED, body)
     code, answer = raw.answer()
-    assert (code, json.loads(answer)) == (500, {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": problem, "code": 500})
+    assert (code, json.loads(answer)) == (
+        500,
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": problem, "code": 500},
+    )
 
 
 def test_chunks_of_any_size(raw: Exchange, target: bytes) -> None:
@@ -122,12 +127,16 @@ def test_compressed_bodies_are_not_unpacked(raw: Exchange, target: bytes) -> Non
     assert (code, "invalid character '\\x1f' looking for beginning of value" in message(answer)) == (400, True)
 
 
-@pytest.mark.parametrize(("body", "found"), [
-    (CONFIG.decode().encode("utf-16"), "invalid character 'ÿ' looking for beginning of value"),
-    (b"\xef\xbb\xbf" + CONFIG, "invalid character 'ï' looking for beginning of value"),
-    (b"\0" * 20, "invalid character '\\x00' looking for beginning of value"),
-    (b"  ", "unexpected end of JSON input"),
-], ids=["utf-16", "byte order mark", "zeros", "blanks"])
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (CONFIG.decode().encode("utf-16"), "invalid character 'ÿ' looking for beginning of value"),
+        (b"\xef\xbb\xbf" + CONFIG, "invalid character 'ï' looking for beginning of value"),
+        (b"\0" * 20, "invalid character '\\x00' looking for beginning of value"),
+        (b"  ", "unexpected end of JSON input"),
+    ],
+    ids=["utf-16", "byte order mark", "zeros", "blanks"],
+)
 def test_bodies_that_are_no_json(raw: Exchange, target: bytes, body: bytes, found: str) -> None:
     raw.send(b"POST", target, JSON + b"Content-Length: %d\r\n" % len(body), body)
     code, answer = raw.answer()
@@ -179,12 +188,15 @@ def test_names_in_paths(raw: Exchange, target: bytes, name: bytes) -> None:
     assert json.loads(answer)["details"] == {"name": "\ufffd", "kind": "configmaps"}
 
 
-@pytest.mark.parametrize(("query", "shown"), [
-    (b"limit=\xff", 'strconv.ParseInt: parsing "\\xff": invalid syntax'),
-    (b"limit=%ff", 'strconv.ParseInt: parsing "\\xff": invalid syntax'),
-    ("limit=٣".encode(), 'strconv.ParseInt: parsing "٣": invalid syntax'),
-    (b"timeout=%ff", 'invalid timeout specified in the request URL - time: invalid duration "\\xff"'),
-])
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        (b"limit=\xff", 'strconv.ParseInt: parsing "\\xff": invalid syntax'),
+        (b"limit=%ff", 'strconv.ParseInt: parsing "\\xff": invalid syntax'),
+        ("limit=٣".encode(), 'strconv.ParseInt: parsing "٣": invalid syntax'),
+        (b"timeout=%ff", 'invalid timeout specified in the request URL - time: invalid duration "\\xff"'),
+    ],
+)
 def test_queries(raw: Exchange, target: bytes, query: bytes, shown: str) -> None:
     raw.send(b"GET", target + b"?" + query)
     code, answer = raw.answer()

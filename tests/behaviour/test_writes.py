@@ -106,7 +106,7 @@ def test_the_body_must_belong_to_the_path(api: Api) -> None:
     assert problem(api.post(collection, elsewhere)) == (400, "BadRequest", text)
     secret = api.post(collection, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})
     assert secret.status == 400
-    assert secret.at("message").startswith("Secret in version \"v1\" cannot be handled as a ConfigMap: converting")
+    assert secret.at("message").startswith('Secret in version "v1" cannot be handled as a ConfigMap: converting')
     wrong = api.post(collection, {"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "a"}})
     assert wrong.status == 400
     assert 'no kind "ConfigMap" is registered for version "v2" in scheme' in wrong.at("message")
@@ -147,7 +147,9 @@ def test_some_kinds_want_a_revision(api: Api) -> None:
     path = api.path("leases", "a", group=LEASES)
     made = api.post(api.path("leases", group=LEASES), {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     sent = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "you"}}
-    text = 'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update'
+    text = (
+        'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update'
+    )
     assert problem(api.put(path, sent)) == (422, "Invalid", text)
     sent["metadata"]["resourceVersion"] = revision(made)
     assert api.put(path, sent).status == 200
@@ -168,7 +170,9 @@ def test_another_object_of_that_name(api: Api) -> None:
     reply = api.put(api.path("configmaps", "a"), sent)
     key = f"/registry/configmaps/{api.namespace}/a"
     uids = f"UID in precondition: {OTHER_UID}, UID in object meta: {made.at('metadata', 'uid')}"
-    text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {uids}"
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {uids}"
+    )
     assert problem(reply) == (409, "Conflict", f'Operation cannot be fulfilled on configmaps "a": {text}')
 
 
@@ -246,7 +250,9 @@ def test_a_claim_settles_with_its_first_update(api: Api) -> None:
 def test_the_server_keeps_what_is_its_own(api: Api) -> None:
     path = api.path("configmaps", "a")
     made = api.post(api.path("configmaps"), config_map("a", k="v")).at("metadata")
-    reply = api.patch(path, {"metadata": {"creationTimestamp": None, "generation": 9, "selfLink": "x"}, "data": {"k": "w"}}, MERGE)
+    reply = api.patch(
+        path, {"metadata": {"creationTimestamp": None, "generation": 9, "selfLink": "x"}, "data": {"k": "w"}}, MERGE
+    )
     assert reply.at("metadata", "creationTimestamp") == made["creationTimestamp"]
     changed = api.patch(path, {"metadata": {"uid": OTHER_UID}}, MERGE)
     assert (changed.status, changed.at("details", "causes", 0, "field")) == (422, "metadata.uid")
@@ -260,7 +266,12 @@ def test_the_server_keeps_what_is_its_own(api: Api) -> None:
 def test_generation_counts_changes_of_the_spec(api: Api) -> None:
     path = api.path("deployments", "a", group="apps/v1")
     made = api.post(api.path("deployments", group="apps/v1"), deployment("a"))
-    patches = ({"metadata": {"labels": {"x": "y"}}}, {"spec": {"replicas": 2}}, {"spec": {"replicas": 2}}, {"spec": {"paused": True}})
+    patches = (
+        {"metadata": {"labels": {"x": "y"}}},
+        {"spec": {"replicas": 2}},
+        {"spec": {"replicas": 2}},
+        {"spec": {"paused": True}},
+    )
     replies = [made, *(api.patch(path, patch, MERGE) for patch in patches)]
     replies.append(api.patch(f"{path}/status", {"status": {"replicas": 2}}, MERGE))
     assert [reply.at("metadata", "generation") for reply in replies] == [1, 1, 2, 2, 3, 3]

@@ -44,8 +44,14 @@ class Authority:
         return base64.b64encode(self.certificate.public_bytes(Encoding.PEM)).decode()
 
     def sign(
-        self, name: str, key: Any, names: tuple[x509.GeneralName, ...] = (), *, is_authority: bool = False,
-        begins: timedelta = timedelta(days=-1), ends: timedelta = timedelta(days=1),
+        self,
+        name: str,
+        key: Any,
+        names: tuple[x509.GeneralName, ...] = (),
+        *,
+        is_authority: bool = False,
+        begins: timedelta = timedelta(days=-1),
+        ends: timedelta = timedelta(days=1),
     ) -> x509.Certificate:
         now = datetime.now(UTC)
         subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in (name, self.name))
@@ -63,7 +69,11 @@ class Webhook:
     """Answers reviews as `behave` says; keeps what it was sent."""
 
     def __init__(
-        self, folder: Path, authority: Authority, names: tuple[x509.GeneralName, ...], behave: Callable[[dict[str, Any]], Reply],
+        self,
+        folder: Path,
+        authority: Authority,
+        names: tuple[x509.GeneralName, ...],
+        behave: Callable[[dict[str, Any]], Reply],
         **dates: timedelta,
     ) -> None:
         self.behave = behave

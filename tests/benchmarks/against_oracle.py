@@ -276,12 +276,13 @@ def deployment(name: str, image: str) -> dict[str, Any]:
 def pod(name: str, number: int) -> dict[str, Any]:
     """A pod of the usual size."""
     container = {
-        "name": "main", "image": "nginx:1.27", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "1"}],
+        "name": "main",
+        "image": "nginx:1.27",
+        "ports": [{"containerPort": 80}],
+        "env": [{"name": "A", "value": "1"}],
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
     }
-    return {
-        "metadata": {"name": name, "labels": {"app": "a", "turn": str(number % TURNS)}}, "spec": {"containers": [container]}
-    }
+    return {"metadata": {"name": name, "labels": {"app": "a", "turn": str(number % TURNS)}}, "spec": {"containers": [container]}}
 
 
 if __name__ == "__main__":

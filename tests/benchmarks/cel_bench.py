@@ -18,11 +18,14 @@ from fakekube.cel.parser import parse
 ROUNDS = 5
 STRING = {"type": "string", "maxLength": 63}
 PORT = {"type": "object", "properties": {"name": STRING, "port": {"type": "integer"}}}
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {
-    **{f"field{number}": STRING for number in range(56)},
-    **{name: {"type": "integer"} for name in ("replicas", "minReplicas", "maxReplicas")},
-    "ports": {"type": "array", "maxItems": 20, "items": PORT},
-}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{f"field{number}": STRING for number in range(56)},
+        **{name: {"type": "integer"} for name in ("replicas", "minReplicas", "maxReplicas")},
+        "ports": {"type": "array", "maxItems": 20, "items": PORT},
+    },
+}
 RULES = [
     {"rule": "self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas"},
     {"rule": "!has(self.ports) || self.ports.all(p, p.port > 0 && p.port < 65536)"},
@@ -31,7 +34,10 @@ RULES = [
     {"rule": "self.field5.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"},
 ]
 OBJECT: dict[str, Any] = {
-    **{f"field{number}": f"value{number}" for number in range(56)}, "minReplicas": 1, "replicas": 3, "maxReplicas": 5,
+    **{f"field{number}": f"value{number}" for number in range(56)},
+    "minReplicas": 1,
+    "replicas": 3,
+    "maxReplicas": 5,
     "ports": [{"name": "http", "port": 80}, {"name": "https", "port": 443}],
 }
 

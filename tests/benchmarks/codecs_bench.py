@@ -30,7 +30,11 @@ def container(number: int) -> dict[str, Any]:
         "env": [{"name": f"VARIABLE_{index}", "value": f"value of variable {index}"} for index in range(6)],
         "resources": {"limits": {"cpu": "500m", "memory": "128Mi"}, "requests": {"cpu": "250m", "memory": "64Mi"}},
         "volumeMounts": [{"name": "config", "readOnly": True, "mountPath": "/etc/service"}],
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http", "scheme": "HTTP"}, "periodSeconds": 10, "failureThreshold": 3},
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": "http", "scheme": "HTTP"},
+            "periodSeconds": 10,
+            "failureThreshold": 3,
+        },
         "terminationMessagePath": "/dev/termination-log",
         "imagePullPolicy": "IfNotPresent",
     }

@@ -26,7 +26,10 @@ from tests.benchmarks.wire import RequestFailed
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RULES = (
-    "self.n0 >= 0", "self.s0.size() < 100", "self.l0.all(i, i.size() < 50)", "!has(self.m0.a) || self.m0.a != 'x'",
+    "self.n0 >= 0",
+    "self.s0.size() < 100",
+    "self.l0.all(i, i.size() < 50)",
+    "!has(self.m0.a) || self.m0.a != 'x'",
     "self.n1 < 1000 || self.s1.startsWith('a')",
 )
 
@@ -39,13 +42,23 @@ def schema(fields: int, rules: Sequence[str]) -> dict[str, Any]:
         ("b", {"type": "boolean", "default": False}),
         ("l", {"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 50}}),
         ("m", {"type": "object", "maxProperties": 10, "additionalProperties": {"type": "string", "maxLength": 20}}),
-        ("o", {"type": "object", "properties": {"x": {"type": "string", "enum": ["a", "b"]}, "y": {"type": "number"}}, "required": ["x"]}),
+        (
+            "o",
+            {
+                "type": "object",
+                "properties": {"x": {"type": "string", "enum": ["a", "b"]}, "y": {"type": "number"}},
+                "required": ["x"],
+            },
+        ),
     )
     properties = {f"{name}{index}": sort for index in range(-(-fields // len(sorts))) for name, sort in sorts}
     spec = {"type": "object", "properties": dict(list(properties.items())[:fields]), "required": ["n0", "s0"]}
     if rules:
         spec["x-kubernetes-validations"] = [{"rule": rule, "message": f"not {rule}"} for rule in rules]
-    return {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+    return {
+        "type": "object",
+        "properties": {"spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
 
 
 def spec(fields: int) -> dict[str, Any]:
@@ -56,9 +69,17 @@ def spec(fields: int) -> dict[str, Any]:
 
 
 def definition(group: str, openapi: dict[str, Any]) -> dict[str, Any]:
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": openapi}, "subresources": {"status": {}}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": openapi},
+        "subresources": {"status": {}},
+    }
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"widgets.{group}"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
         "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]},
     }
 
@@ -99,7 +120,9 @@ def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[
     lines = len(json.dumps(huge, indent=1).splitlines())
     few = max(rounds // 10, 3)
     for what, openapi in (("6 fields", small), ("60 fields, 5 rules", large)):
-        yield Row(f"define until served, {what}", "ms", in_turns(benches, few, _defining(partial(unseen, openapi), served=True)), "0.1")
+        yield Row(
+            f"define until served, {what}", "ms", in_turns(benches, few, _defining(partial(unseen, openapi), served=True)), "0.1"
+        )
         yield Row("  the same, seen", "ms", in_turns(benches, few, _defining(partial(dict, openapi), served=True)))
     yield Row(f"post of {lines} lines", "ms", in_turns(benches, few, _defining(partial(unseen, huge), served=False)), "0.5")
     yield Row("  the same, seen", "ms", in_turns(benches, few, _defining(partial(dict, huge), served=False)))

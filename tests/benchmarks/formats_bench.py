@@ -28,7 +28,13 @@ AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 #: Not as YAML, which takes the real server ten seconds.
-LISTS = (("JSON", JSON, "0.1"), ("Protobuf", PROTOBUF, "0.1"), ("Table", TABLE, "0.4"), ("metadata only", METADATA, ""), ("CBOR", CBOR, "0.2"))
+LISTS = (
+    ("JSON", JSON, "0.1"),
+    ("Protobuf", PROTOBUF, "0.1"),
+    ("Table", TABLE, "0.4"),
+    ("metadata only", METADATA, ""),
+    ("CBOR", CBOR, "0.2"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -124,7 +124,13 @@ class Work:
     def own(self) -> None:
         """5,000 Secrets with one owner."""
         made = self.api.must("POST", f"/api/v1/namespaces/{self.space}/configmaps", {"metadata": {"name": "owner"}})
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["metadata"]["uid"], "blockOwnerDeletion": True}
+        owner = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "owner",
+            "uid": made["metadata"]["uid"],
+            "blockOwnerDeletion": True,
+        }
         secrets = f"/api/v1/namespaces/{self.space}/secrets"
         self._many(5000, lambda i: (secrets, {"metadata": {"name": f"s{i}", "ownerReferences": [owner]}}))
         time.sleep(2)

@@ -39,7 +39,9 @@ def constraints(bench: Bench) -> dict[str, Any]:
 
 def validate(bench: Bench, policies: int) -> Iterator[str]:
     """Make validating policies of five expressions each."""
-    validations = [{"expression": expression, "messageExpression": "'refused ' + object.metadata.name"} for expression in EXPRESSIONS]
+    validations = [
+        {"expression": expression, "messageExpression": "'refused ' + object.metadata.name"} for expression in EXPRESSIONS
+    ]
     for number in range(policies):
         name = f"{bench.namespace}-{number}"
         spec = {"matchConstraints": constraints(bench), "validations": validations}
@@ -66,7 +68,9 @@ def bind(bench: Bench, kind: str, name: str, spec: dict[str, Any], binding: dict
 def pod(name: str, image: str = "example.com/app:1", **labels: str) -> dict[str, Any]:
     containers = [{"name": f"c{number}", "image": image, "ports": [{"containerPort": 80 + number}]} for number in range(3)]
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "web", **labels}},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web", **labels}},
         "spec": {"containers": containers, "schedulerName": "nobody"},
     }
 
@@ -81,7 +85,9 @@ def measurements(benches: list[Bench], options: argparse.Namespace) -> Iterator[
     in_turns(benches, 25, create)
     yield Row("create a pod, no policies", "ms", in_turns(benches, rounds, create))
     kinds: tuple[tuple[str, Callable[[Bench, int], Iterator[str]], int], ...] = (
-        ("one validating policy", validate, 1), ("ten validating policies", validate, 10), ("ten mutating policies", mutate, 10),
+        ("one validating policy", validate, 1),
+        ("ten validating policies", validate, 10),
+        ("ten mutating policies", mutate, 10),
     )
     for name, make, policies in kinds:
         made = {id(bench): list(make(bench, policies)) for bench in benches}

@@ -55,7 +55,11 @@ def run(folder: Path, name: str, count: int) -> tuple[float, float]:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", str(file)],
-        check=False, cwd=folder, env=environment, capture_output=True, text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     took, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     assert found.returncode == 0, found.stdout

@@ -94,9 +94,7 @@ TOPIC = Topic()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    start_response(
-        "200 OK", [("Audit-Id", "0"), ("Cache-Control", "private"), ("Content-Type", "application/json")]
-    )
+    start_response("200 OK", [("Audit-Id", "0"), ("Cache-Control", "private"), ("Content-Type", "application/json")])
     if environ["PATH_INFO"] == "/watch":
         return Stream(TOPIC)
     environ["wsgi.input"].read()
@@ -121,9 +119,7 @@ def client_context() -> ssl.SSLContext:
 
 def get_by_http_client(port: int, tls: bool, count: int) -> dict[str, float]:
     if tls:
-        client: http.client.HTTPConnection = http.client.HTTPSConnection(
-            "127.0.0.1", port, context=client_context()
-        )
+        client: http.client.HTTPConnection = http.client.HTTPSConnection("127.0.0.1", port, context=client_context())
     else:
         client = http.client.HTTPConnection("127.0.0.1", port)
     times = []
@@ -237,9 +233,7 @@ def wrk(port: int, tls: bool, connections: int) -> dict[str, float]:
     if not shutil.which("wrk"):
         return {}
     url = f"http{'s' if tls else ''}://127.0.0.1:{port}/pod"
-    output = subprocess.run(
-        ["wrk", "-t1", f"-c{connections}", "-d2s", url], capture_output=True, text=True, check=True
-    ).stdout
+    output = subprocess.run(["wrk", "-t1", f"-c{connections}", "-d2s", url], capture_output=True, text=True, check=True).stdout
     rate = next(line for line in output.splitlines() if line.startswith("Requests/sec"))
     return {f"wrk c{connections} GET/s": float(rate.split()[1])}
 
@@ -263,9 +257,7 @@ def in_another_process(function: Callable[..., dict[str, float]], *arguments: An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tls", action="store_true", help="serve HTTPS")
     parser.add_argument("--streams", type=int, default=500)
     options = parser.parse_args()

@@ -87,7 +87,9 @@ def _started(name: str, command: list[str], token: str, environment: Mapping[str
     begin = time.perf_counter()
     process = subprocess.Popen(
         [word.replace("{port}", str(port)) for word in command],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
     )
     try:
         _await_ready(url, token, process)

@@ -65,10 +65,7 @@ def operations(bucket: Bucket[int], size: int) -> Iterator[tuple[str, Callable[[
     revision = bucket.page(limit=1).revision
     for _ in range(100):  # reads of the past have to look behind these
         bucket.commit(middle, None, value)
-    yield (
-        f"page of {PAGE}, of the past",
-        lambda: bucket.page("default/", start=middle, limit=PAGE, revision=revision),
-    )
+    yield (f"page of {PAGE}, of the past", lambda: bucket.page("default/", start=middle, limit=PAGE, revision=revision))
     cursor = bucket.cursor(bucket.page(limit=1).revision)
     yield "event to one cursor", lambda: (bucket.commit(middle, None, value), cursor.take())
 

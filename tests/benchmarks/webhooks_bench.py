@@ -71,7 +71,9 @@ def _path(bench: Bench, kind: str) -> str:
 def _configure(bench: Bench, kind: str, client_config: dict[str, Any], count: int) -> None:
     """Make the configuration, and give the server time to see it."""
     hook = {
-        "clientConfig": client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": bench.namespace}},
     }
@@ -124,7 +126,9 @@ def _serve(plain: socket.socket, context: ssl.SSLContext, response: dict[str, An
             found = {"uid": uid[1].decode() if uid else "", "allowed": True, **response}
             answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": found}
             sent = json.dumps(answer).encode()
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(sent), sent))
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(sent), sent)
+            )
             data = b""
 
 

@@ -19,34 +19,66 @@ from typing import Any
 from fakekube.cluster import Cluster
 
 POD: dict[str, Any] = {
-    "apiVersion": "v1", "kind": "Pod",
+    "apiVersion": "v1",
+    "kind": "Pod",
     "metadata": {"labels": {"app": "web", "tier": "front"}, "annotations": {"example.com/team": "a"}},
     "spec": {
-        "containers": [{
-            "name": "web", "image": "nginx:1.27", "ports": [{"containerPort": 80, "name": "http"}],
-            "env": [{"name": "A", "value": "1"}, {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
-            "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
-            "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}],
-        }],
+        "containers": [
+            {
+                "name": "web",
+                "image": "nginx:1.27",
+                "ports": [{"containerPort": 80, "name": "http"}],
+                "env": [{"name": "A", "value": "1"}, {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
+                "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
+                "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}],
+            }
+        ],
         "volumes": [{"name": "config", "configMap": {"name": "web"}}],
     },
 }
-SETTINGS: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"app": "web"}}, "data": {"a": "1", "b": "2"}}
+SETTINGS: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"labels": {"app": "web"}},
+    "data": {"a": "1", "b": "2"},
+}
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
     "spec": {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [{
-            "name": "v1", "served": True, "storage": True, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                "spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}, "name": {"type": "string"}}},
-                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            }}},
-        }],
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {"size": {"type": "integer", "default": 1}, "name": {"type": "string"}},
+                            },
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
     },
 }
-WIDGET: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"labels": {"app": "web"}}, "spec": {"name": "x"}}
+WIDGET: dict[str, Any] = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"name": "x"},
+}
 
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 APPLY, JSON = "application/apply-patch+yaml", "application/json"
@@ -66,9 +98,16 @@ class Bench:
 
     def send(self, method: str, path: str, data: bytes, content_type: str = JSON, query: str = "") -> dict[str, Any]:
         environ = {
-            "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_TYPE": content_type,
-            "CONTENT_LENGTH": str(len(data)), "wsgi.input": io.BytesIO(data), "SERVER_PROTOCOL": "HTTP/1.1",
-            "HTTP_ACCEPT": JSON, "HTTP_USER_AGENT": "bench", "wsgi.url_scheme": "http",
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": content_type,
+            "CONTENT_LENGTH": str(len(data)),
+            "wsgi.input": io.BytesIO(data),
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_ACCEPT": JSON,
+            "HTTP_USER_AGENT": "bench",
+            "wsgi.url_scheme": "http",
         }
         codes: list[str] = []
         answer = b"".join(self.cluster.application(environ, lambda status, headers: codes.append(status)))
@@ -89,6 +128,7 @@ def requests(bench: Bench) -> dict[str, Callable[[int], Callable[[], None]]]:
         def prepare(size: int) -> Callable[[], None]:
             bodies = [bench.named(obj) for _ in range(size)]
             return lambda: [bench.send("POST", path, body) for body in bodies] and None
+
         return prepare
 
     def updates(path: str, name: str) -> Callable[[int], Callable[[], None]]:
@@ -101,15 +141,19 @@ def requests(bench: Bench) -> dict[str, Callable[[int], Callable[[], None]]]:
                 obj["metadata"]["labels"]["n"] = str(bench.count)
                 bodies.append(json.dumps(obj, separators=(",", ":")).encode())
             return lambda: [bench.send("PUT", f"{path}/{name}", body) for body in bodies] and None
+
         return prepare
 
-    def patches(path: str, name: str, patch: Callable[[int], Any], kind: str, query: str = "") -> Callable[[int], Callable[[], None]]:
+    def patches(
+        path: str, name: str, patch: Callable[[int], Any], kind: str, query: str = ""
+    ) -> Callable[[int], Callable[[], None]]:
         def prepare(size: int) -> Callable[[], None]:
             bodies = []
             for _ in range(size):
                 bench.count += 1
                 bodies.append(json.dumps(patch(bench.count), separators=(",", ":")).encode())
             return lambda: [bench.send("PATCH", f"{path}/{name}", body, kind, query) for body in bodies] and None
+
         return prepare
 
     def applied(obj: dict[str, Any]) -> Callable[[int], Any]:

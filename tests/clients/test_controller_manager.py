@@ -25,10 +25,17 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     (tmp_path / "sa.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
     with Cluster(tls=True, controllers="kubelet") as cluster, (tmp_path / "log").open("w") as log:
         cluster.write_kubeconfig(tmp_path / "kubeconfig")
-        process = subprocess.Popen([
-            *COMMAND, f"--kubeconfig={tmp_path / 'kubeconfig'}", "--leader-elect=false", "--secure-port=0",
-            f"--service-account-private-key-file={tmp_path / 'sa.key'}",
-        ], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [
+                *COMMAND,
+                f"--kubeconfig={tmp_path / 'kubeconfig'}",
+                "--leader-elect=false",
+                "--secure-port=0",
+                f"--service-account-private-key-file={tmp_path / 'sa.key'}",
+            ],
+            stdout=log,
+            stderr=log,
+        )
         yield cluster
         process.terminate()
         process.wait(10)
@@ -39,9 +46,18 @@ def test_it_brings_a_cluster_to_life(cluster: Cluster) -> None:
     owner = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "owned", "ownerReferences": [reference]}})
-    cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
-        "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web"}]}}}})
+    cluster.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "web"}]}},
+            },
+        }
+    )
     cluster.wait_for("deployments", "web", until=lambda found: found.get("status", {}).get("replicas") == 2, timeout=60)
     cluster.delete("configmaps", "owner")
     cluster.wait_for("secrets", "owned", gone=True, timeout=60)

@@ -81,7 +81,9 @@ def operator(fakekube: Cluster, tmp_path: Path) -> Iterator[Operator]:
 def test_admission_handlers(fakekube: Cluster, operator: Operator) -> None:
     for kind in ("mutating", "validating"):
         fakekube.wait_for(
-            f"{kind}webhookconfigurations", "auto.kopf.example.com", timeout=TIMEOUT,
+            f"{kind}webhookconfigurations",
+            "auto.kopf.example.com",
+            timeout=TIMEOUT,
             until=lambda configuration: bool((configuration.get("webhooks") or [{}])[0].get("rules")),
         )
     config_map: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}

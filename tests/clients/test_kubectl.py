@@ -112,7 +112,7 @@ def test_change_objects(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("""patch configmap settings --type merge -p '{"data":{"b":null,"c":"3"}}'""")
     kubectl("""patch configmap settings --type json -p '[{"op":"replace","path":"/data/a","value":"9"}]'""")
     editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\nsed -i 's/c: \"3\"/c: \"4\"/' \"$1\"\n", encoding="utf-8")
+    editor.write_text('#!/bin/sh\nsed -i \'s/c: "3"/c: "4"/\' "$1"\n', encoding="utf-8")
     editor.chmod(0o755)
     assert kubectl("edit configmap settings", KUBE_EDITOR=str(editor)) == "configmap/settings edited\n"
     assert kubectl.json("get configmap settings")["data"] == {"a": "9", "c": "4"}

@@ -57,7 +57,8 @@ def test_from_the_client_to_the_server(kubectl: Kubectl) -> None:
     assert kubectl("apply --server-side -f -", DEPLOYMENT % (3, "nginx:1")) == "deployment.apps/web serverside-applied\n"
     entries = kubectl.json("get deployment web --show-managed-fields")["metadata"]["managedFields"]
     assert [(entry["manager"], entry["operation"]) for entry in entries if entry["operation"] == "Apply"] == [
-        ("kubectl-last-applied", "Apply"), ("kubectl", "Apply"),
+        ("kubectl-last-applied", "Apply"),
+        ("kubectl", "Apply"),
     ]
     kubectl("apply --server-side -f -", DEPLOYMENT % (4, "nginx:2"))
     refused = kubectl.fails("apply --server-side --field-manager=other -f -", DEPLOYMENT % (5, "nginx:2"))

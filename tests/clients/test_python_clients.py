@@ -116,9 +116,7 @@ def test_kubernetes_asyncio(fakekube: Cluster) -> None:
             listed = await api.list_namespaced_config_map("default", label_selector="app=web")
             assert [item.metadata.name for item in listed.items] == [NAME]
             patch = [{"op": "replace", "path": "/data/a", "value": "2"}]
-            changed = await api.patch_namespaced_config_map(
-                NAME, "default", patch, _content_type="application/json-patch+json"
-            )
+            changed = await api.patch_namespaced_config_map(NAME, "default", patch, _content_type="application/json-patch+json")
             assert changed.data == {"a": "2"}
             await api.delete_namespaced_config_map(NAME, "default")
             types = []

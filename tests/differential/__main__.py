@@ -128,9 +128,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reference", default="")
     parser.add_argument("--subject", default="")
-    parser.add_argument(
-        "--certificates", type=Path, default=Path(), help="a folder of certificates.py, for certified/…"
-    )
+    parser.add_argument("--certificates", type=Path, default=Path(), help="a folder of certificates.py, for certified/…")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("-k", dest="word", default="")
     parser.add_argument("-v", dest="verbose", type=int, default=10)
@@ -149,9 +147,7 @@ def main() -> int:
         table[name] = recording.figures(result)
         if isinstance(recording, Life) and options.write:  # of what threads do, the least is promised
             again = [scores.life_figures(lives.score_in_process(recording.name)) for _ in range(2)]
-            table[name] = {
-                figure: min(table[name][figure], *(other[figure] for other in again)) for figure in table[name]
-            }
+            table[name] = {figure: min(table[name][figure], *(other[figure] for other in again)) for figure in table[name]}
         wrong += len(result.differences)
     if options.command == "scores" and options.write:
         scores.write({name: table[name] for name in ALL if name in table})

@@ -69,9 +69,7 @@ class Authority:
         self.subject = x509.Name([x509.NameAttribute(COMMON_NAME, name)])
         builder = _builder(self.subject, self.subject, self.key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        builder = builder.add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False
-        )
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
         if not alternatives:
             builder = builder.add_extension(_usage(signs=True), critical=True)
         else:
@@ -111,9 +109,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 
 
 _signing = threading.Lock()

@@ -106,14 +106,7 @@ class Client:
         return events
 
     def _record(
-        self,
-        method: str,
-        path: str,
-        query: Any,
-        body: Any,
-        sent: dict[str, str],
-        reply: Reply,
-        events: list[Any] | None = None,
+        self, method: str, path: str, query: Any, body: Any, sent: dict[str, str], reply: Reply, events: list[Any] | None = None
     ) -> None:
         exchange: Exchange = {
             "request": {

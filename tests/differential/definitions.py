@@ -40,13 +40,7 @@ def definition(
             "scope": "Namespaced",
             "names": {"plural": plural, "kind": kind, **(names or {})},
             "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema or ANY},
-                    **(version or {}),
-                }
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or ANY}, **(version or {})}
             ],
             **spec,
         },
@@ -95,12 +89,7 @@ def served(client: Client, body: dict[str, Any], silent: bool = True) -> Iterato
 def make(client: Client, body: dict[str, Any], name: str = "one", version: str = "v1", **fields: Any) -> dict[str, Any]:
     """A custom resource of the definition."""
     spec = body["spec"]
-    return {
-        "apiVersion": f"{spec['group']}/{version}",
-        "kind": spec["names"]["kind"],
-        "metadata": {"name": name},
-        **fields,
-    }
+    return {"apiVersion": f"{spec['group']}/{version}", "kind": spec["names"]["kind"], "metadata": {"name": name}, **fields}
 
 
 def note(client: Client, what: str, value: Any) -> None:

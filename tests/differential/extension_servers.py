@@ -154,9 +154,7 @@ class Extension:
                 body_of(
                     {
                         "paths": {
-                            f"apis/{self.group}/{v}": {
-                                "serverRelativeURL": f"/openapi/v3/apis/{self.group}/{v}?hash=ABC"
-                            }
+                            f"apis/{self.group}/{v}": {"serverRelativeURL": f"/openapi/v3/apis/{self.group}/{v}?hash=ABC"}
                             for v in self.versions
                         }
                     }
@@ -170,9 +168,7 @@ class Extension:
                     {
                         "openapi": "3.0.0",
                         "info": {"title": "extension", "version": "1"},
-                        "paths": {
-                            f"/apis/{self.group}/v1/things": {"get": {"responses": {"200": {"description": "OK"}}}}
-                        },
+                        "paths": {f"/apis/{self.group}/v1/things": {"get": {"responses": {"200": {"description": "OK"}}}}},
                     }
                 ),
             )
@@ -216,33 +212,19 @@ def await_reason(client: Client, name: str, reason: str, seconds: float = 20) ->
 
 @contextlib.contextmanager
 def extended(
-    client: Client,
-    extension: Extension,
-    *versions: str,
-    reason: str | None = "Passed",
-    suffix: str = "ext",
-    **spec: Any,
+    client: Client, extension: Extension, *versions: str, reason: str | None = "Passed", suffix: str = "ext", **spec: Any
 ) -> Iterator[tuple[int, list[Request]]]:
     """An extension server with its service and APIServices, passed on to once the body runs; yields its port and what it is sent."""
     service_name = f"{suffix}.{client.ns}.svc"
     with listening(client, extension, service_name) as (port, seen):
         client.post(f"/api/v1/namespaces/{client.ns}/services", external(client, suffix), silent=True)
-        trust = (
-            {} if "insecureSkipTLSVerify" in spec or "caBundle" in spec else {"caBundle": self_signed(service_name)[1]}
-        )
+        trust = {} if "insecureSkipTLSVerify" in spec or "caBundle" in spec else {"caBundle": self_signed(service_name)[1]}
         names = []
         for version in versions or extension.versions:
             body = api_service(
-                client,
-                version,
-                extension.group,
-                {"namespace": client.ns, "name": suffix, "port": port},
-                **trust,
-                **spec,
+                client, version, extension.group, {"namespace": client.ns, "name": suffix, "port": port}, **trust, **spec
             )
-            client.post(
-                SERVICES, {**body, "spec": {k: v for k, v in body["spec"].items() if v is not None}}, silent=True
-            )
+            client.post(SERVICES, {**body, "spec": {k: v for k, v in body["spec"].items() if v is not None}}, silent=True)
             names.append(body["metadata"]["name"])
         for name in names:
             if reason:

@@ -58,11 +58,7 @@ class Normaliser:
                 if isinstance(rv, str) and rv.isdigit() and not is_list(value):
                     versions.add(int(rv))
                 prefix, name = meta.get("generateName"), meta.get("name")
-                if (
-                    isinstance(prefix, str)
-                    and isinstance(name, str)
-                    and re.fullmatch(re.escape(prefix[:58]) + _SUFFIX, name)
-                ):
+                if isinstance(prefix, str) and isinstance(name, str) and re.fullmatch(re.escape(prefix[:58]) + _SUFFIX, name):
                     self.random[name] = (
                         f"{prefix}<random {len(self.random) + 1}>" if name not in self.random else self.random[name]
                     )
@@ -86,9 +82,7 @@ class Normaliser:
         body = exchange["request"].get("body")
         sent = json.dumps(body)
         prefix = (
-            body["metadata"].get("generateName")
-            if isinstance(body, dict) and isinstance(body.get("metadata"), dict)
-            else None
+            body["metadata"].get("generateName") if isinstance(body, dict) and isinstance(body.get("metadata"), dict) else None
         )
         self.generated = re.compile(re.escape(prefix[:58]) + _SUFFIX) if isinstance(prefix, str) and prefix else None
         out: dict[str, Any] = {"status": exchange["status"], "headers": self.headers(exchange["headers"])}
@@ -136,9 +130,7 @@ class Normaliser:
                 if k == "rows" and isinstance(v, list):
                     v = self.without_ages(value.get("columnDefinitions"), v)
                 if k == "columnDefinitions" and isinstance(v, list):  # prose is the server's own
-                    v = [
-                        {**c, "description": "<prose>"} if isinstance(c, dict) and "description" in c else c for c in v
-                    ]
+                    v = [{**c, "description": "<prose>"} if isinstance(c, dict) and "description" in c else c for c in v]
                 out[_UID.sub(self.label_of_uid, k)] = self.value(v, sent, k)
             return out
         if isinstance(value, list):
@@ -177,9 +169,7 @@ class Normaliser:
             text = _TIME.sub(lambda m: "<time>" if not m[1] else "<microtime>", text)
             text = _CURRENT.sub(r"\g<1><rv>", text)
             text = _RV_IN_TEXT.sub(r"\g<1><rv>", text)
-            text = _CLUSTER_IP.sub(
-                lambda m: "<cluster ip>" if m[0] not in sent or f'"{m[0]}"' in self.allocated else m[0], text
-            )
+            text = _CLUSTER_IP.sub(lambda m: "<cluster ip>" if m[0] not in sent or f'"{m[0]}"' in self.allocated else m[0], text)
         for name, label in self.random.items():
             if name in text:
                 text = text.replace(name, label)
@@ -200,11 +190,7 @@ def in_order(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_list(value: dict[str, Any]) -> bool:
-    return (
-        str(value.get("kind", "")).endswith("List")
-        or value.get("kind") == "Table"
-        or isinstance(value.get("items"), list)
-    )
+    return str(value.get("kind", "")).endswith("List") or value.get("kind") == "Table" or isinstance(value.get("items"), list)
 
 
 def normalise(transcript: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -123,9 +123,7 @@ class Story:
     def __init__(self, client: Client, rng: random.Random, kinds: dict[str, Any], steps: int) -> None:
         self.client, self.rng, self.steps = client, rng, steps
         names = sorted(kinds) + ["Widget"] * 3
-        self.kinds = [
-            self._kind(n, kinds) for n in dict.fromkeys(rng.choice(names) for _ in range(rng.choice([1, 1, 2])))
-        ]
+        self.kinds = [self._kind(n, kinds) for n in dict.fromkeys(rng.choice(names) for _ in range(rng.choice([1, 1, 2])))]
         self.rvs: list[str] = ["0", "1"]
         self.tokens: list[str] = ["junk", "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"]
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
@@ -198,12 +196,7 @@ class Story:
         text = json.dumps(kind.sample).replace("{ns}", self.client.ns).replace("{n}", name)
         body = json.loads(text)
         version = kind.version
-        return {
-            "apiVersion": version,
-            "kind": kind.name,
-            **body,
-            "metadata": {**body.get("metadata", {}), "name": name},
-        }
+        return {"apiVersion": version, "kind": kind.name, **body, "metadata": {**body.get("metadata", {}), "name": name}}
 
     def mutate(self, body: Any, times: int, guide: Any = None) -> Any:
         """Change `body` at places that `guide` (what we once sent; `body` itself if not given) has."""
@@ -272,9 +265,7 @@ class Story:
             self.tokens.append(token)
 
     def rv(self) -> str:
-        return self.rng.choice(
-            [*self.rvs[-6:], "0", "x", "-1", "999999999"] if self.rng.random() < 0.3 else self.rvs[-6:]
-        )
+        return self.rng.choice([*self.rvs[-6:], "0", "x", "-1", "999999999"] if self.rng.random() < 0.3 else self.rvs[-6:])
 
     def dump(self, body: Any) -> Any:
         """Usually the object; now and then text that is not quite it."""
@@ -301,9 +292,7 @@ class Story:
                 body["metadata"].pop("name")
                 body["metadata"]["generateName"] = self.rng.choice(["gen-", "gen-", "Gen-", "a" * 240])
             elif roll < 0.57:
-                body["metadata"]["finalizers"] = self.rng.choice(
-                    [["example.com/f"], ["foregroundDeletion"], ["nope"], ["a/b/c"]]
-                )
+                body["metadata"]["finalizers"] = self.rng.choice([["example.com/f"], ["foregroundDeletion"], ["nope"], ["a/b/c"]])
             elif roll < 0.6:
                 body["kind"] = "Other"
             elif roll < 0.63:
@@ -335,9 +324,7 @@ class Story:
         if self.rng.random() < 0.35:
             query["labelSelector"] = self.rng.choice(SELECTORS)
         if self.rng.random() < 0.3:
-            query["fieldSelector"] = self.rng.choice(FIELD_SELECTORS).format(
-                name=self.client.name("one"), ns=self.client.ns
-            )
+            query["fieldSelector"] = self.rng.choice(FIELD_SELECTORS).format(name=self.client.name("one"), ns=self.client.ns)
         if not kind.namespaced:  # others' objects are there too
             query["fieldSelector"] = f"metadata.name={self.name()}"
         if self.rng.random() < 0.35:
@@ -347,9 +334,7 @@ class Story:
         if self.rng.random() < 0.35:
             query["resourceVersion"] = self.rv()
         if self.rng.random() < 0.25:
-            query["resourceVersionMatch"] = self.rng.choice(
-                ["Exact", "NotOlderThan", "Exact", "NotOlderThan", "Nope", ""]
-            )
+            query["resourceVersionMatch"] = self.rng.choice(["Exact", "NotOlderThan", "Exact", "NotOlderThan", "Nope", ""])
         if self.rng.random() < 0.04:
             query["sendInitialEvents"] = self.rng.choice(["true", "false", "x"])
         if self.rng.random() < 0.04:
@@ -379,9 +364,7 @@ class Story:
             body = self.mutate(body, self.rng.choice([1, 2]), self.body(kind, name))
         if self.rng.random() < 0.1 and isinstance(body.get("metadata"), dict):
             body["metadata"]["finalizers"] = self.rng.choice([[], ["example.com/f"], ["example.com/g"]])
-        self.remember(
-            self.client.put(self.path(kind, name), self.dump(body), self.options(), headers=self.accept()), kind
-        )
+        self.remember(self.client.put(self.path(kind, name), self.dump(body), self.options(), headers=self.accept()), kind)
 
     def patch(self, kind: Kind, subresource: str = "") -> None:
         name = self.name()
@@ -397,10 +380,7 @@ class Story:
         if self.rng.random() < 0.06:
             query["force"] = "true"
         self.remember(
-            self.client.patch(
-                self.path(kind, name) + subresource, self.dump(document), ctype, query, headers=self.accept()
-            ),
-            kind,
+            self.client.patch(self.path(kind, name) + subresource, self.dump(document), ctype, query, headers=self.accept()), kind
         )
 
     def partial(self, body: dict[str, Any]) -> Any:
@@ -475,10 +455,7 @@ class Story:
         if self.rng.random() < 0.35:
             query["force"] = self.rng.choice(["true", "true", "false", "x"])
         self.remember(
-            self.client.patch(
-                self.path(kind, name) + subresource, self.dump(body), APPLY, query, headers=self.accept()
-            ),
-            kind,
+            self.client.patch(self.path(kind, name) + subresource, self.dump(body), APPLY, query, headers=self.accept()), kind
         )
 
     def subresource(self, kind: Kind) -> None:
@@ -513,11 +490,7 @@ class Story:
         else:
             self.client.patch(
                 path,
-                {
-                    "status": self.rng.choice(
-                        [{"replicas": 2, "phase": "Failed"}, {"phase": "Pending"}, {"conditions": []}, None]
-                    )
-                },
+                {"status": self.rng.choice([{"replicas": 2, "phase": "Failed"}, {"phase": "Pending"}, {"conditions": []}, None])},
                 self.rng.choice([MERGE, STRATEGIC, MERGE]),
                 self.options(),
             )
@@ -546,9 +519,7 @@ class Story:
         as_query = self.rng.random() < 0.4
         flat = {k: v for k, v in options.items() if k not in ("preconditions", "unknown")}
         sent = None if as_query or not options else {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        reply = self.client.delete(
-            self.path(kind, name), sent, _flatten(flat) if as_query else None, headers=self.accept()
-        )
+        reply = self.client.delete(self.path(kind, name), sent, _flatten(flat) if as_query else None, headers=self.accept())
         self.remember(reply, kind)
         if self.rng.random() < 0.4:
             self.client.get(self.path(kind, name))
@@ -590,9 +561,7 @@ class Story:
                 ]
             )
         accept = (
-            {"Accept": self.rng.choice([TABLE, PARTIAL, "application/json;stream=watch"])}
-            if self.rng.random() < 0.25
-            else None
+            {"Accept": self.rng.choice([TABLE, PARTIAL, "application/json;stream=watch"])} if self.rng.random() < 0.25 else None
         )
         self.client.watch(kind.collection(self.client), query, headers=accept)
 
@@ -608,15 +577,7 @@ class Story:
                 collection,
                 self.rng.choice([b"", b"\xff\xfe", b"k8s\x00\x01", "not json", "[]", "null", "5", '""']),
                 ctype=self.rng.choice(
-                    [
-                        JSON,
-                        JSON,
-                        "application/yaml",
-                        "application/vnd.kubernetes.protobuf",
-                        "text/plain",
-                        "application/cbor",
-                        "",
-                    ]
+                    [JSON, JSON, "application/yaml", "application/vnd.kubernetes.protobuf", "text/plain", "application/cbor", ""]
                 ),
             )
         elif choice == 3:
@@ -639,9 +600,7 @@ class Story:
             )
         elif choice == 4:
             body = self.body(kind, self.name())
-            self.remember(
-                self.client.post(collection, block_yaml.dump(body), self.options(), ctype="application/yaml"), kind
-            )
+            self.remember(self.client.post(collection, block_yaml.dump(body), self.options(), ctype="application/yaml"), kind)
         elif choice == 5:
             self.client.get(
                 collection,
@@ -657,9 +616,7 @@ class Story:
         elif choice == 7:
             self.client.post("/api/v1/namespaces/absent-ns/configmaps", {"metadata": {"name": "x"}})
         elif choice == 8:
-            self.client.get(
-                collection, "labelSelector=app%3Da&labelSelector=app%3Db&limit=1&limit=2&unknownParameter=1"
-            )
+            self.client.get(collection, "labelSelector=app%3Da&labelSelector=app%3Db&limit=1&limit=2&unknownParameter=1")
         elif choice == 9:
             self.client.delete(
                 self.path(kind, self.name()),
@@ -678,9 +635,7 @@ class Story:
             self.client.get(
                 self.path(kind, self.name()),
                 headers={
-                    "Accept": self.rng.choice(
-                        ["", "a/b;q=x", "application/json;charset=utf-8", "*", ";", "application/vnd.nope"]
-                    )
+                    "Accept": self.rng.choice(["", "a/b;q=x", "application/json;charset=utf-8", "*", ";", "application/vnd.nope"])
                 },
             )
 

@@ -73,9 +73,7 @@ class Recording:
     def scenarios(self, word: str = "") -> dict[str, Scenario]:
         """The scenarios that belong to this recording and have the word in their names."""
         found = scenarios_of(self.module or self.name)
-        return {
-            n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)
-        }
+        return {n: s for n, s in found.items() if word in n and self.word in n and (not s.needs or s.needs in self.features)}
 
     @contextmanager
     def cluster(self) -> Iterator[Transport]:
@@ -85,9 +83,7 @@ class Recording:
             with Cluster(profile=self.profile, **_trusting(folder)) as cluster:
                 yield HttpTransport(cluster.url.replace("://", f"://{TOKEN}@"), folder)
             return
-        cluster = Cluster(
-            profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval
-        )
+        cluster = Cluster(profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval)
         cluster.clock.hold()
         if self.profile == "cluster":
             cluster.start()
@@ -174,9 +170,7 @@ def play_to_server(
 ) -> Transcripts:
     """Play scenarios to a server behind a socket, several at once; `certificates` is a folder of client certificates."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {
-            n: pool.submit(play, s, HttpTransport(url, certificates), recording.features) for n, s in scenarios.items()
-        }
+        futures = {n: pool.submit(play, s, HttpTransport(url, certificates), recording.features) for n, s in scenarios.items()}
         return {name: future.result() for name, future in futures.items()}
 
 

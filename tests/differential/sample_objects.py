@@ -33,10 +33,7 @@ KINDS: dict[str, tuple[str, str, bool, dict[str, Any], tuple[str, ...]]] = {
             "metadata": {"labels": _LABELS},
             "spec": {
                 "selector": {"app": "a"},
-                "ports": [
-                    {"name": "http", "port": 80, "targetPort": 8080},
-                    {"name": "dns", "port": 53, "protocol": "UDP"},
-                ],
+                "ports": [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}],
             },
         },
         ("status",),
@@ -111,13 +108,7 @@ KINDS: dict[str, tuple[str, str, bool, dict[str, Any], tuple[str, ...]]] = {
         {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}},
         ("status",),
     ),
-    "Node": (
-        "v1",
-        "nodes",
-        False,
-        {"metadata": {"labels": {"zone": "z1"}}, "spec": {"podCIDR": "10.1.0.0/24"}},
-        ("status",),
-    ),
+    "Node": ("v1", "nodes", False, {"metadata": {"labels": {"zone": "z1"}}, "spec": {"podCIDR": "10.1.0.0/24"}}, ("status",)),
     "ClusterRole": (
         "rbac.authorization.k8s.io/v1",
         "clusterroles",
@@ -158,11 +149,7 @@ WIDGET_SCHEMA: dict[str, Any] = {
                 "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
             },
             "x-kubernetes-validations": [
-                {
-                    "rule": "!has(self.name) || self.name != 'bad'",
-                    "message": "name must not be bad",
-                    "fieldPath": ".name",
-                },
+                {"rule": "!has(self.name) || self.name != 'bad'", "message": "name must not be bad", "fieldPath": ".name"},
                 {
                     "rule": "self.size >= oldSelf.size",
                     "messageExpression": "oldSelf.size > 3 ? 'a size above 3 may not shrink' : 'size may not shrink'",

@@ -72,12 +72,7 @@ def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
 def make(body: dict[str, Any], name: str = "one", version: str = "v1", **fields: Any) -> dict[str, Any]:
     """A custom resource of the definition."""
     spec = body["spec"]
-    return {
-        "apiVersion": f"{spec['group']}/{version}",
-        "kind": spec["names"]["kind"],
-        "metadata": {"name": name},
-        **fields,
-    }
+    return {"apiVersion": f"{spec['group']}/{version}", "kind": spec["names"]["kind"], "metadata": {"name": name}, **fields}
 
 
 # ---------------------------------------------------------------- identities and rights
@@ -127,9 +122,7 @@ def accounts(client: Client) -> str:
 def robot(client: Client, name: str = "robot", **spec: Any) -> As:
     """A service account of the scenario's, made silently, with a token of its own that the server already knows."""
     client.post(accounts(client), {"metadata": {"name": name}}, silent=True)
-    token = client.post(f"{accounts(client)}/{name}/token", {"spec": spec}, silent=True).get(
-        "status", "token", default="none"
-    )
+    token = client.post(f"{accounts(client)}/{name}/token", {"spec": spec}, silent=True).get("status", "token", default="none")
     until(lambda: client.get("/version", headers={"Authorization": f"Bearer {token}"}, silent=True).status == 200, 3)
     return As(client, {"Authorization": f"Bearer {token}"})
 
@@ -144,13 +137,7 @@ def rule(verbs: str, resources: str, groups: str = "", names: str = "") -> dict[
 
 
 def role(name: str, *rules: dict[str, Any], kind: str = "Role", **more: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "rules": list(rules),
-        **more,
-    }
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": list(rules), **more}
 
 
 def user_subject(name: str) -> dict[str, str]:
@@ -170,16 +157,8 @@ def binding(
     }
 
 
-def allowed(
-    client: Client, who: str, verb: str, resource: str, group: str = "", ns: str | None = None, **more: Any
-) -> bool:
-    attributes = {
-        "namespace": client.ns if ns is None else ns,
-        "verb": verb,
-        "group": group,
-        "resource": resource,
-        **more,
-    }
+def allowed(client: Client, who: str, verb: str, resource: str, group: str = "", ns: str | None = None, **more: Any) -> bool:
+    attributes = {"namespace": client.ns if ns is None else ns, "verb": verb, "group": group, "resource": resource, **more}
     return bool(
         client.post(
             f"{AUTHZ}/subjectaccessreviews",
@@ -206,13 +185,7 @@ def grant(
     named = {"name": first["resourceNames"][0]} if first.get("resourceNames") else {}
     until(
         lambda: allowed(
-            client,
-            user,
-            "get" if verb == "*" else verb,
-            resource,
-            group,
-            **named,
-            **({"subresource": sub} if sub else {}),
+            client, user, "get" if verb == "*" else verb, resource, group, **named, **({"subresource": sub} if sub else {})
         ),
         5,
     )
@@ -224,9 +197,7 @@ def granted_everywhere(client: Client, user: str, *rules: dict[str, Any], suffix
     name = client.name(suffix)
     client.post(f"{RBAC}/clusterroles", role(name, *rules, kind="ClusterRole"), silent=True)
     client.post(
-        f"{RBAC}/clusterrolebindings",
-        binding(name, name, user, kind="ClusterRoleBinding", role_kind="ClusterRole"),
-        silent=True,
+        f"{RBAC}/clusterrolebindings", binding(name, name, user, kind="ClusterRoleBinding", role_kind="ClusterRole"), silent=True
     )
 
     def answer() -> Reply:
@@ -289,9 +260,7 @@ def listening(
             headers: dict[str, str] = {}
             for key, value in self.headers.items():
                 headers[key.lower()] = f"{headers[key.lower()]} || {value}" if key.lower() in headers else value
-            request = Request(
-                self.command, self.path, headers, self.rfile.read(int(headers.get("content-length") or 0))
-            )
+            request = Request(self.command, self.path, headers, self.rfile.read(int(headers.get("content-length") or 0)))
             seen.append(request)
             status, out, data = answer(request)
             try:
@@ -414,31 +383,21 @@ def settled(client: Client, kind: str = "Validating") -> None:
             ],
         }
     )
-    client.post(
-        collection(kind), {"metadata": {"name": mark}, "spec": {"matchConstraints": constraints, **does}}, silent=True
-    )
+    client.post(collection(kind), {"metadata": {"name": mark}, "spec": {"matchConstraints": constraints, **does}}, silent=True)
     client.post(
         collection(kind, True),
         policy_binding(
-            client,
-            kind,
-            mark,
-            {"policyName": mark, **({"validationActions": ["Warn"]} if kind == "Validating" else {})},
+            client, kind, mark, {"policyName": mark, **({"validationActions": ["Warn"]} if kind == "Validating" else {})}
         ),
         silent=True,
     )
 
     def seen() -> bool:
         reply = client.post(
-            f"/apis/coordination.k8s.io/v1/namespaces/{client.ns}/leases",
-            {"metadata": {"name": mark}},
-            DRY,
-            silent=True,
+            f"/apis/coordination.k8s.io/v1/namespaces/{client.ns}/leases", {"metadata": {"name": mark}}, DRY, silent=True
         )
         return (
-            mark in reply.headers.get("warning", "")
-            if kind == "Validating"
-            else reply.get("metadata", "labels", "mark") == "yes"
+            mark in reply.headers.get("warning", "") if kind == "Validating" else reply.get("metadata", "labels", "mark") == "yes"
         )
 
     until(seen, 20)
@@ -487,9 +446,7 @@ def policed_each(
                 **(spec.get("matchConstraints") or {}),
                 "resourceRules": [on(resources, operations, group, resourceNames=[name])],
             }
-            stack.enter_context(
-                policed(client, {**spec, "matchConstraints": constraints}, kind=kind, suffix=name, wait=False)
-            )
+            stack.enter_context(policed(client, {**spec, "matchConstraints": constraints}, kind=kind, suffix=name, wait=False))
         settled(client, kind)
         yield
 

@@ -40,11 +40,7 @@ def compared(recorded: dict[str, Any], answered: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize(
     "answered",
-    [
-        with_metadata(uid=OTHER_UID),
-        with_metadata(resourceVersion="99"),
-        with_metadata(creationTimestamp="2026-06-07T08:09:10Z"),
-    ],
+    [with_metadata(uid=OTHER_UID), with_metadata(resourceVersion="99"), with_metadata(creationTimestamp="2026-06-07T08:09:10Z")],
 )
 def test_what_no_server_repeats_is_no_difference(answered: dict[str, Any]) -> None:
     assert compared(exchange(), answered) == []
@@ -54,10 +50,7 @@ def test_what_no_server_repeats_is_no_difference(answered: dict[str, Any]) -> No
     ("answered", "line"),
     [
         (exchange(status=201), "status: 201, want 200"),
-        (
-            exchange(headers={"content-type": "text/plain"}),
-            'headers.content-type: "text/plain", want "application/json"',
-        ),
+        (exchange(headers={"content-type": "text/plain"}), 'headers.content-type: "text/plain", want "application/json"'),
         (exchange(headers={}), 'headers.content-type: missing (want "application/json")'),
         (with_metadata(name="b"), 'body.metadata.name: "b", want "a"'),
         (with_metadata(labels={}), "body.metadata.labels: unwanted {}"),
@@ -80,9 +73,7 @@ def test_the_same_uid_stays_the_same() -> None:
 def test_revisions_keep_their_order() -> None:
     later = with_metadata(resourceVersion="18")
     assert compared_all([exchange(), later], [later, exchange()])
-    assert not compared_all(
-        [exchange(), later], [with_metadata(resourceVersion="5"), with_metadata(resourceVersion="500")]
-    )
+    assert not compared_all([exchange(), later], [with_metadata(resourceVersion="5"), with_metadata(resourceVersion="500")])
 
 
 def compared_all(recorded: list[dict[str, Any]], answered: list[dict[str, Any]]) -> list[str]:

@@ -26,9 +26,7 @@ def play(name: str) -> Score:
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
     """Plays recordings side by side, because some requests wait for seconds."""
-    wanted = [
-        item.callspec.params["name"] for item in request.session.items if "played" in getattr(item, "fixturenames", ())
-    ]
+    wanted = [item.callspec.params["name"] for item in request.session.items if "played" in getattr(item, "fixturenames", ())]
     if "PYTEST_XDIST_WORKER" in os.environ:  # the tests of this module may be shared out
         wanted = []
     with ThreadPoolExecutor(3) as pool:

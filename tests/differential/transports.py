@@ -170,9 +170,7 @@ class InProcessTransport:
         self.pace: Pace = ClusterTime(cluster.clock)
         self._base = base_environ(HOST, PORT, "http") | {"REMOTE_ADDR": HOST}
 
-    def _call(
-        self, method: str, target: str, data: bytes | None, headers: dict[str, str]
-    ) -> tuple[int, dict[str, str], Any]:
+    def _call(self, method: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         """What the server makes of the bytes of a request, but for the socket: status, headers and body."""
         headers = {"Host": f"{HOST}:{PORT}", "Accept-Encoding": "identity", **headers}
         lines = [f"{method} {target} HTTP/1.1"]

@@ -55,9 +55,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def _write(
-    path: Path, rows: Iterable[Row], *, ascii_only: bool = False, separators: tuple[str, str] | None = None
-) -> None:
+def _write(path: Path, rows: Iterable[Row], *, ascii_only: bool = False, separators: tuple[str, str] | None = None) -> None:
     text = "".join(f"{json.dumps(row, ensure_ascii=ascii_only, separators=separators)}\n" for row in rows)
     path.write_text(text, encoding="utf-8")
 
@@ -65,9 +63,7 @@ def _write(
 def _go(program: str, *arguments: str, given: str = "") -> str:
     """What a program of recorders/ prints."""
     command = ["go", "run", "-trimpath", f"./recorders/{program}", *arguments]
-    return subprocess.run(
-        command, cwd=HERE, input=given, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ).stdout
+    return subprocess.run(command, cwd=HERE, input=given, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8").stdout
 
 
 def go_lines(program: str) -> Callable[[Path, str], None]:

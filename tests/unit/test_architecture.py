@@ -14,10 +14,43 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 
 #: The row of rooms, in the direction of a request. A room imports what stands after it, and the furniture. Rooms within
 #: `registry` and `crd` are named apart where other rooms stand between them.
-ROW = ("cli", "cluster", "control", "testing", "powers", "nodes", "scheduler", "controllers", "client", "assembly",
-       "options", "server", "api", "audit", "auth", "endpoints", "aggregator", "webhooks", "controlplane",
-       "registry.store_access", "registry.generic", "crd", "crd.definition", "crd.instances", "crd.schema", "views", "admission",
-       "quota", "apis", "registry", "patch", "codecs", "validation", "cel", "store")
+ROW = (
+    "cli",
+    "cluster",
+    "control",
+    "testing",
+    "powers",
+    "nodes",
+    "scheduler",
+    "controllers",
+    "client",
+    "assembly",
+    "options",
+    "server",
+    "api",
+    "audit",
+    "auth",
+    "endpoints",
+    "aggregator",
+    "webhooks",
+    "controlplane",
+    "registry.store_access",
+    "registry.generic",
+    "crd",
+    "crd.definition",
+    "crd.instances",
+    "crd.schema",
+    "views",
+    "admission",
+    "quota",
+    "apis",
+    "registry",
+    "patch",
+    "codecs",
+    "validation",
+    "cel",
+    "store",
+)
 
 #: What any room may import, itself importing nothing of the row.
 FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth", "golang", "caches", "threads"})
@@ -57,7 +90,7 @@ def module_of(file: Path) -> str:
 
 @pytest.mark.parametrize("room", ROW)
 def test_a_room_imports_only_what_stands_after_it(room: str) -> None:
-    allowed = {*ROW[ROW.index(room):], *FURNITURE}
+    allowed = {*ROW[ROW.index(room) :], *FURNITURE}
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
         for file in files(room)
@@ -90,6 +123,8 @@ def test_importing_the_package_is_light() -> None:
 
 def test_every_module_tells_its_theory() -> None:
     silent = [
-        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
     ]
     assert not silent

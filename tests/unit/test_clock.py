@@ -252,9 +252,7 @@ def test_clocks_share_the_thread(clock: Clock) -> None:
     assert all(event.wait(SOON) for event in done)
 
 
-def test_a_failing_timer_is_reported_and_the_others_fire(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_timer_is_reported_and_the_others_fire(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[type[BaseException]] = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
     done = threading.Event()

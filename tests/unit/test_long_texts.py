@@ -22,13 +22,17 @@ from fakekube.schema import quantity
 MANY = 1_000_000
 
 
-@pytest.mark.parametrize(("read", "text"), [
-    (quantity.parse, "1" * MANY + "!"),
-    (quantity.parse, "0" * MANY + "!"),
-    (quantity.parse, "1." + "1" * MANY + "!"),
-    (durations.parse_duration, "0" * MANY + "!"),
-    (durations.parse_spelled_duration, "1" * MANY + "!"),
-], ids=["digits", "zeros", "fraction", "duration", "spelled"])
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (quantity.parse, "1" * MANY + "!"),
+        (quantity.parse, "0" * MANY + "!"),
+        (quantity.parse, "1." + "1" * MANY + "!"),
+        (durations.parse_duration, "0" * MANY + "!"),
+        (durations.parse_spelled_duration, "1" * MANY + "!"),
+    ],
+    ids=["digits", "zeros", "fraction", "duration", "spelled"],
+)
 def test_what_is_refused(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(ValueError, match=r"(?s).{10}"):
         read(text)

@@ -12,13 +12,15 @@ from fakekube.client import ApiError
 from fakekube.testing.object_client import ObjectClient
 
 POD = {
-    "serviceAccountName": "bot", "nodeName": "n1", "imagePullSecrets": [{"name": "pull"}],
-    "containers": [{
-        "name": "c", "image": "i",
-        "envFrom": [{"secretRef": {"name": "env"}}, {"configMapRef": {"name": "settings"}}],
-    }],
+    "serviceAccountName": "bot",
+    "nodeName": "n1",
+    "imagePullSecrets": [{"name": "pull"}],
+    "containers": [
+        {"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "env"}}, {"configMapRef": {"name": "settings"}}]}
+    ],
     "volumes": [
-        {"name": "a", "secret": {"secretName": "mounted"}}, {"name": "b", "persistentVolumeClaim": {"claimName": "claim"}},
+        {"name": "a", "secret": {"secretName": "mounted"}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "claim"}},
         {"name": "c", "projected": {"sources": [{"serviceAccountToken": {"audience": "vault", "path": "t"}}]}},
     ],
 }
@@ -35,13 +37,28 @@ def cluster() -> Iterator[Cluster]:
     made.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bot"}})
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv"}
     made.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"}, "spec": claim})
-    made.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "default", "name": "claim"},
-        "csi": {"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"name": "volume", "namespace": "default"}},
-    }})
+    made.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "claimRef": {"namespace": "default", "name": "claim"},
+                "csi": {"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"name": "volume", "namespace": "default"}},
+            },
+        }
+    )
     made.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mine"}, "spec": POD})
-    made.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "theirs"}, "spec": {
-        "nodeName": "n2", "containers": POD["containers"]}})
+    made.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "theirs"},
+            "spec": {"nodeName": "n2", "containers": POD["containers"]},
+        }
+    )
     yield made
     made.stop()
 
@@ -61,8 +78,15 @@ def refusal(call: Any) -> str:
 @pytest.mark.parametrize(
     ("plural", "name"),
     [
-        ("secrets", "pull"), ("secrets", "env"), ("secrets", "mounted"), ("secrets", "volume"), ("configmaps", "settings"),
-        ("persistentvolumeclaims", "claim"), ("persistentvolumes", "pv"), ("serviceaccounts", "bot"), ("pods", "mine"),
+        ("secrets", "pull"),
+        ("secrets", "env"),
+        ("secrets", "mounted"),
+        ("secrets", "volume"),
+        ("configmaps", "settings"),
+        ("persistentvolumeclaims", "claim"),
+        ("persistentvolumes", "pv"),
+        ("serviceaccounts", "bot"),
+        ("pods", "mine"),
         ("nodes", "n1"),
     ],
 )
@@ -112,9 +136,16 @@ def test_a_kubelet_writes_its_own_node(kubelet: ObjectClient) -> None:
 
 
 def test_a_kubelet_makes_mirror_pods_only(kubelet: ObjectClient) -> None:
-    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": kubelet.get("nodes", "n1")["metadata"]["uid"], "controller": True}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": "n1",
+        "uid": kubelet.get("nodes", "n1")["metadata"]["uid"],
+        "controller": True,
+    }
     pod: dict[str, Any] = {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {"name": "mirror", "annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": [owner]},
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
     }
@@ -134,7 +165,8 @@ def test_a_kubelet_makes_mirror_pods_only(kubelet: ObjectClient) -> None:
 @pytest.mark.parametrize(
     ("audiences", "pod", "reason"),
     [
-        (["vault"], "mine", ""), (["other"], "mine", "csidriver.storage.k8s.io \"d\" not found"),
+        (["vault"], "mine", ""),
+        (["other"], "mine", 'csidriver.storage.k8s.io "d" not found'),
         (["a", "b"], "mine", "node may only request 0 or 1 audiences"),
         ([], "theirs", "node requested token bound to a pod scheduled on a different node"),
     ],

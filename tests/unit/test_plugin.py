@@ -9,7 +9,9 @@ CONFIG_MAP = 'dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name={name})
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\nfakekube_profile = apiserver\n")
+    pytester.makeini(
+        "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\nfakekube_profile = apiserver\n"
+    )
     return pytester
 
 
@@ -18,7 +20,9 @@ def write(project: pytest.Pytester, code: str) -> None:
 
 
 def test_fixtures(project: pytest.Pytester) -> None:
-    write(project, """
+    write(
+        project,
+        """
         import urllib.request
 
         def create(cluster, name):
@@ -44,13 +48,16 @@ def test_fixtures(project: pytest.Pytester) -> None:
             two.settle()
             assert [item["metadata"]["name"] for item in two.list("configmaps", namespace="default")] == ["kube-root-ca.crt"]
             assert one.url != two.url
-    """)
+    """,
+    )
     project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
 
 
 def test_options_grow_stronger(project: pytest.Pytester) -> None:
     project.makefile(".yaml", start="{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
-    write(project, """
+    write(
+        project,
+        """
         import os
         from pathlib import Path
 
@@ -75,24 +82,35 @@ def test_options_grow_stronger(project: pytest.Pytester) -> None:
 
         def test_the_environment_is_as_it_was():
             assert "KUBECONFIG" not in os.environ
-    """)
+    """,
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KUBECONFIG", raising=False)
         project.runpytest_subprocess(
-            "-p", "no:cacheprovider", "--fakekube-profile=cluster", "--fakekube-tls", "--fakekube-load=start.yaml", "--fakekube-kubeconfig",
+            "-p",
+            "no:cacheprovider",
+            "--fakekube-profile=cluster",
+            "--fakekube-tls",
+            "--fakekube-load=start.yaml",
+            "--fakekube-kubeconfig",
         ).assert_outcomes(passed=4)
 
 
 def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
-    write(project, """
+    write(
+        project,
+        """
         import pytest
 
         @pytest.mark.fakekube(colour="red")
         def test_colour(fakekube): ...
-    """)
+    """,
+    )
     result = project.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*the marker fakekube takes profile, controllers, *tls, kubeconfig, *load, *feature_gates by name*"])
+    result.stdout.fnmatch_lines(
+        ["*the marker fakekube takes profile, controllers, *tls, kubeconfig, *load, *feature_gates by name*"]
+    )
 
 
 def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
@@ -101,7 +119,9 @@ def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
 
 
 def test_asyncio_and_threads(project: pytest.Pytester) -> None:
-    write(project, """
+    write(
+        project,
+        """
         import asyncio
         from concurrent.futures import ThreadPoolExecutor
 
@@ -120,12 +140,15 @@ def test_asyncio_and_threads(project: pytest.Pytester) -> None:
                 versions = list(pool.map(lambda n: create(fakekube, f"c{n}"), range(100)))
             assert len(set(versions)) == 100
             assert len(fakekube.list("configmaps", namespace="default")) == 100
-    """)
+    """,
+    )
     project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
-    write(project, """
+    write(
+        project,
+        """
         import pytest
 
         def create(cluster, name):
@@ -136,7 +159,8 @@ def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
             create(fakekube, "same")
             create(fakekube_session, f"c{n}")
             assert fakekube.url != fakekube_session.url
-    """)
+    """,
+    )
     project.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider").assert_outcomes(passed=6)
 
 

@@ -53,7 +53,9 @@ class Bodies:
         if type_.shape is Shape.LIST and type_.items:
             return [self.of(type_.items, depth + 1) for _ in range(chance.choice([0, 1, 1, 2]) if depth < 8 else 0)]
         if type_.shape is Shape.MAP and type_.items:
-            return {chance.choice(["a", "app", "x/y", ""]): self.of(type_.items, depth + 1) for _ in range(chance.choice([0, 1, 2]))}
+            return {
+                chance.choice(["a", "app", "x/y", ""]): self.of(type_.items, depth + 1) for _ in range(chance.choice([0, 1, 2]))
+            }
         if type_.shape is Shape.UNION and type_.items:
             return self.of(type_.items, depth + 1)
         return chance.choice(SCALARS.get(type_.shape, [{}, "x", None, 1]))
@@ -79,7 +81,12 @@ def requests(client: Client, resource: Resource, bodies: Bodies) -> Iterator[Req
         yield "GET", path, None, {}, ""
     for subresource, found in resource.subresources.items():
         below = f"{path}/{subresource}"
-        for verb, method, content_type in (("create", "POST", ""), ("update", "PUT", ""), ("patch", "PATCH", MERGE), ("get", "GET", "")):
+        for verb, method, content_type in (
+            ("create", "POST", ""),
+            ("update", "PUT", ""),
+            ("patch", "PATCH", MERGE),
+            ("get", "GET", ""),
+        ):
             if verb in found.verbs and subresource not in CONNECTING:
                 yield method, below, None if method == "GET" else bodies.named(found.type, name=name), {}, content_type
     if "delete" in resource.verbs and resource.plural not in KEPT and bodies.random.random() < 0.3:

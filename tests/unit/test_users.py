@@ -28,7 +28,10 @@ def test_a_client_of_a_user() -> None:
     cluster = Cluster(profile="apiserver")
     alice = cluster.as_user("alice", groups=["team-a"], uid="u1", extra={"scopes": ["view"]})
     assert who(alice) == {
-        "username": "alice", "uid": "u1", "groups": ["team-a", "system:authenticated"], "extra": {"scopes": ["view"]}
+        "username": "alice",
+        "uid": "u1",
+        "groups": ["team-a", "system:authenticated"],
+        "extra": {"scopes": ["view"]},
     }
     with pytest.raises(ApiError) as caught:
         alice.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
@@ -40,8 +43,14 @@ metadata: {name: team-a, namespace: default}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
 subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: team-a}]
 """)
-    cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "edit"}, "rules": [
-        {"verbs": ["create", "get", "delete"], "apiGroups": [""], "resources": ["configmaps"]}]})
+    cluster.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "edit"},
+            "rules": [{"verbs": ["create", "get", "delete"], "apiGroups": [""], "resources": ["configmaps"]}],
+        }
+    )
     alice.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     assert alice.wait_for("configmaps", "a")
     with pytest.raises(ApiError):
@@ -78,7 +87,10 @@ def test_kubeconfigs_of_users(tls: bool, tmp_path: Path) -> None:
         path = cluster.kubeconfig_for("alice", groups=("team-a",))
         assert asked(path) == "alice: team-a, system:authenticated"
         assert cluster.kubeconfig_for("alice", groups=("team-a",)) == path
-        assert asked(cluster.kubeconfig_for("system:node:n1", ("system:nodes",))) == "system:node:n1: system:nodes, system:authenticated"
+        assert (
+            asked(cluster.kubeconfig_for("system:node:n1", ("system:nodes",)))
+            == "system:node:n1: system:nodes, system:authenticated"
+        )
         cluster.write_kubeconfig(tmp_path / "own", user="bob")
         assert asked(tmp_path / "own") == "bob: system:authenticated"
     assert not path.exists()
@@ -89,9 +101,9 @@ def test_a_token_file_and_a_fork(tmp_path: Path) -> None:
     tokens.write_text('secret,carol,c1,"x,y"\n')
     cluster = Cluster(profile="apiserver", token_auth_file=tokens)
     for one in (cluster, cluster.fork()):
-        assert one.create({**REVIEW, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "secret"}})[
-            "status"
-        ]["user"] == {"username": "carol", "uid": "c1", "groups": ["x", "y", "system:authenticated"]}
+        assert one.create(
+            {**REVIEW, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "secret"}}
+        )["status"]["user"] == {"username": "carol", "uid": "c1", "groups": ["x", "y", "system:authenticated"]}
 
 
 def test_flags_that_are_not_usable(tmp_path: Path) -> None:
@@ -133,8 +145,11 @@ def test_extension_servers_are_told_whom_to_trust() -> None:
 @pytest.mark.parametrize(
     ("text", "user"),
     [
-        ("alice", ("alice", ())), ("alice:team-a", ("alice", ("team-a",))), ("alice:a,b", ("alice", ("a", "b"))),
-        ("root:system:masters", ("root", ("system:masters",))), ("system:node:n1", ("system:node:n1", ())),
+        ("alice", ("alice", ())),
+        ("alice:team-a", ("alice", ("team-a",))),
+        ("alice:a,b", ("alice", ("a", "b"))),
+        ("root:system:masters", ("root", ("system:masters",))),
+        ("system:node:n1", ("system:node:n1", ())),
         ("system:node:n1:system:nodes", ("system:node:n1", ("system:nodes",))),
         ("system:serviceaccount:ns:robot:x", ("system:serviceaccount:ns:robot", ("x",))),
         ("system:kube-scheduler", ("system:kube-scheduler", ())),
@@ -147,7 +162,9 @@ def test_users_on_the_command_line(text: str, user: tuple[str, tuple[str, ...]])
 def test_flags_on_the_command_line() -> None:
     arguments = ["serve", "--authorization-mode=Node,RBAC", "--authorization-mode=AlwaysAllow", "--anonymous-auth=false"]
     assert parse([*arguments, "--token-auth-file", "t"]).flags == {
-        "authorization_mode": ("Node", "RBAC", "AlwaysAllow"), "anonymous_auth": False, "token_auth_file": "t"
+        "authorization_mode": ("Node", "RBAC", "AlwaysAllow"),
+        "anonymous_auth": False,
+        "token_auth_file": "t",
     }
     assert parse(["serve"]).flags == {}
     for wrong in (["--anonymous-auth=maybe"], ["--user", ":x"], ["--no-such-flag=1"]):

@@ -34,10 +34,22 @@ __all__ = ["PER_CALL_LIMIT", "Activation", "Variables", "admission_request", "au
 #: What one expression may cost.
 PER_CALL_LIMIT: Final = 1_000_000
 
-_NAMESPACE_METADATA: Final = frozenset({
-    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "labels", "annotations", "finalizers",
-})
+_NAMESPACE_METADATA: Final = frozenset(
+    {
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "finalizers",
+    }
+)
 
 
 class Activation:
@@ -122,8 +134,12 @@ class Activation:
             return ABSENT
         attributes = self._versioned.attributes
         return ResourceCheck.of(
-            self._authorizer, attributes.resource.group, attributes.resource.plural,
-            subresource=attributes.subresource, namespace=namespace_of(attributes), name=attributes.name,
+            self._authorizer,
+            attributes.resource.group,
+            attributes.resource.plural,
+            subresource=attributes.subresource,
+            namespace=namespace_of(attributes),
+            name=attributes.name,
         )
 
 

@@ -34,12 +34,61 @@ class OutOfBudget(Exception):
 
 
 #: Functions whose cost grows no faster than what they read: one call costs less than `_LAST_CALL` of what a request holds.
-_PLAIN_FUNCTIONS: Final = frozenset({
-    "_+_", "_-_", "_*_", "_/_", "_%_", "_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_", "!_", "-_", "_&&_", "_||_", "_?_:_",
-    "_[_]", "_[?_]", "string", "int", "uint", "double", "bool", "dyn", "type", "size", "startsWith", "endsWith", "charAt",
-    "lowerAscii", "upperAscii", "trim", "substring", "split", "join", "replace", "indexOf", "map", "filter", "all", "exists",
-    "exists_one", "hasValue", "value", "orValue", "or", "optional.of", "optional.none", "quantity", "isQuantity", "allowed",
-})
+_PLAIN_FUNCTIONS: Final = frozenset(
+    {
+        "_+_",
+        "_-_",
+        "_*_",
+        "_/_",
+        "_%_",
+        "_<_",
+        "_<=_",
+        "_>_",
+        "_>=_",
+        "_==_",
+        "_!=_",
+        "!_",
+        "-_",
+        "_&&_",
+        "_||_",
+        "_?_:_",
+        "_[_]",
+        "_[?_]",
+        "string",
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "dyn",
+        "type",
+        "size",
+        "startsWith",
+        "endsWith",
+        "charAt",
+        "lowerAscii",
+        "upperAscii",
+        "trim",
+        "substring",
+        "split",
+        "join",
+        "replace",
+        "indexOf",
+        "map",
+        "filter",
+        "all",
+        "exists",
+        "exists_one",
+        "hasValue",
+        "value",
+        "orValue",
+        "or",
+        "optional.of",
+        "optional.none",
+        "quantity",
+        "isQuantity",
+        "allowed",
+    }
+)
 _LAST_CALL: Final = 700_000
 
 

@@ -33,9 +33,7 @@ class MatchConditions:
 
     __slots__ = ("_expressions", "_fails")
 
-    def __init__(
-        self, conditions: Sequence[Mapping[str, Any]], failure_policy: str, *, params: bool = False
-    ) -> None:
+    def __init__(self, conditions: Sequence[Mapping[str, Any]], failure_policy: str, *, params: bool = False) -> None:
         environment = admission(params=params)
         self._expressions: Sequence[Compiled] = [compiled(environment, each.get("expression", "")) for each in conditions]
         self._fails = failure_policy != "Ignore"

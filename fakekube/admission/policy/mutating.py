@@ -151,7 +151,11 @@ class _Dispatch:
             for invocation in invocations:
                 versioned = self._versioned(invocation.match)
                 activation = Activation(
-                    versioned, invocation.match.resource, authorizer, params=invocation.param, namespace=namespace,
+                    versioned,
+                    invocation.match.resource,
+                    authorizer,
+                    params=invocation.param,
+                    namespace=namespace,
                     variables=invocation.hook.evaluator.variables,
                 )
                 asked = Activation(versioned, attributes.resource, authorizer, params=invocation.param)

@@ -51,9 +51,7 @@ class Mutator:
     def __init__(self, spec: Object) -> None:
         params = "paramKind" in spec
         conditions = spec.get("matchConditions") or ()
-        self.conditions = (
-            MatchConditions(conditions, spec.get("failurePolicy", "Fail"), params=params) if conditions else None
-        )
+        self.conditions = MatchConditions(conditions, spec.get("failurePolicy", "Fail"), params=params) if conditions else None
         environment = replace(admission(params=params, composed=True, patches=True), makes_patches=False)
         variables, environment = composed(environment, spec.get("variables") or ())
         self.variables: Mapping[str, Compiled] = variables

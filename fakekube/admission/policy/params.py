@@ -76,8 +76,7 @@ def _found(cluster: ClusterAccess, resource: Resource, reference: Mapping[str, A
     except SelectorError as error:
         raise ConfigurationError(str(error)) from None
     return [
-        obj for obj in cluster.list(resource.group, resource.plural, namespace)
-        if selector.matches(obj["metadata"].get("labels"))
+        obj for obj in cluster.list(resource.group, resource.plural, namespace) if selector.matches(obj["metadata"].get("labels"))
     ]
 
 

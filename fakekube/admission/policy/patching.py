@@ -82,7 +82,8 @@ def _patched(versioned: VersionedAttributes, value: Any) -> Object:
 
 
 PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Object]]]] = {
-    "ApplyConfiguration": ("applyConfiguration", _applied), "JSONPatch": ("jsonPatch", _patched),
+    "ApplyConfiguration": ("applyConfiguration", _applied),
+    "JSONPatch": ("jsonPatch", _patched),
 }
 """patchType → the field with the expression, and what is done with its value."""
 
@@ -109,9 +110,11 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
 def _decoded(versioned: VersionedAttributes, patched: Any) -> Object:
     """A patched object, read strictly. Raises StatusError 500."""
     if not isinstance(patched, dict):
-        raise status.internal("couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
-                              'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-                              'Kind string "json:\\"kind,omitempty\\"" }')
+        raise status.internal(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
+            'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }'
+        )
     if _is_custom(versioned):
         own: Object = copied(patched)
         return own

@@ -19,13 +19,20 @@ __all__ = ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"]
 _GROUP: Final = "admissionregistration.k8s.io"
 
 #: What no policy ever sees: the policies themselves, and reviews, whose answers clients and servers rely on.
-_EXCLUDED: Final = frozenset({
-    (_GROUP, "validatingadmissionpolicies"), (_GROUP, "validatingadmissionpolicybindings"),
-    (_GROUP, "mutatingadmissionpolicies"), (_GROUP, "mutatingadmissionpolicybindings"),
-    ("authentication.k8s.io", "selfsubjectreviews"), ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"), ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"), ("authorization.k8s.io", "subjectaccessreviews"),
-})
+_EXCLUDED: Final = frozenset(
+    {
+        (_GROUP, "validatingadmissionpolicies"),
+        (_GROUP, "validatingadmissionpolicybindings"),
+        (_GROUP, "mutatingadmissionpolicies"),
+        (_GROUP, "mutatingadmissionpolicybindings"),
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
 
 
 def _is_seen(attributes: Attributes, bindings: str) -> bool:

@@ -95,9 +95,11 @@ def _named_resources(rule: Mapping[str, Any], served: Iterable[Resource]) -> Ite
         for version in sorted(versions):
             for name in names:
                 yield from (
-                    resource for resource in served
+                    resource
+                    for resource in served
                     if group in ("", resource.group)  # the core group is taken for any
-                    and resource.version == version and name.lower() in (resource.plural, resource.singular)
+                    and resource.version == version
+                    and name.lower() in (resource.plural, resource.singular)
                 )
 
 
@@ -192,4 +194,3 @@ def _schema(type_: Type, seen: frozenset[str]) -> Mapping[str, Any]:
     if type_.name and type_.name in seen:
         return _OPEN
     return {"type": "object", "properties": _Properties(type_, seen | {type_.name})}
-

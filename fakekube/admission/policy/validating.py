@@ -75,9 +75,7 @@ class _Dispatch:
                 try:
                     if binding.criteria is not None and binding.criteria.match(self._attributes) is None:
                         continue
-                    params = collect_params(
-                        self._cluster, resource, binding.spec.get("paramRef"), namespace_of(self._attributes)
-                    )
+                    params = collect_params(self._cluster, resource, binding.spec.get("paramRef"), namespace_of(self._attributes))
                 except (StatusError, ConfigurationError) as error:
                     self._misconfigured(hook, binding, error)
                     continue
@@ -123,7 +121,10 @@ class _Dispatch:
             )
         elif action == "Audit":
             failure = {
-                "message": decision.message, "policy": hook.name, "binding": binding.name, "expressionIndex": index,
+                "message": decision.message,
+                "policy": hook.name,
+                "binding": binding.name,
+                "expressionIndex": index,
                 "validationActions": binding.spec.get("validationActions"),
             }
             self._attributes.add_annotation(_FAILURE_ANNOTATION, json.dumps([failure]).decode())
@@ -161,5 +162,3 @@ def namespace_object(attributes: Attributes) -> Object | None:
     if found is None:
         raise status.not_found("", "namespaces", attributes.namespace)
     return found
-
-

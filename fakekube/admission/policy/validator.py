@@ -85,8 +85,7 @@ class Validator:
         self._expressions = [compiled(environment, each.get("expression", "")) for each in self._validations]
         unasked = environment.without_authorizer()
         self._messages: Sequence[Compiled | None] = [
-            compiled(unasked, each["messageExpression"]) if each.get("messageExpression") else None
-            for each in self._validations
+            compiled(unasked, each["messageExpression"]) if each.get("messageExpression") else None for each in self._validations
         ]
         self._values = [compiled(environment, each.get("valueExpression", "")) for each in self._annotations]
         told = [message for message in self._messages if message is not None]
@@ -95,7 +94,11 @@ class Validator:
         """More than all messages can cost together."""
 
     def validate(
-        self, versioned: VersionedAttributes, resource: Resource, authorizer: Authorizer, params: Object | None,
+        self,
+        versioned: VersionedAttributes,
+        resource: Resource,
+        authorizer: Authorizer,
+        params: Object | None,
         namespace: Object | None,
     ) -> Result:
         """Judge a write, with one of the policy's parameters."""
@@ -106,9 +109,7 @@ class Validator:
                     return Result()
             except MatchConditionError as error:
                 return Result([self._error(str(error))])
-        bindings = partial(
-            Activation, versioned, resource, params=params, namespace=namespace, variables=self._variables
-        )
+        bindings = partial(Activation, versioned, resource, params=params, namespace=namespace, variables=self._variables)
         try:
             results, left = evaluate(self._expressions, bindings(authorizer=authorizer), BUDGET)
             unasked = bindings(authorizer=None)  # messages and annotations cannot ask, nor can variables for them
@@ -118,17 +119,19 @@ class Validator:
             values, _ = evaluate(self._values, unasked, BUDGET)
         except OutOfBudget as error:
             return Result([self._error(str(error))])
-        return Result(decisions, [
-            self._annotation(annotation, value)
-            for annotation, value in zip(self._annotations, values, strict=True) if value is not None
-        ])
+        return Result(
+            decisions,
+            [
+                self._annotation(annotation, value)
+                for annotation, value in zip(self._annotations, values, strict=True)
+                if value is not None
+            ],
+        )
 
     def _error(self, message: str) -> Decision:
         return Decision(Action.DENY, message) if self._fails else _ADMITTED
 
-    def _decisions(
-        self, results: Sequence[Evaluation | None], activation: Activation, budget: int
-    ) -> Sequence[Decision]:
+    def _decisions(self, results: Sequence[Evaluation | None], activation: Activation, budget: int) -> Sequence[Decision]:
         failed = [result is not None and result.error is None and result.value is not True for result in results]
         messages: Sequence[Evaluation | None] = ()
         problem = ""
@@ -144,7 +147,8 @@ class Validator:
                 problem = f"failed messageExpression: {error}"
         return [
             self._decision(index, result, messages[index] if messages else None, problem)
-            for index, result in enumerate(results) if result is not None
+            for index, result in enumerate(results)
+            if result is not None
         ]
 
     def _decision(self, index: int, result: Evaluation, message: Evaluation | None, problem: str) -> Decision:

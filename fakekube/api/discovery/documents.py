@@ -60,8 +60,11 @@ class Snapshot:
     """The documents of one state. Each is made once; none may be changed."""
 
     def __init__(
-        self, served: tuple[Resource, ...], services: tuple[GroupVersionPriority, ...],
-        remotes: Mapping[tuple[str, str], Document], builtin: Mapping[tuple[str, str], GroupVersionPriority],
+        self,
+        served: tuple[Resource, ...],
+        services: tuple[GroupVersionPriority, ...],
+        remotes: Mapping[tuple[str, str], Document],
+        builtin: Mapping[tuple[str, str], GroupVersionPriority],
     ) -> None:
         self.served = served
         self.services = services
@@ -143,12 +146,7 @@ class Snapshot:
         listed = [entry for resource in resources for entry in _listed(resource)]
         if not group:
             return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
-        return {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": f"{group}/{version}",
-            "resources": listed,
-        }
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": listed}
 
     # ------------------------------------------------------------ aggregated
 
@@ -228,11 +226,7 @@ def _listed(resource: Resource) -> list[Document]:
 
 
 def _listed_subresource(resource: Resource, subresource: Subresource) -> Document:
-    entry: Document = {
-        "name": f"{resource.plural}/{subresource.name}",
-        "singularName": "",
-        "namespaced": resource.namespaced,
-    }
+    entry: Document = {"name": f"{resource.plural}/{subresource.name}", "singularName": "", "namespaced": resource.namespaced}
     if _foreign(resource, subresource):
         entry |= {"group": subresource.gvk.group, "version": subresource.gvk.version}
     return entry | {"kind": subresource.gvk.kind, "verbs": sorted(subresource.verbs)}

@@ -28,9 +28,7 @@ def described(version: str, name: str, schema: Schema) -> Schema:
     made = _with(found, schema)
     if "properties" in schema:
         texts = found.get("properties", {})
-        made["properties"] = {
-            field: _with(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()
-        }
+        made["properties"] = {field: _with(texts.get(field, {}), property_) for field, property_ in schema["properties"].items()}
     return made
 
 
@@ -68,9 +66,7 @@ def _operation(operation: Operation, item: Mapping[str, Any], shared: Mapping[st
     )
 
 
-def _parameters(
-    item: Mapping[str, Any], operation: Mapping[str, Any], shared: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
+def _parameters(item: Mapping[str, Any], operation: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Those of a path, and those of the operation; references are followed."""
     for parameter in (*item.get("parameters", ()), *operation.get("parameters", ())):
         yield shared[parameter["$ref"].rpartition("/")[2]] if "$ref" in parameter else parameter

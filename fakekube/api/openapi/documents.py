@@ -31,9 +31,9 @@ Lookup = Callable[[Resource], Definition | None]
 _INDEX_ROOT: Final = "/openapi/v3/"
 
 #: Groups that the documents of custom resources do not name: other servers of the same process have them.
-_UNKNOWN_TO_CUSTOM: Final = frozenset({
-    "admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io",
-})
+_UNKNOWN_TO_CUSTOM: Final = frozenset(
+    {"admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"}
+)
 
 
 @dataclass(slots=True, frozen=True)

@@ -61,9 +61,7 @@ class OpenAPIEndpoints:
         aggregator: what other servers publish.
     """
 
-    def __init__(
-        self, version: str, registry: Registry, definition_of: Lookup, clock: Clock, aggregator: Aggregator
-    ) -> None:
+    def __init__(self, version: str, registry: Registry, definition_of: Lookup, clock: Clock, aggregator: Aggregator) -> None:
         self._version = version
         self._registry = registry
         self._definition_of = definition_of

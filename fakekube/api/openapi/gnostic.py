@@ -218,9 +218,7 @@ def _v2_schema() -> _Message:
 def _v2_document() -> _Message:
     schema, reference = _v2_schema(), _reference()
     body = _Message(6)
-    body.define(
-        description=(1, _STRING), name=(2, _STRING), _in=(3, _STRING), required=(4, _BOOLEAN), schema=(5, schema)
-    )
+    body.define(description=(1, _STRING), name=(2, _STRING), _in=(3, _STRING), required=(4, _BOOLEAN), schema=(5, schema))
     places = {"query": 3, "path": 4}
     others = _either(lambda value: places[value["in"]], {3: _v2_query_parameter(), 4: _v2_parameter()})
     parameter = _either(lambda value: 1 if value["in"] == "body" else 2, {1: body, 2: others})
@@ -313,9 +311,7 @@ def _v3_document() -> _Message:
     media_type.define(schema=(1, schema))
     content = _map(media_type)
     parameter = _Message(14)
-    parameter.define(
-        name=(1, _STRING), _in=(2, _STRING), description=(3, _STRING), required=(4, _BOOLEAN), schema=(10, schema)
-    )
+    parameter.define(name=(1, _STRING), _in=(2, _STRING), description=(3, _STRING), required=(4, _BOOLEAN), schema=(10, schema))
     parameters = _Repeated(_or_reference(parameter, reference))
     body = _Message(4)
     body.define(description=(1, _STRING), content=(2, content), required=(3, _BOOLEAN))
@@ -332,9 +328,7 @@ def _v3_document() -> _Message:
     )
     path = _Message(14)
     methods = ("get", "put", "post", "delete", "options", "head", "patch")
-    path.define(
-        parameters=(13, parameters), **{method: (number, operation) for number, method in enumerate(methods, 4)}
-    )
+    path.define(parameters=(13, parameters), **{method: (number, operation) for number, method in enumerate(methods, 4)})
     scheme = _Message(9)
     scheme.define(type=(1, _STRING), description=(2, _STRING), name=(3, _STRING), _in=(4, _STRING))
     components = _Message(10)

@@ -42,9 +42,7 @@ def operation_text(action: str, method: str, kind: str, subresource: str, *, wat
     if action == "post":
         return f"create {subresource} of{article}{kind}" if subresource else f"create{article}{kind}"
     below = f"{subresource} of " if subresource else ""
-    return _PHRASES[action].format(
-        below=below, kind=kind, article=article, method=method.upper(), subresource=subresource
-    )
+    return _PHRASES[action].format(below=below, kind=kind, article=article, method=method.upper(), subresource=subresource)
 
 
 def _article(noun: str) -> str:

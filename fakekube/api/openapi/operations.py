@@ -156,7 +156,12 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
     """The GET of a discovery document; `what` ends its identifier."""
     prefix = _prefix(group, version) if group or version or what == "APIVersions" else ""
     return Operation(
-        "get", f"get{prefix}{what}", tag_of(group, version), ((200, go_type),), _OBJECTS, consumes=_OBJECTS,
+        "get",
+        f"get{prefix}{what}",
+        tag_of(group, version),
+        ((200, go_type),),
+        _OBJECTS,
+        consumes=_OBJECTS,
         description=_DISCOVERY_TEXTS[what],
     )
 

@@ -38,9 +38,7 @@ def beside_resources(groups: Iterable[str]) -> dict[str, Paths]:
     configuration, keys, version = openid.CONFIGURATION_PATH, openid.KEYS_PATH, "/version"
     info = "k8s.io/apimachinery/pkg/version.Info"
     found: dict[str, Paths] = {
-        configuration[1:]: {
-            f"{configuration}/": [_get("getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", _JSON)]
-        },
+        configuration[1:]: {f"{configuration}/": [_get("getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", _JSON)]},
         keys[1:]: {f"{keys}/": [_get("getServiceAccountIssuerOpenIDKeyset", "openid", "", (openid.KEYS_TYPE,))]},
         version[1:]: {f"{version}/": [replace(_get("getCodeVersion", "version", info, _JSON), consumes=_JSON)]},
         "api": {"/api/": [discovery_operation("", "", META + "APIVersions", "APIVersions")]},

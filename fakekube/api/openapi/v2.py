@@ -34,12 +34,7 @@ _EVERYWHERE: Final = tuple(f"{_META_NAMES}{kind}" for kind in ("DeleteOptions", 
 #: Parameters that are said where they are used: clients look for them there.
 _INLINE: Final = frozenset({"name", "fieldValidation", "dryRun"})
 _BEARER: Final = {
-    "BearerToken": {
-        "description": "Bearer Token authentication",
-        "type": "apiKey",
-        "name": "authorization",
-        "in": "header",
-    }
+    "BearerToken": {"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}
 }
 
 
@@ -61,9 +56,7 @@ def document(
     """
     shared: dict[str, Json] = {}
     shown = {path: _path(operations, shared) for path, operations in sorted(paths.items())}
-    wanted = (
-        set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
-    )
+    wanted = set(references(shown)) | set(references(shared)) | {name for own in custom.values() for name in references(own)}
     wanted.difference_update(custom, (reference.rpartition("/")[2] for reference in _parameter_names(shared)))
     everywhere = everywhere_in(group_versions)
     schemas: dict[str, Json] = dict(custom)
@@ -98,8 +91,7 @@ def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
 def _path(operations: Sequence[Operation], shared: dict[str, Json]) -> Json:
     common, own = hoisted(operations)
     shown = {
-        operation.method: _operation(operation, parameters, shared)
-        for operation, parameters in zip(operations, own, strict=True)
+        operation.method: _operation(operation, parameters, shared) for operation, parameters in zip(operations, own, strict=True)
     }
     item: Json = {method: shown[method] for method in METHODS if method in shown}
     if common:

@@ -26,12 +26,7 @@ _EVERYWHERE: Final = ("DeleteOptions", "WatchEvent")
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _GVK: Final = "x-kubernetes-group-version-kind"
 _SECURITY: Final = {
-    "BearerToken": {
-        "type": "apiKey",
-        "description": "Bearer Token authentication",
-        "name": "authorization",
-        "in": "header",
-    }
+    "BearerToken": {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
 }
 
 
@@ -67,9 +62,7 @@ def document(
     own = custom or {}
     shown = {path: _path(operations, definitions) for path, operations in sorted(paths.items())}
     wanted = {*references(shown), *own}
-    needed = definitions.closure(
-        {*wanted, *(name for schema in own.values() for name in references(schema))} - own.keys()
-    )
+    needed = definitions.closure({*wanted, *(name for schema in own.values() for name in references(schema))} - own.keys())
     schemas = {name: own[name] if name in own else definitions.schema(name) for name in sorted({*needed, *own})}
     for kind in _EVERYWHERE:
         name = _META + kind

@@ -70,9 +70,7 @@ class ValidatingWebhookStrategy(AdmissionStrategy):
         for index, hook in enumerate(hooks):
             path, name = f"webhooks[{index}]", hook.get("name", "")
             errors += self._hook(hook, path, options)
-            errors += _review_versions(
-                hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", options
-            )
+            errors += _review_versions(hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", options)
             if name in seen and not options.names:
                 errors.append(duplicate(f"{path}.name", name))
             if name:
@@ -124,9 +122,7 @@ def _validation_options(hooks: Sequence[Object], before: Sequence[Object]) -> _V
         ),
         names=len(set(old_names)) < len(old_names),
         label_values=any(
-            has_invalid_label_value(hook.get(field))
-            for hook in before
-            for field in ("namespaceSelector", "objectSelector")
+            has_invalid_label_value(hook.get(field)) for hook in before for field in ("namespaceSelector", "objectSelector")
         ),
         conditions=[hook.get("matchConditions") for hook in hooks] == [hook.get("matchConditions") for hook in before],
     )

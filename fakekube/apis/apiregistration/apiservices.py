@@ -106,9 +106,7 @@ def _status(obj: Object, old: Object) -> list[FieldError]:
     return [
         error
         for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ())
-        for error in one_of(
-            condition.get("status", ""), f"status.conditions[{index}].status", CONDITION_STATUSES, ordered=True
-        )
+        for error in one_of(condition.get("status", ""), f"status.conditions[{index}].status", CONDITION_STATUSES, ordered=True)
     ]
 
 

@@ -96,9 +96,7 @@ def _validate_spec(obj: Object, options: ValidationOptions) -> list[FieldError]:
     """Validates the spec (ValidateDaemonSetSpec)."""
     spec = obj["spec"]
     selector, template = spec.get("selector"), spec["template"]
-    errors = selectors.label_selector(
-        selector, "spec.selector", allow_invalid_values=options.selector_values
-    )
+    errors = selectors.label_selector(selector, "spec.selector", allow_invalid_values=options.selector_values)
     parsed, labels = pod_template_spec.parsed_selector(selector), (template.get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
         text = "`selector` does not match template `labels`"

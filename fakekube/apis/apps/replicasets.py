@@ -28,9 +28,7 @@ REPLICA_SET_STATUS = StatusNumbers(
     counts_collisions=False,
 )
 CONTROLLER_STATUS = StatusNumbers(
-    not_negative=("replicas", *_WITHIN, "observedGeneration"),
-    within_replicas=_WITHIN,
-    counts_collisions=False,
+    not_negative=("replicas", *_WITHIN, "observedGeneration"), within_replicas=_WITHIN, counts_collisions=False
 )
 
 

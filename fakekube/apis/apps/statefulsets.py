@@ -200,9 +200,7 @@ def _with_pod_fields(spec: Object) -> Object:
     """Returns the template with the fields that every pod gets: claims as volumes, a host name and a subdomain."""
     template = spec["template"]
     pod = {k: v for k, v in (template.get("spec") or {}).items() if k not in ("hostname", "subdomain")}
-    claims = [
-        (claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()
-    ]
+    claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
     if claims:
         own = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
         rest = [volume for volume in pod.get("volumes") or () if volume.get("name", "") not in claims]

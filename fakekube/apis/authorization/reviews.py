@@ -14,14 +14,7 @@ from fakekube.errors.field import forbidden, invalid, required
 from fakekube.registry.strategy import Object, WriteContext
 from fakekube.validation.selectors import label_selector_requirement
 
-__all__ = [
-    "review_access",
-    "review_access_in_namespace",
-    "review_own_access",
-    "review_own_rules",
-    "review_self",
-    "review_token",
-]
+__all__ = ["review_access", "review_access_in_namespace", "review_own_access", "review_own_rules", "review_self", "review_token"]
 
 GROUP = "authorization.k8s.io"
 OPERATORS_OF_FIELDS = ("In", "NotIn")

@@ -196,9 +196,7 @@ def _read(source: Object, field: _Field) -> Any:
 
 
 def _internal_behavior(behavior: Object) -> Object:
-    return {
-        go: _internal_rules(behavior.get(name)) for go, name in (("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown"))
-    }
+    return {go: _internal_rules(behavior.get(name)) for go, name in (("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown"))}
 
 
 def _internal_rules(rules: Object | None) -> Object | None:
@@ -334,9 +332,7 @@ def _observed(source: str, found: Object) -> None:
 def _v2_behavior(found: Any) -> Object | None:
     """Converts the behavior to v2; Go matches names in any letter case."""
     values = _lowered(found)
-    rules = {
-        name: _v2_rules(values[name.lower()]) for name in ("scaleUp", "scaleDown") if values.get(name.lower()) is not None
-    }
+    rules = {name: _v2_rules(values[name.lower()]) for name in ("scaleUp", "scaleDown") if values.get(name.lower()) is not None}
     return rules or None
 
 

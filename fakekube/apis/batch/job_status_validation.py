@@ -101,12 +101,7 @@ def _conditions_and_times(change: _Change) -> list[FieldError]:
             errors.append(invalid(path, end, text))
         if end is None and change.complete:
             errors.append(required(path, "completionTime is required for Complete jobs"))
-    if (
-        change.field_changed("startTime", "completionTime")
-        and start is not None
-        and end is not None
-        and end < start
-    ):
+    if change.field_changed("startTime", "completionTime") and start is not None and end is not None and end < start:
         errors.append(invalid(path, end, "must be equal to or after `startTime`"))
     if (
         (change.condition_changed("Failed") or change.field_changed("failedIndexes"))
@@ -114,11 +109,7 @@ def _conditions_and_times(change: _Change) -> list[FieldError]:
         and not change.holds("FailureTarget")
     ):
         errors += _of_conditions("cannot set Failed=True condition without the FailureTarget=true condition")
-    if (
-        change.condition_changed("Complete", "SuccessCriteriaMet")
-        and change.complete
-        and not change.holds("SuccessCriteriaMet")
-    ):
+    if change.condition_changed("Complete", "SuccessCriteriaMet") and change.complete and not change.holds("SuccessCriteriaMet"):
         text = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
         errors += _of_conditions(text)
     return errors
@@ -134,15 +125,9 @@ def _finished(change: _Change) -> list[FieldError]:
     if (change.finish_changed or change.field_changed("active")) and active > 0:
         errors.append(invalid("status.active", active, "active>0 is invalid for finished job"))
     empty = spec.get("suspend") and spec.get("completions") == 0
-    if (
-        (change.finish_changed or change.field_changed("startTime"))
-        and not empty
-        and status.get("startTime") is None
-    ):
+    if (change.finish_changed or change.field_changed("startTime")) and not empty and status.get("startTime") is None:
         errors.append(required("status.startTime", "startTime is required for finished job"))
-    if (change.finish_changed or change.field_changed("uncountedTerminatedPods")) and any(
-        (uncounted or {}).values()
-    ):
+    if (change.finish_changed or change.field_changed("uncountedTerminatedPods")) and any((uncounted or {}).values()):
         shown = to_internal("UncountedTerminatedPods", uncounted or {})
         errors.append(invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job"))
     return errors
@@ -150,11 +135,7 @@ def _finished(change: _Change) -> list[FieldError]:
 
 def _indexes(change: _Change) -> list[FieldError]:
     spec, status = change.spec, change.status
-    completions, done, lost = (
-        spec.get("completions"),
-        status.get("completedIndexes", ""),
-        status.get("failedIndexes"),
-    )
+    completions, done, lost = (spec.get("completions"), status.get("completedIndexes", ""), status.get("failedIndexes"))
     done_changed, lost_changed = change.field_changed("completedIndexes"), change.field_changed("failedIndexes")
     done_path, lost_path = "status.completedIndexes", "status.failedIndexes"
     errors: list[FieldError] = []
@@ -228,12 +209,7 @@ def _kept(change: _Change) -> list[FieldError]:
     if end is not None and old.get("completionTime") not in (None, end):
         errors.append(invalid("status.completionTime", end, "field is immutable"))
     resuming = condition_is(old, "Suspended") and condition_is(status, "Suspended", "False")
-    if (
-        change.field_changed("startTime")
-        and not resuming
-        and old.get("startTime") is not None
-        and not spec.get("suspend")
-    ):
+    if change.field_changed("startTime") and not resuming and old.get("startTime") is not None and not spec.get("suspend"):
         text = "field is immutable for unsuspended job once set"
         errors.append(invalid("status.startTime", start, text))
     met, was_met = change.holds("SuccessCriteriaMet"), condition_is(old, "SuccessCriteriaMet")

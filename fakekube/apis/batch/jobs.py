@@ -148,9 +148,7 @@ def _generated_selector(obj: Object, with_domain: bool) -> list[FieldError]:
     errors = [] if meta.get("uid") else [required("metadata.uid")]
     kinds = (0, 1) if with_domain else (0,)
     wanted = [
-        (labels[kind], meta.get(field, ""))
-        for kind in kinds
-        for labels, field in ((UID_LABELS, "uid"), (NAME_LABELS, "name"))
+        (labels[kind], meta.get(field, "")) for kind in kinds for labels, field in ((UID_LABELS, "uid"), (NAME_LABELS, "name"))
     ]
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     for key, value in wanted:
@@ -171,9 +169,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
     selector = spec.get("selector")
     if selector is None:
         errors.append(required("spec.selector"))
-    errors += selectors.label_selector(
-        selector, "spec.selector", allow_invalid_values=options.selector_values
-    )
+    errors += selectors.label_selector(selector, "spec.selector", allow_invalid_values=options.selector_values)
     parsed = pod_template_spec.parsed_selector(selector)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if parsed is not None and not parsed.matches(labels):
@@ -217,8 +213,7 @@ def _is_suspended(job: Object) -> bool:
     """Reports whether the job is suspended and has no started pods."""
     status = job.get("status") or {}
     suspended = any(
-        condition.get("type") == "Suspended" and condition.get("status") == "True"
-        for condition in status.get("conditions") or ()
+        condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in status.get("conditions") or ()
     )
     started = status.get("startTime") is not None
     return bool(job["spec"].get("suspend") and (not started or suspended) and not status.get("active"))
@@ -234,10 +229,7 @@ def _template_change(sent: Object, template: Object, old: Object) -> list[FieldE
         if template == before:
             return []
         return [immutable("spec.template", to_internal("PodTemplateSpec", sent))]
-    pod, old_pod = (
-        template.get("spec") or {},
-        _with_resources(before.get("spec") or {}, template.get("spec") or {}),
-    )
+    pod, old_pod = (template.get("spec") or {}, _with_resources(before.get("spec") or {}, template.get("spec") or {}))
     if pod == old_pod:
         return []
     return [immutable("spec.template.spec", to_internal("PodSpec", sent.get("spec") or {}))]

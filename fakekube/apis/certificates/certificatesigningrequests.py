@@ -281,9 +281,7 @@ def _problem_with_request(text: str) -> str:
     key = request.public_key()
     if isinstance(key, ec.EllipticCurvePublicKey):
         return "x509: ECDSA verification failure"
-    return (
-        "crypto/rsa: verification error" if isinstance(key, rsa.RSAPublicKey) else "x509: Ed25519 verification failure"
-    )
+    return "crypto/rsa: verification error" if isinstance(key, rsa.RSAPublicKey) else "x509: Ed25519 verification failure"
 
 
 def _problem_with_certificate(text: str) -> str:

@@ -126,9 +126,7 @@ class EndpointSliceStrategy(Strategy):
         return self._errors(obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return self._errors(obj, old) + immutable_field(
-            obj.get("addressType", ""), old.get("addressType", ""), "addressType"
-        )
+        return self._errors(obj, old) + immutable_field(obj.get("addressType", ""), old.get("addressType", ""), "addressType")
 
     @staticmethod
     def _errors(obj: Object, old: Object | None) -> list[FieldError]:
@@ -180,9 +178,7 @@ def _slice_ports(ports: Sequence[Object]) -> list[FieldError]:
 def _endpoints(endpoints: Sequence[Object], kind: str) -> list[FieldError]:
     if len(endpoints) > MAX_ENDPOINTS:
         return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
-    return [
-        error for index, endpoint in enumerate(endpoints) for error in _endpoint(endpoint, kind, f"endpoints[{index}]")
-    ]
+    return [error for index, endpoint in enumerate(endpoints) for error in _endpoint(endpoint, kind, f"endpoints[{index}]")]
 
 
 def _endpoint(endpoint: Object, kind: str, path: str) -> list[FieldError]:

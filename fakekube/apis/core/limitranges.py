@@ -94,12 +94,8 @@ def _limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:
     return errors
 
 
-def _names(
-    lists: Mapping[str, Iterable[str]], path: str, check: Callable[[str, str], list[FieldError]]
-) -> list[FieldError]:
-    return [
-        error for field, names_ in lists.items() for name in names_ for error in check(name, f"{path}.{field}[{name}]")
-    ]
+def _names(lists: Mapping[str, Iterable[str]], path: str, check: Callable[[str, str], list[FieldError]]) -> list[FieldError]:
+    return [error for field, names_ in lists.items() for name in names_ for error in check(name, f"{path}.{field}[{name}]")]
 
 
 #: The smaller field, the larger field, the field with the error, the field whose quantity is shown, and the message.

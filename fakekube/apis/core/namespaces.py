@@ -53,9 +53,7 @@ class NamespaceStrategy(RevalidatingStrategy):
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return [
-            error
-            for name in obj.get("spec", {}).get("finalizers", ())
-            for error in _finalizer_errors(name, "spec.finalizers")
+            error for name in obj.get("spec", {}).get("finalizers", ()) for error in _finalizer_errors(name, "spec.finalizers")
         ]
 
     def releasable(self, obj: Object) -> bool:

@@ -23,21 +23,14 @@ _RENAMED = {
 
 #: The label → the text of the warning.
 DEPRECATED: Mapping[str, str] = {
-    **{
-        label: f'deprecated since {version}; use "{successor}" instead'
-        for label, (version, successor) in _RENAMED.items()
-    },
+    **{label: f'deprecated since {version}; use "{successor}" instead' for label, (version, successor) in _RENAMED.items()},
     "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": (
-        "deprecated since v1.22; use Taints and Tolerations instead"
-    ),
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": ("deprecated since v1.22; use Taints and Tolerations instead"),
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
 
 
-def node_selector_term_warnings(
-    term: Mapping[str, Any], path: str, *, check_values: bool = False
-) -> list[str]:
+def node_selector_term_warnings(term: Mapping[str, Any], path: str, *, check_values: bool = False) -> list[str]:
     """Returns the warnings about a core NodeSelectorTerm; `check_values` where validation accepts invalid label
     values.
     """

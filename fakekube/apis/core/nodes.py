@@ -221,9 +221,7 @@ def _feature_problem(feature: str) -> str:
 
 def _pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     path = "spec.podCIDRs"
-    errors = [
-        error for i, cidr in enumerate(cidrs) for error in ip.legacy_cidr(f"{path}[{i}]", cidr, strict=True)
-    ]
+    errors = [error for i, cidr in enumerate(cidrs) for error in ip.legacy_cidr(f"{path}[{i}]", cidr, strict=True)]
     if len(cidrs) < 2:
         return errors
     networks = [ip.parse_cidr(cidr) for cidr in cidrs]

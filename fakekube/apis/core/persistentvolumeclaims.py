@@ -21,14 +21,7 @@ from fakekube.registry.strategy import Object, Strategy, WriteContext, part_as_s
 from fakekube.validation import names
 from fakekube.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
 from fakekube.validation.objectmeta import validate_annotations, validate_labels
-from fakekube.validation.resource_lists import (
-    ResourceList,
-    is_fractional,
-    is_native,
-    positive_quantity,
-    quantity,
-    quantity_value,
-)
+from fakekube.validation.resource_lists import ResourceList, is_fractional, is_native, positive_quantity, quantity, quantity_value
 from fakekube.validation.selectors import label_selector
 from fakekube.validation.to_internal import diff
 
@@ -57,9 +50,7 @@ RESIZE_STATUSES = (
     "NodeResizePending",
 )
 
-IMMUTABLE_SPEC = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-)
+IMMUTABLE_SPEC = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
 @dataclass(slots=True, frozen=True)
@@ -304,8 +295,7 @@ def _sets_storage_class(spec: Object, old_spec: Object, old_annotations: Object)
 
 
 def _restore_mutable_fields(compared: Object, old_compared: Object) -> None:
-    """Restores the mutable fields of a bound claim in `compared` to the old values: the size and the attributes class.
-    """
+    """Restores the mutable fields of a bound claim in `compared` to the old values: the size and the attributes class."""
     resources = compared.get("resources") or {}
     if resources.get("requests") is not None:
         size = _requests(old_compared).get("storage", "0")

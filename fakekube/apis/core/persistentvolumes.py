@@ -72,9 +72,7 @@ def validate_volume_spec(
     errors += access_modes(modes, f"{path}.accessModes")
     if not inline:
         errors += _capacity(spec.get("capacity"), f"{path}.capacity")
-    errors += _reclaim_policy(
-        spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy", inline
-    )
+    errors += _reclaim_policy(spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy", inline)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         errors += _node_affinity(affinity, f"{path}.nodeAffinity", inline, allow_invalid_values)
@@ -147,11 +145,7 @@ def _attributes_class(spec: Object, path: str) -> list[FieldError]:
     name, where = spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName"
     if name is None:
         return []
-    errors = (
-        invalid_each(where, name, names.dns_subdomain(name))
-        if name
-        else [required(where, "an empty string is disallowed")]
-    )
+    errors = invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where, "an empty string is disallowed")]
     if spec.get("csi") is None:
         errors.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
     return errors
@@ -207,10 +201,7 @@ def _change(spec: Object, old_spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     source = {field: spec[field] for field in SOURCES if spec.get(field) is not None}
     old_source = {field: old_spec[field] for field in SOURCES if old_spec.get(field) is not None}
-    if (
-        "csi" in source
-        and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None
-    ):
+    if "csi" in source and (old_source.get("csi") or {"controllerExpandSecretRef": 1}).get("controllerExpandSecretRef") is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
     if not same(source, old_source):
         lines = diff("PersistentVolumeSource", old_source, source)
@@ -265,9 +256,7 @@ def _renamed_term(term: Object, old: Object) -> Object:
 
 
 def _warnings(spec: Object, annotations: Object) -> list[str]:
-    warnings = [
-        f"metadata.annotations[{key}]: {text}" for key, text in DEPRECATED_ANNOTATIONS.items() if key in annotations
-    ]
+    warnings = [f"metadata.annotations[{key}]: {text}" for key, text in DEPRECATED_ANNOTATIONS.items() if key in annotations]
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         advice = "Instead, the recommended approach is to use dynamic provisioning."
         text = f"The Recycle reclaim policy is deprecated. {advice}"

@@ -12,13 +12,7 @@ from fakekube.errors import FieldError
 from fakekube.errors.field import immutable, invalid, required
 from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Object, Strategy, WriteContext
-from fakekube.validation.resource_lists import (
-    QUOTA_RESOURCES,
-    is_quota_huge_page,
-    quantity,
-    quantity_value,
-    quota_resource_name,
-)
+from fakekube.validation.resource_lists import QUOTA_RESOURCES, is_quota_huge_page, quantity, quantity_value, quota_resource_name
 from fakekube.validation.to_internal import to_internal
 
 __all__ = ["ResourceQuotaStatusStrategy", "ResourceQuotaStrategy"]
@@ -39,13 +33,7 @@ SCOPES = {
 EXCLUSIVE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 
 #: Scopes that support only the operator Exists.
-PLAIN_SCOPES = (
-    "BestEffort",
-    "NotBestEffort",
-    "Terminating",
-    "NotTerminating",
-    "CrossNamespacePodAffinity",
-)
+PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
 PLAIN_SCOPES_TEXT = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
@@ -126,9 +114,7 @@ def _exclusive(scopes: Sequence[str], shown: Any, path: str) -> list[FieldError]
     return [invalid(path, shown, "conflicting scopes") for pair in EXCLUSIVE_SCOPES if set(pair) <= set(scopes)]
 
 
-def _selector(
-    selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str
-) -> list[FieldError]:
+def _selector(selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str], path: str) -> list[FieldError]:
     """Validates the scope selector (validateScopedResourceSelectorRequirement)."""
     errors: list[FieldError] = []
     expressions = selector.get("matchExpressions") or ()

@@ -27,10 +27,7 @@ TLS = "kubernetes.io/tls"
 CERTIFICATE, PRIVATE_KEY = "tls.crt", "tls.key"
 
 #: Type → the key whose value is a JSON object.
-CONFIGURATIONS = {
-    "kubernetes.io/dockercfg": ".dockercfg",
-    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
-}
+CONFIGURATIONS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
 BASIC_AUTHENTICATION = "kubernetes.io/basic-auth"
 CREDENTIALS = ("username", "password")
 SSH_AUTHENTICATION, SSH_KEY = "kubernetes.io/ssh-auth", "ssh-privatekey"

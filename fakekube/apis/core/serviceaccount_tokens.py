@@ -134,9 +134,7 @@ def _uid_mismatch(kind: str, name: str, uid: str) -> StatusError:
     return status.conflict("", kind, name, text)
 
 
-def _claims(
-    context: WriteContext, account: Object, bound: _Bound, spec: Mapping[str, Any], now: datetime
-) -> dict[str, Any]:
+def _claims(context: WriteContext, account: Object, bound: _Bound, spec: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     meta, at = account["metadata"], int(now.timestamp())
     audiences, seconds = spec["audiences"], spec["expirationSeconds"]
     private: dict[str, Any] = {"namespace": meta["namespace"], "serviceaccount": _reference(meta)}

@@ -83,9 +83,7 @@ class EventStrategy(Strategy):
             "count": obj.get("count"),
             "source": source.get("component") or source.get("host"),
         }
-        return errors + [
-            invalid(field, "", "needs to be unset") for field, value in unwanted.items() if value
-        ]
+        return errors + [invalid(field, "", "needs to be unset") for field, value in unwanted.items() if value]
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         strict = _is_strict(context)
@@ -146,9 +144,7 @@ def _legacy(obj: Object, strict: bool) -> list[FieldError]:
     namespace = obj["metadata"].get("namespace", "")
     involved = (obj.get("involvedObject") or {}).get("namespace", "")
     if obj.get("eventTime"):
-        errors = _new_sort(
-            obj, namespace, involved, "reportingController" if strict else "reportingComponent"
-        )
+        errors = _new_sort(obj, namespace, involved, "reportingController" if strict else "reportingComponent")
     else:
         fits = namespace in ("", "default") if not involved else namespace == involved
         errors = [] if fits else [_mismatch(involved)]

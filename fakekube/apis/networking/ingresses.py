@@ -48,10 +48,7 @@ class IngressStrategy(Strategy):
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj.get("spec") or {}
         errors = _spec(spec, ValidationOptions())
-        annotation, named = (
-            (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION),
-            spec.get("ingressClassName"),
-        )
+        annotation, named = ((obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION), spec.get("ingressClassName"))
         if annotation is not None and named is not None and annotation != named:
             text = "must match `ingressClassName` when both are specified"
             errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", annotation, text))

@@ -38,8 +38,11 @@ FULL_AUTHORITY: Final[Sequence[Rule]] = (
 _GARBAGE_COLLECTION: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 _PARTS: Final = (
-    ("apiGroups", "APIGroups"), ("resources", "Resources"), ("nonResourceURLs", "NonResourceURLs"),
-    ("resourceNames", "ResourceNames"), ("verbs", "Verbs"),
+    ("apiGroups", "APIGroups"),
+    ("resources", "Resources"),
+    ("nonResourceURLs", "NonResourceURLs"),
+    ("resourceNames", "ResourceNames"),
+    ("verbs", "Verbs"),
 )
 
 
@@ -62,8 +65,7 @@ def may_escalate(context: WriteContext) -> bool:
 
 
 def check_binding(context: WriteContext, obj: Object, old: Object | None) -> None:
-    """Checks that the user may bind the role of a binding. Raises StatusError 403, or 404 if the role does not exist.
-    """
+    """Checks that the user may bind the role of a binding. Raises StatusError 403, or 404 if the role does not exist."""
     if MASTERS in context.groups or (old is not None and only_garbage_collection(obj, old)):
         return
     role = obj.get("roleRef") or {}

@@ -85,11 +85,7 @@ class RoleBindingStrategy(_RBACStrategy):
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         new = _shown_role(obj.get("roleRef") or {})
-        return (
-            []
-            if new == _shown_role(old.get("roleRef") or {})
-            else [invalid("roleRef", new, "cannot change roleRef")]
-        )
+        return [] if new == _shown_role(old.get("roleRef") or {}) else [invalid("roleRef", new, "cannot change roleRef")]
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):

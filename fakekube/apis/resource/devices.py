@@ -52,8 +52,7 @@ EFFECTS = ("NoExecute", "NoSchedule", "None")
 
 _uid_matches = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 _UID_FORM = (
-    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase "
-    "hexadecimal characters"
+    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters"
 )
 
 
@@ -221,18 +220,12 @@ def binding_conditions(item: Object, path: str) -> list[FieldError]:
             errors.append(invalid(where, kind, "bindingFailureConditions must not overlap with bindingConditions"))
     if not binding and failure:
         errors.append(
-            invalid(
-                binding_path,
-                item.get("bindingConditions"),
-                "bindingConditions are required to use bindingFailureConditions",
-            )
+            invalid(binding_path, item.get("bindingConditions"), "bindingConditions are required to use bindingFailureConditions")
         )
     if not failure and binding:
         errors.append(
             invalid(
-                fatal_path,
-                item.get("bindingFailureConditions"),
-                "bindingFailureConditions are required to use bindingConditions",
+                fatal_path, item.get("bindingFailureConditions"), "bindingFailureConditions are required to use bindingConditions"
             )
         )
     return errors

@@ -134,9 +134,7 @@ def _unchanged(obj: Object, old: Object, struct: str) -> list[FieldError]:
 
 def _template(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    return validate_template_metadata(spec.get("metadata") or {}, "spec.metadata") + _spec(
-        spec.get("spec") or {}, "spec.spec"
-    )
+    return validate_template_metadata(spec.get("metadata") or {}, "spec.metadata") + _spec(spec.get("spec") or {}, "spec.spec")
 
 
 def _class(spec: Object, old: Object | None) -> list[FieldError]:

@@ -131,9 +131,7 @@ def _spec(spec: Object, old: Object | None) -> list[FieldError]:
         errors.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
     devices = spec.get("devices") or ()
     before = {device["name"]: device for device in (old or {}).get("devices") or ()}
-    complicated = any(
-        device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices
-    )
+    complicated = any(device.get("taints") or device.get("consumesCounters") or _has_lists(device) for device in devices)
     check = partial(_device, before, bool(spec.get("perDeviceNodeSelection")))
     most = COMPLICATED_DEVICES if complicated else DEVICES
     errors += each_of_set(devices, "spec.devices", check, lambda device: device.get("name", ""), most=most)
@@ -247,16 +245,12 @@ def _counters(field: str, item: Object, path: str) -> list[FieldError]:
     errors = device_name(name, f"{path}.{field}") if name else [required(f"{path}.{field}")]
     if not counters:
         return [*errors, required(f"{path}.counters")]
-    return errors + each_of_map(
-        counters, f"{path}.counters", device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH
-    )
+    return errors + each_of_map(counters, f"{path}.counters", device_name, lambda _value, _path: [], longest=names.LABEL_LENGTH)
 
 
 def _attribute(attribute: Object, path: str) -> list[FieldError]:
     checks: Mapping[str, Callable[[str, str], list[FieldError]]] = {"string": _string, "version": _version}
-    errors = [
-        error for field in checks if field in attribute for error in checks[field](attribute[field], f"{path}.{field}")
-    ]
+    errors = [error for field in checks if field in attribute for error in checks[field](attribute[field], f"{path}.{field}")]
     for field in LISTS:
         if field not in attribute:
             continue
@@ -359,6 +353,4 @@ def _step(step: Quantity, least: Quantity, values: Sequence[Quantity], whole: Qu
     if first > whole:
         errors.append(invalid(path, str(step), f"one step {first} is larger than capacity value: {whole}"))
     text = f"value is not a multiple of a given step ({step}) from ({least})"
-    return errors + [
-        invalid(path, str(value), text) for value in values if (value.value() - least.value()) % (step.value() or 1)
-    ]
+    return errors + [invalid(path, str(value), text) for value in values if (value.value() - least.value()) % (step.value() or 1)]

@@ -85,19 +85,13 @@ class CSIDriverStrategy(Strategy):
         return [
             *self.validate(context, obj),
             *immutable_field(spec.get("attachRequired"), old_spec.get("attachRequired"), "spec.attachedRequired"),
-            *immutable_field(
-                spec.get("volumeLifecycleModes"), old_spec.get("volumeLifecycleModes"), "spec.volumeLifecycleModes"
-            ),
+            *immutable_field(spec.get("volumeLifecycleModes"), old_spec.get("volumeLifecycleModes"), "spec.volumeLifecycleModes"),
         ]
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
         tokens = spec.get("tokenRequests")
-        if (
-            not tokens
-            or spec.get("serviceAccountTokenInSecrets") is not None
-            or same(tokens, old_spec.get("tokenRequests"))
-        ):
+        if not tokens or spec.get("serviceAccountTokenInSecrets") is not None or same(tokens, old_spec.get("tokenRequests")):
             return []
         return [TOKENS_HINT]
 
@@ -106,19 +100,13 @@ def _token_requests(requests: Sequence[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(requests):
-        path, audience, seconds = (
-            f"spec.tokenRequests[{index}]",
-            item.get("audience", ""),
-            item.get("expirationSeconds"),
-        )
+        path, audience, seconds = (f"spec.tokenRequests[{index}]", item.get("audience", ""), item.get("expirationSeconds"))
         if audience in seen:
             errors.append(duplicate(f"{path}.audience", audience))
             continue
         seen.add(audience)
         if seconds is not None and seconds < 600:
-            errors.append(
-                invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-            )
+            errors.append(invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"))
         if seconds is not None and seconds > 2**32:
             text = "may not specify a duration larger than 2^32 seconds"
             errors.append(invalid(f"{path}.expirationSeconds", seconds, text))

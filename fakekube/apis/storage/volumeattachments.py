@@ -112,6 +112,4 @@ def _validate_attachment_status(obj: Object, old: Object) -> list[FieldError]:
     return _attachment(obj) + _changed_attachment(obj, old)
 
 
-STATUS = _AttachmentStatusStrategy(
-    _validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",))
-)
+STATUS = _AttachmentStatusStrategy(_validate_attachment_status, keeps_metadata=True, resets=(("metadata",), ("spec",)))

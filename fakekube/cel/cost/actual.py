@@ -117,6 +117,7 @@ def _set_relation(factor: int) -> Rule:
 
 def _within(base: Callable[[int], int]) -> dict[str, Rule]:
     """By the type of what may lie in the network: texts are read first."""
+
     def of_text(arguments: Sequence[Any]) -> int:
         return base(size_of(arguments[0])) + _scaled(size_of(arguments[1]))
 
@@ -137,36 +138,59 @@ def _selector(arguments: Sequence[Any]) -> int:
 
 
 _BY_NAME: Final[dict[str, Rule]] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments: _walk(arguments[0])),
     **dict.fromkeys(
-        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments: _walk(arguments[0])
-    ),
-    **dict.fromkeys(
-        ("url", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR", "ip", "quantity",
-         "isQuantity", "semver", "isSemver", "startsWith", "endsWith", "strings.quote", "format"), _traversal(),
+        (
+            "url",
+            "lowerAscii",
+            "upperAscii",
+            "substring",
+            "trim",
+            "cidr",
+            "isIP",
+            "isCIDR",
+            "ip",
+            "quantity",
+            "isQuantity",
+            "semver",
+            "isSemver",
+            "startsWith",
+            "endsWith",
+            "strings.quote",
+            "format",
+        ),
+        _traversal(),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _traversal(2)),
     "join": _joined,
-    "find": _matches, "findAll": _matches, "contains": _contains,
-    "validate": _validated, "fieldSelector": _selector, "labelSelector": _selector,
+    "find": _matches,
+    "findAll": _matches,
+    "contains": _contains,
+    "validate": _validated,
+    "fieldSelector": _selector,
+    "labelSelector": _selector,
     "check": lambda arguments: 350_000,
-    "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
+    "sets.contains": _set_relation(1),
+    "sets.intersects": _set_relation(1),
+    "sets.equivalent": _set_relation(2),
     "slice": lambda arguments: _new_list(max(min(arguments[2], len(arguments[0])) - arguments[1], 0)),
     "lists.range": lambda arguments: _new_list(max(arguments[0], 0)),
     "reverse": lambda arguments: _new_list(len(arguments[0])),
-    "flatten": _flattened, "distinct": lambda arguments: comparison_cost(arguments[0]),
+    "flatten": _flattened,
+    "distinct": lambda arguments: comparison_cost(arguments[0]),
 }
 
 #: (function, types of arguments): those whose meanings differ.
 _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
-    ("bytes", "string"): _traversal(), ("string", "bytes"): _traversal(),
+    ("bytes", "string"): _traversal(),
+    ("string", "bytes"): _traversal(),
     ("@in", "A list(A)"): lambda arguments: len(arguments[1]),
-    **{
-        (name, f"{kind} {kind}"): _comparison
-        for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")
-    },
+    **{(name, f"{kind} {kind}"): _comparison for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")},
     **{("_+_", f"{kind} {kind}"): _concatenation for kind in ("string", "bytes")},
-    ("containsIP", "net.CIDR string"): _ADDRESS["string"], ("containsIP", "net.CIDR net.IP"): _ADDRESS[""],
-    ("containsCIDR", "net.CIDR string"): _NETWORK["string"], ("containsCIDR", "net.CIDR net.CIDR"): _NETWORK[""],
+    ("containsIP", "net.CIDR string"): _ADDRESS["string"],
+    ("containsIP", "net.CIDR net.IP"): _ADDRESS[""],
+    ("containsCIDR", "net.CIDR string"): _NETWORK["string"],
+    ("containsCIDR", "net.CIDR net.CIDR"): _NETWORK[""],
 }
 _UNRESOLVED: Final[dict[str, Rule]] = {"containsIP": _ADDRESS[""], "containsCIDR": _NETWORK[""]}
 

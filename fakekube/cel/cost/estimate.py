@@ -132,9 +132,7 @@ class _Estimator:
         for name in path[1:]:
             if here is None:
                 return None
-            here = (
-                here.items if name in ("@items", "@values") else here.keys if name == "@keys" else here.fields.get(name)
-            )
+            here = here.items if name in ("@items", "@values") else here.keys if name == "@keys" else here.fields.get(name)
         return Range(0, here.max_elements) if here is not None and path else None
 
     def _entries_of(self, node: Node) -> _Entries | None:
@@ -314,8 +312,10 @@ class _Estimator:
     def _is_binding(node: Comprehension) -> bool:
         """Does it but give a name to a value?"""
         return (
-            isinstance(node.range, ListLiteral) and not node.range.elements
-            and isinstance(node.condition, Literal) and node.condition.value is False
+            isinstance(node.range, ListLiteral)
+            and not node.range.elements
+            and isinstance(node.condition, Literal)
+            and node.condition.value is False
         )
 
     def _variables(self, node: Comprehension) -> list[_Local]:
@@ -341,11 +341,18 @@ _LOGIC: Final = frozenset({"_&&_", "_||_"})
 _STEPS: Final = {"list": "@items", "map": "@values"}
 #: (function, types of arguments) → what it costs, arguments included.
 _SPECIAL: Final[dict[tuple[str, str], Callable[..., CallEstimate]]] = {
-    ("_?_:_", "bool A A"): _Estimator.conditional, ("_+_", "list(A) list(A)"): _Estimator.concatenation,
+    ("_?_:_", "bool A A"): _Estimator.conditional,
+    ("_+_", "list(A) list(A)"): _Estimator.concatenation,
 }
 
 _METHODS: Final[dict[type, Callable[[_Estimator, Any], Range]]] = {
-    Literal: _Estimator.literal, Identifier: _Estimator.identifier, Select: _Estimator.select, Call: _Estimator.call,
-    ListLiteral: _Estimator.list_literal, MapLiteral: _Estimator.map_literal,
-    MessageLiteral: _Estimator.message_literal, Loop: _Estimator.loop, Comprehension: _Estimator.comprehension,
+    Literal: _Estimator.literal,
+    Identifier: _Estimator.identifier,
+    Select: _Estimator.select,
+    Call: _Estimator.call,
+    ListLiteral: _Estimator.list_literal,
+    MapLiteral: _Estimator.map_literal,
+    MessageLiteral: _Estimator.message_literal,
+    Loop: _Estimator.loop,
+    Comprehension: _Estimator.comprehension,
 }

@@ -222,6 +222,7 @@ def _flattened(call: EstimatedCall) -> CallEstimate:
 
 def _compared_all(factor: float, operand: Callable[[EstimatedCall], Operand]) -> Rule:
     """Every item with every item."""
+
     def rule(call: EstimatedCall) -> CallEstimate:
         size = operand(call).size
         return _new_list(size.times(size), factor)
@@ -251,6 +252,7 @@ _NETWORKS_COMPARED: Final = _ADDRESSES_COMPARED.plus(_ADDRESS.scaled(TRAVERSAL_F
 
 def _within(base: Range) -> Rule:
     """Is an address in a network? Texts are read first."""
+
     def rule(call: EstimatedCall) -> CallEstimate:
         if call.overload.arguments[1].name != "string":
             return CallEstimate(base)
@@ -269,10 +271,15 @@ def _validated(call: EstimatedCall) -> CallEstimate:
 
 
 #: Types whose values are compared in one step.
-_SIMPLE: Final = frozenset({
-    "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver",
-    *(f"kubernetes.authorization.{name}" for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")),
-})
+_SIMPLE: Final = frozenset(
+    {
+        "net.IP",
+        "net.CIDR",
+        "kubernetes.Quantity",
+        "kubernetes.Semver",
+        *(f"kubernetes.authorization.{name}" for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")),
+    }
+)
 
 
 def _equal(call: EstimatedCall) -> CallEstimate:
@@ -297,25 +304,37 @@ def _selector(call: EstimatedCall) -> CallEstimate:
 _CHECK: Final = 350_000
 
 _BY_NAME: Final[dict[str, Rule]] = {
-    **dict.fromkeys(
-        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_walk
-    ),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_walk),
     **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim", "url"), _same_size),
-    "replace": _replaced, "split": _parts, "join": _joined, "find": _found, "findAll": _found,
-    **dict.fromkeys(
-        ("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _traversal()
-    ),
+    "replace": _replaced,
+    "split": _parts,
+    "join": _joined,
+    "find": _found,
+    "findAll": _found,
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _traversal()),
     "ip.isCanonical": _traversal(2),
-    "containsIP": _within(_ADDRESSES_COMPARED), "containsCIDR": _within(_NETWORKS_COMPARED),
-    "matches": _matches, "validate": _validated, "strings.quote": _quoted, "format": _formatted,
-    "startsWith": _affix, "endsWith": _affix, "contains": _contains,
-    "_==_": _equal, "_!=_": _comparison,
-    "sets.contains": _set_relation(1), "sets.intersects": _set_relation(1), "sets.equivalent": _set_relation(2),
-    "slice": _slice, "flatten": _flattened,
+    "containsIP": _within(_ADDRESSES_COMPARED),
+    "containsCIDR": _within(_NETWORKS_COMPARED),
+    "matches": _matches,
+    "validate": _validated,
+    "strings.quote": _quoted,
+    "format": _formatted,
+    "startsWith": _affix,
+    "endsWith": _affix,
+    "contains": _contains,
+    "_==_": _equal,
+    "_!=_": _comparison,
+    "sets.contains": _set_relation(1),
+    "sets.intersects": _set_relation(1),
+    "sets.equivalent": _set_relation(2),
+    "slice": _slice,
+    "flatten": _flattened,
     "lists.range": lambda call: _new_list(fixed(_whole(call.arguments[0], MAXIMUM))),
     "reverse": lambda call: _new_list(call.subject.size),
     "distinct": _compared_all(2, lambda call: call.subject),
-    "check": _constant(_CHECK), "fieldSelector": _selector, "labelSelector": _selector,
+    "check": _constant(_CHECK),
+    "fieldSelector": _selector,
+    "labelSelector": _selector,
 }
 
 _ITEMS: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
@@ -323,16 +342,11 @@ _ITEMS: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "stri
 #: (function, types of arguments): those whose meanings differ.
 _BY_TYPES: Final[dict[tuple[str, str], Rule]] = {
     ("ip", "net.CIDR"): _constant(1),
-    ("bytes", "string"): _to_bytes, ("string", "bytes"): _to_text,
+    ("bytes", "string"): _to_bytes,
+    ("string", "bytes"): _to_text,
     **{("sort", f"list({item})"): _sorted(item, lambda call: call.subject) for item in _ITEMS},
-    **{
-        ("@sortByAssociatedKeys", f"list(A) list({item})"): _sorted(item, lambda call: call.arguments[0])
-        for item in _ITEMS
-    },
+    **{("@sortByAssociatedKeys", f"list(A) list({item})"): _sorted(item, lambda call: call.arguments[0]) for item in _ITEMS},
     ("@in", "A list(A)"): lambda call: CallEstimate(call.arguments[1].size.scaled(1)),
-    **{
-        (name, f"{kind} {kind}"): _comparison
-        for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")
-    },
+    **{(name, f"{kind} {kind}"): _comparison for name in ("_<_", "_<=_", "_>_", "_>=_") for kind in ("string", "bytes")},
     **{("_+_", f"{kind} {kind}"): _concatenation for kind in ("string", "bytes")},
 }

@@ -9,8 +9,18 @@ import math
 from typing import Final, NamedTuple
 
 __all__ = [
-    "FREE", "LIST_COST", "MAP_COST", "MAXIMUM", "NOTHING", "ONE", "PATTERN_FACTOR", "STRUCT_COST", "TRAVERSAL_FACTOR",
-    "UNKNOWN", "Range", "fixed",
+    "FREE",
+    "LIST_COST",
+    "MAP_COST",
+    "MAXIMUM",
+    "NOTHING",
+    "ONE",
+    "PATTERN_FACTOR",
+    "STRUCT_COST",
+    "TRAVERSAL_FACTOR",
+    "UNKNOWN",
+    "Range",
+    "fixed",
 ]
 
 MAXIMUM: Final = (1 << 64) - 1

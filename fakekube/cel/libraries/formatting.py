@@ -117,10 +117,17 @@ def _map(value: Mapping) -> str:
 
 _KEYS: Final = frozenset({str, bool, int, UInt})
 _TEXTS: dict[type, Callable[[Any], str]] = {
-    str: lambda value: value, bool: lambda value: "true" if value else "false", int: str,
+    str: lambda value: value,
+    bool: lambda value: "true" if value else "false",
+    int: str,
     UInt: lambda value: str(int(value)),
-    float: double_text, bytes: lambda value: value.decode(errors="replace"), type(None): lambda value: "null",
-    CelType: lambda value: value.name, Timestamp: str, Duration: str, Mapping: _map,
+    float: double_text,
+    bytes: lambda value: value.decode(errors="replace"),
+    type(None): lambda value: "null",
+    CelType: lambda value: value.name,
+    Timestamp: str,
+    Duration: str,
+    Mapping: _map,
     list: lambda value: f"[{', '.join(map(_inner, value))}]",
 }
 
@@ -199,11 +206,14 @@ _STRING: Final = (
 )
 
 #: What clauses say of arguments that they do not take.
-MISFITS: Final = {
-    "s": _STRING, "d": _DECIMAL, "f": _FIXED, "e": _SCIENTIFIC, "b": _BINARY, "x": _HEX, "X": _HEX, "o": _OCTAL,
-}
+MISFITS: Final = {"s": _STRING, "d": _DECIMAL, "f": _FIXED, "e": _SCIENTIFIC, "b": _BINARY, "x": _HEX, "X": _HEX, "o": _OCTAL}
 _WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
-    "s": _string, "d": _decimal, "f": _fixed, "e": _scientific,
+    "s": _string,
+    "d": _decimal,
+    "f": _fixed,
+    "e": _scientific,
     "b": _based("b"),
-    "x": _based("x"), "X": _based("X"), "o": _based("o"),
+    "x": _based("x"),
+    "X": _based("X"),
+    "o": _based("o"),
 }

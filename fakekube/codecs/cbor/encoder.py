@@ -24,6 +24,7 @@ from fakekube.schema.model import Shape, Type
 
 __all__ = ["encoded", "holds_bytes", "with_bytes"]
 
+
 def encoded(value: Any) -> bytes:
     """Encodes a value: plain JSON data, and bytes.
 

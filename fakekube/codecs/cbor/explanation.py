@@ -24,7 +24,7 @@ __all__ = ["explain", "type_meta"]
 
 _STRING_TYPE: Final = Type(Shape.STRING, go="string")
 _TYPE_META: Final = Type(
-    Shape.STRUCT, go="v1.TypeMeta", resolve=lambda: {name: Field(name, _STRING_TYPE) for name in ("apiVersion", "kind")},
+    Shape.STRUCT, go="v1.TypeMeta", resolve=lambda: {name: Field(name, _STRING_TYPE) for name in ("apiVersion", "kind")}
 )
 
 

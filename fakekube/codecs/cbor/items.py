@@ -14,8 +14,19 @@ from dataclasses import dataclass
 from typing import Final
 
 __all__ = [
-    "FLOATS", "INT64_MAXIMUM", "MAJOR_NAMES", "MAXIMUM_DEPTH", "SELF_DESCRIBED", "SIZES",
-    "CBORError", "Checker", "check", "head", "not_accepted", "skip", "wrong_content",
+    "FLOATS",
+    "INT64_MAXIMUM",
+    "MAJOR_NAMES",
+    "MAXIMUM_DEPTH",
+    "SELF_DESCRIBED",
+    "SIZES",
+    "CBORError",
+    "Checker",
+    "check",
+    "head",
+    "not_accepted",
+    "skip",
+    "wrong_content",
 ]
 
 #: Tag 55799 (self-described CBOR), with which every document begins.
@@ -59,6 +70,7 @@ def head(major: int, argument: int) -> bytes:
 
 # ---------------------------------------------------------------- messages
 
+
 def not_accepted(kind: str, what: str) -> str:
     return f"cbor: data item of cbor type {kind} is not accepted by protocol: {what}"
 
@@ -76,6 +88,7 @@ def wrong_content(tag: int, first: int) -> str:
 
 
 # ---------------------------------------------------------------- well-formedness
+
 
 def skip(body: bytes, at: int) -> int:
     """Returns the end of the item at `at` in a well-formed document."""

@@ -27,7 +27,16 @@ from fakekube.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.golang.json_writer import written
 
 __all__ = [
-    "Overflow", "dumps", "dumps_pretty", "first_values", "float_text", "literals", "loads", "members", "reread", "untyped",
+    "Overflow",
+    "dumps",
+    "dumps_pretty",
+    "first_values",
+    "float_text",
+    "literals",
+    "loads",
+    "members",
+    "reread",
+    "untyped",
     "utf8",
 ]
 

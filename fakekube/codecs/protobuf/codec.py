@@ -47,6 +47,7 @@ def decode(type_: Type, content: bytes) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- the envelope
 
+
 def _delimited(number: int, data: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(data)) + data
 

@@ -328,6 +328,7 @@ def _zero_of(type_: Type) -> Callable[[], Any]:
 
 # ---------------------------------------------------------------- values
 
+
 def _value(type_: Type) -> tuple[int, Read]:
     """Returns the wire type and the decoder of a type."""
     shape = type_.shape

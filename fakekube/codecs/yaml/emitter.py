@@ -220,9 +220,7 @@ _SPACES: Final = re.compile("(?<! ) ").finditer
 _LINES: Final = re.compile(f"([^{_BREAKS}]*)([{_BREAKS}]|$)").findall
 _SPECIAL: Final = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]").search
 _INDICATORS: Final = re.compile(
-    f"---|\\.\\.\\.|[#,\\[\\]{{}}&*!|>'\"%@`]|[?:-](?=[ \t]|\\Z)"
-    f"|.*?(?::(?=[ \t]|\\Z)|(?<=[ \t\0{_BREAKS}])#)",
-    re.DOTALL,
+    f"---|\\.\\.\\.|[#,\\[\\]{{}}&*!|>'\"%@`]|[?:-](?=[ \t]|\\Z)|.*?(?::(?=[ \t]|\\Z)|(?<=[ \t\0{_BREAKS}])#)", re.DOTALL
 ).match
 _AT_EDGES: Final = re.compile(f"[ {_BREAKS}]|.*[ {_BREAKS}]\\Z", re.DOTALL).match
 _BREAK_SPACE: Final = re.compile(f"[{_BREAKS}] ").search
@@ -300,6 +298,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 # ---------------------------------------------------------------- the order of keys
+
 
 @lru_cache(maxsize=1024)
 def _keys(keys: tuple[str, ...]) -> list[tuple[str, str]]:

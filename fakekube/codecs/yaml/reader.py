@@ -66,6 +66,7 @@ def as_json(value: Any) -> Any:
 
 # ---------------------------------------------------------------- from events to nodes
 
+
 @dataclass(slots=True, eq=False)
 class _Node:
     """A scalar (text), a sequence (children), a mapping (keys and values in turn), or an alias (target)."""
@@ -151,7 +152,6 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
-
 
     def _refuse_escaped_slash(self, event: ScalarEvent) -> None:
         """Rejects the escape `\\/` of YAML 1.2, which libyaml supports and go-yaml does not."""
@@ -285,6 +285,7 @@ def _binary(text: str) -> str:
 
 
 # ---------------------------------------------------------------- from values to JSON
+
 
 def _jsonable(value: Any) -> Any:
     """Converts a value to JSON data: keys become strings and are sorted; whole floats become integers."""

@@ -18,10 +18,7 @@ from typing import Any, Final
 
 from fakekube.codecs.errors import DecodeError
 
-__all__ = [
-    "BINARY", "BOOLEAN", "FLOAT", "INTEGER", "MERGE", "NULL", "STRING", "TIMESTAMP", "float_text",
-    "resolve",
-]
+__all__ = ["BINARY", "BOOLEAN", "FLOAT", "INTEGER", "MERGE", "NULL", "STRING", "TIMESTAMP", "float_text", "resolve"]
 
 PREFIX: Final = "tag:yaml.org,2002:"
 NULL: Final = PREFIX + "null"
@@ -46,9 +43,7 @@ _WORDS: Final[dict[str, tuple[str, Any]]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), (FLOAT, -math.inf)),
 }
 
-_INTEGER: Final = re.compile(
-    r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))"
-).fullmatch
+_INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))").fullmatch
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?").fullmatch
 _TIMESTAMP: Final = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"

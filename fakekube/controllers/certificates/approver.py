@@ -65,13 +65,19 @@ class CSRApprovingController(Reconciler):
         spec = obj["spec"]
         asker = {"user": spec.get("username", ""), **{name: spec[name] for name in ("uid", "groups", "extra") if name in spec}}
         attributes = {
-            "group": "certificates.k8s.io", "resource": "certificatesigningrequests", "verb": "create",
-            "subresource": subresource, "version": "*",
+            "group": "certificates.k8s.io",
+            "resource": "certificatesigningrequests",
+            "verb": "create",
+            "subresource": subresource,
+            "version": "*",
         }
-        review = self.client.create({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {**asker, "resourceAttributes": attributes},
-        })
+        review = self.client.create(
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {**asker, "resourceAttributes": attributes},
+            }
+        )
         return bool(review["status"].get("allowed"))
 
     def _approve(self, obj: Object, message: str) -> None:

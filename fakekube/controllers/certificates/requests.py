@@ -71,9 +71,12 @@ def names_of(request: x509.CertificateSigningRequest) -> Names:
     except (x509.ExtensionNotFound, ValueError):
         others = x509.SubjectAlternativeName([])
     return Names(
-        "".join(subject(NameOID.COMMON_NAME)[-1:]), subject(NameOID.ORGANIZATION_NAME),
-        others.get_values_for_type(x509.DNSName), others.get_values_for_type(x509.IPAddress),
-        others.get_values_for_type(x509.RFC822Name), others.get_values_for_type(x509.UniformResourceIdentifier),
+        "".join(subject(NameOID.COMMON_NAME)[-1:]),
+        subject(NameOID.ORGANIZATION_NAME),
+        others.get_values_for_type(x509.DNSName),
+        others.get_values_for_type(x509.IPAddress),
+        others.get_values_for_type(x509.RFC822Name),
+        others.get_values_for_type(x509.UniformResourceIdentifier),
     )
 
 
@@ -82,17 +85,25 @@ Rule = tuple[Callable[[Names], bool], str]
 
 _SUBJECT: Rule = (lambda names: names.organizations != _NODES, "subject organization is not system:nodes")
 _COMMON_NAME: Rule = (
-    lambda names: not names.common_name.startswith(_NODE), "subject common name does not begin with system:node:"
+    lambda names: not names.common_name.startswith(_NODE),
+    "subject common name does not begin with system:node:",
 )
 _EMAIL: Rule = (lambda names: bool(names.emails), "Email subjectAltNames are not allowed")
 _URI: Rule = (lambda names: bool(names.uris), "URI subjectAltNames are not allowed")
 
 _CLIENT_RULES: tuple[Rule, ...] = (
-    _SUBJECT, (lambda names: bool(names.dns), "DNS subjectAltNames are not allowed"), _EMAIL,
-    (lambda names: bool(names.addresses), "IP subjectAltNames are not allowed"), _URI, _COMMON_NAME,
+    _SUBJECT,
+    (lambda names: bool(names.dns), "DNS subjectAltNames are not allowed"),
+    _EMAIL,
+    (lambda names: bool(names.addresses), "IP subjectAltNames are not allowed"),
+    _URI,
+    _COMMON_NAME,
 )
 _SERVING_RULES: tuple[Rule, ...] = (
-    _SUBJECT, (lambda names: not names.dns and not names.addresses, "DNS or IP subjectAltName is required"), _EMAIL, _URI,
+    _SUBJECT,
+    (lambda names: not names.dns and not names.addresses, "DNS or IP subjectAltName is required"),
+    _EMAIL,
+    _URI,
 )
 
 

@@ -47,17 +47,32 @@ SIGNERS: Mapping[str, Problem] = {
 
 #: Names of usages, as fields of x509.KeyUsage.
 _KEY_USAGES = {
-    "signing": "digital_signature", "digital signature": "digital_signature", "content commitment": "content_commitment",
-    "key encipherment": "key_encipherment", "key agreement": "key_agreement", "data encipherment": "data_encipherment",
-    "cert sign": "key_cert_sign", "crl sign": "crl_sign", "encipher only": "encipher_only", "decipher only": "decipher_only",
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
 }
 #: The others, as the last numbers of their object identifiers, in the order in which crypto/x509 knows them.
 _EXTENDED_KEY_USAGES = {
-    "any": "2.5.29.37.0", "server auth": "1.3.6.1.5.5.7.3.1", "client auth": "1.3.6.1.5.5.7.3.2",
-    "code signing": "1.3.6.1.5.5.7.3.3", "email protection": "1.3.6.1.5.5.7.3.4", "s/mime": "1.3.6.1.5.5.7.3.4",
-    "ipsec end system": "1.3.6.1.5.5.7.3.5", "ipsec tunnel": "1.3.6.1.5.5.7.3.6", "ipsec user": "1.3.6.1.5.5.7.3.7",
-    "timestamping": "1.3.6.1.5.5.7.3.8", "ocsp signing": "1.3.6.1.5.5.7.3.9",
-    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3", "netscape sgc": "2.16.840.1.113730.4.1",
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
 }
 
 

@@ -40,7 +40,8 @@ class IngressController(Reconciler):
             return (Key(obj["metadata"]["namespace"], obj["metadata"]["name"]),)
         return [
             Key(one["metadata"]["namespace"], one["metadata"]["name"])
-            for one in self.cache.list(INGRESSES) if _class_name(one) == obj["metadata"]["name"]
+            for one in self.cache.list(INGRESSES)
+            if _class_name(one) == obj["metadata"]["name"]
         ]
 
     def reconcile(self, key: Key) -> None:

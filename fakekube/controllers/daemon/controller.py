@@ -15,14 +15,7 @@ from fakekube.controllers.daemon.revisions import Revisions
 from fakekube.controllers.daemon.template import HASH_LABEL, is_updated, node_of, pod_template, template_generation
 from fakekube.controllers.daemon.update import allows_surge, rolling_update
 from fakekube.controllers.owners import ControllerRefManager, keys_of_controllers, selector_of
-from fakekube.controllers.pods import (
-    PodControl,
-    is_available,
-    is_ready,
-    is_terminal,
-    next_availability,
-    pod_from_template,
-)
+from fakekube.controllers.pods import PodControl, is_available, is_ready, is_terminal, next_availability, pod_from_template
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.replicasets import create_in_batches
 
@@ -94,7 +87,7 @@ class DaemonSetController(Reconciler):
     def _claimed(self, daemon_set: Object) -> list[Object]:
         selector = selector_of(daemon_set)
         manager = ControllerRefManager(
-            self.client, daemon_set, "daemonsets.apps", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")),
+            self.client, daemon_set, "daemonsets.apps", "pods", lambda pod: selector.matches(pod["metadata"].get("labels"))
         )
         return manager.claim_from(self.cache)
 
@@ -180,10 +173,13 @@ class DaemonSetController(Reconciler):
                 shown.append(min(found, key=by_age))
         available = sum(is_available(pod, min_ready, now) for pod in shown)
         return {
-            "desiredNumberScheduled": desired, "currentNumberScheduled": len(shown), "numberMisscheduled": misplaced,
+            "desiredNumberScheduled": desired,
+            "currentNumberScheduled": len(shown),
+            "numberMisscheduled": misplaced,
             "numberReady": sum(map(is_ready, shown)),
             "updatedNumberScheduled": sum(is_updated(pod, hash_, generation) for pod in shown),
-            "numberAvailable": available, "numberUnavailable": desired - available,
+            "numberAvailable": available,
+            "numberUnavailable": desired - available,
         }
 
 

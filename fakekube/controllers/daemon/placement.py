@@ -148,6 +148,7 @@ class Placement:
 
     def _of_each_template(self, running: list[Object]) -> tuple[Object | None, Object | None]:
         """The oldest pod of the present template, and of former ones."""
+
         def is_new(pod: Object) -> bool:
             return (pod["metadata"].get("labels") or {}).get(HASH_LABEL) == self.hash_
 

@@ -60,7 +60,10 @@ class Revisions:
         """The revisions of the DaemonSet, each with a label that tells its hash."""
         selector = selector_of(self._set)
         manager = ControllerRefManager(
-            self._controller.client, self._set, "daemonsets.apps", history.RESOURCE,
+            self._controller.client,
+            self._set,
+            "daemonsets.apps",
+            history.RESOURCE,
             lambda one: selector.matches(one["metadata"].get("labels")),
         )
         return list(map(self._labelled, manager.claim_from(self._controller.cache)))
@@ -79,12 +82,17 @@ class Revisions:
         labels = (self._set["spec"]["template"].get("metadata") or {}).get("labels") or {}
         name = f"{metadata['name']}-{hash_}"
         wanted = {
-            "kind": "ControllerRevision", "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "apiVersion": "apps/v1",
             "metadata": {
-                "name": name, "namespace": metadata["namespace"], "labels": {**labels, HASH_LABEL: hash_},
-                "annotations": dict(metadata.get("annotations") or {}), "ownerReferences": [controller_reference(self._set)],
+                "name": name,
+                "namespace": metadata["namespace"],
+                "labels": {**labels, HASH_LABEL: hash_},
+                "annotations": dict(metadata.get("annotations") or {}),
+                "ownerReferences": [controller_reference(self._set)],
             },
-            "data": self._data, "revision": number,
+            "data": self._data,
+            "revision": number,
         }
         try:
             return client.create(wanted)
@@ -117,5 +125,5 @@ class Revisions:
         surplus = len(old) - self._set["spec"].get("revisionHistoryLimit", 10)
         live = {(pod["metadata"].get("labels") or {}).get(HASH_LABEL) for pod in pods}
         unused = [one for one in old if one["metadata"]["labels"].get(HASH_LABEL) not in live]
-        for one in unused[:max(surplus, 0)]:
+        for one in unused[: max(surplus, 0)]:
             self._delete(one)

@@ -43,7 +43,7 @@ class _Plan:
 
 
 def rolling_update(
-    daemon_set: Object, nodes: Sequence[Object], pods_of: Mapping[str, list[Object]], hash_: str, now: datetime,
+    daemon_set: Object, nodes: Sequence[Object], pods_of: Mapping[str, list[Object]], hash_: str, now: datetime
 ) -> tuple[list[Object], list[str]]:
     """The next step.
 
@@ -104,11 +104,9 @@ class _Update:
                 unavailable += 1
             elif old is not None and unavailable < limit:
                 candidates.append(old)
-        return at_once + candidates[:max(limit - unavailable, 0)]
+        return at_once + candidates[: max(limit - unavailable, 0)]
 
-    def with_surge(
-        self, present: Mapping[str, list[Object]], limit: int, wanted: int,
-    ) -> tuple[list[Object], list[str]]:
+    def with_surge(self, present: Mapping[str, list[Object]], limit: int, wanted: int) -> tuple[list[Object], list[str]]:
         """The old pods to delete, and the nodes to make new ones for."""
         plan, candidates, misplaced = _Plan(), _Plan(), []
         surging = available = 0
@@ -138,5 +136,5 @@ class _Update:
                 misplaced.append(old)
             elif surging < limit:
                 candidates.nodes.append(name)
-        plan.delete += misplaced[:max(available - wanted, 0)]
-        return plan.delete, plan.nodes + candidates.nodes[:max(limit - surging, 0)]
+        plan.delete += misplaced[: max(available - wanted, 0)]
+        return plan.delete, plan.nodes + candidates.nodes[: max(limit - surging, 0)]

@@ -9,8 +9,17 @@ from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
-    "REVISION", "ROLLBACK_TO", "annotations_of", "desired_replicas", "last_revision", "max_replicas", "max_revision",
-    "replica_annotations", "restored_annotations", "revision_of", "updated_annotations",
+    "REVISION",
+    "ROLLBACK_TO",
+    "annotations_of",
+    "desired_replicas",
+    "last_revision",
+    "max_replicas",
+    "max_revision",
+    "replica_annotations",
+    "restored_annotations",
+    "revision_of",
+    "updated_annotations",
 ]
 
 Object = dict[str, Any]

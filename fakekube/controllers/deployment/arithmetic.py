@@ -12,8 +12,17 @@ from fakekube.controllers.deployment.annotations import desired_replicas, max_re
 from fakekube.controllers.percentages import scaled_value
 
 __all__ = [
-    "is_complete", "is_rolling_update", "is_saturated", "max_surge", "max_unavailable", "new_replicas", "proportion",
-    "replicas_of", "resolve_fenceposts", "specified", "status_sum",
+    "is_complete",
+    "is_rolling_update",
+    "is_saturated",
+    "max_surge",
+    "max_unavailable",
+    "new_replicas",
+    "proportion",
+    "replicas_of",
+    "resolve_fenceposts",
+    "specified",
+    "status_sum",
 ]
 
 Object = dict[str, Any]

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fakekube.controllers.deployment.conditions import (
-    condition_of,
-    has_progress_deadline,
-    made_condition,
-    with_condition,
-)
+from fakekube.controllers.deployment.conditions import condition_of, has_progress_deadline, made_condition, with_condition
 from fakekube.controllers.deployment.replica_sets import Rollout
 from fakekube.controllers.deployment.status import sync_status
 from fakekube.controllers.deployment.strategies import recreate, roll_back, roll_out, rollback_revision
@@ -85,7 +80,10 @@ class DeploymentController(Reconciler):
         """The ReplicaSets of the Deployment."""
         selector = selector_of(deployment)
         manager = ControllerRefManager(
-            self.client, deployment, "deployments.apps", "replicasets.apps",
+            self.client,
+            deployment,
+            "deployments.apps",
+            "replicasets.apps",
             lambda replica_set: selector.matches(replica_set["metadata"].get("labels")),
         )
         return manager.claim_from(self.cache)
@@ -100,9 +98,7 @@ class DeploymentController(Reconciler):
         if reason == "ProgressDeadlineExceeded" or paused == (reason == "DeploymentPaused"):
             return
         word = "paused" if paused else "resumed"
-        made = made_condition(
-            "Progressing", "Unknown", f"Deployment{word.title()}", f"Deployment is {word}", self.client.now(),
-        )
+        made = made_condition("Progressing", "Unknown", f"Deployment{word.title()}", f"Deployment is {word}", self.client.now())
         rollout.write_status(with_condition(rollout.status, made))
 
     def _sync(self, rollout: Rollout) -> None:

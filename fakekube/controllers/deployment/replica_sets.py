@@ -31,12 +31,7 @@ from fakekube.controllers.deployment.arithmetic import (
     replicas_of,
     specified,
 )
-from fakekube.controllers.deployment.conditions import (
-    condition_of,
-    has_progress_deadline,
-    made_condition,
-    with_condition,
-)
+from fakekube.controllers.deployment.conditions import condition_of, has_progress_deadline, made_condition, with_condition
 from fakekube.controllers.hashing import compute_hash
 from fakekube.controllers.owners import controller_reference, is_controlled_by
 from fakekube.controllers.pods import namespace_is_terminating
@@ -184,13 +179,18 @@ class Rollout:
         labels = {**(template_metadata.get("labels") or {}), HASH_LABEL: hash_}
         selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), HASH_LABEL: hash_}}
         made: Object = {
-            "kind": "ReplicaSet", "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "apiVersion": "apps/v1",
             "metadata": {
-                "name": f"{metadata['name'][:_MAX_NAME - 1 - len(hash_)]}-{hash_}", "namespace": metadata["namespace"],
-                "labels": labels, "ownerReferences": [controller_reference(self.deployment)],
+                "name": f"{metadata['name'][: _MAX_NAME - 1 - len(hash_)]}-{hash_}",
+                "namespace": metadata["namespace"],
+                "labels": labels,
+                "ownerReferences": [controller_reference(self.deployment)],
             },
             "spec": {
-                "replicas": 0, "minReadySeconds": spec.get("minReadySeconds", 0), "selector": selector,
+                "replicas": 0,
+                "minReadySeconds": spec.get("minReadySeconds", 0),
+                "selector": selector,
                 "template": {**spec["template"], "metadata": {**template_metadata, "labels": labels}},
             },
         }
@@ -288,7 +288,7 @@ class Rollout:
             return
         alive = [one for one in old if "deletionTimestamp" not in one["metadata"]]
         surplus = len(alive) - limit
-        for one in sorted(alive, key=lambda one: (revision_of(one) or 0, *by_creation(one)))[:max(surplus, 0)]:
+        for one in sorted(alive, key=lambda one: (revision_of(one) or 0, *by_creation(one)))[: max(surplus, 0)]:
             status = one.get("status") or {}
             unobserved = one["metadata"].get("generation", 0) > status.get("observedGeneration", 0)
             if status.get("replicas") or replicas_of(one) or unobserved:

@@ -8,13 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from fakekube.controllers.deployment.arithmetic import (
-    is_complete,
-    max_unavailable,
-    replicas_of,
-    specified,
-    status_sum,
-)
+from fakekube.controllers.deployment.arithmetic import is_complete, max_unavailable, replicas_of, specified, status_sum
 from fakekube.controllers.deployment.conditions import (
     condition_of,
     has_progress_deadline,
@@ -121,6 +115,7 @@ def _with_progress(rollout: Rollout, status: Object, new: Object | None) -> Obje
 
 def _has_progressed(old: Object, new: Object) -> bool:
     """More pods of the present template, fewer of others, more ready or available ones."""
+
     def outdated(status: Object) -> int:
         return status.get("replicas", 0) - status.get("updatedReplicas", 0)  # type: ignore[no-any-return]
 

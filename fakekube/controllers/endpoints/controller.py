@@ -68,23 +68,30 @@ class EndpointsController(ServiceReconciler):
         else:
             labels.pop(HEADLESS, None)
         labels[MANAGED_BY] = MANAGER
-        metadata = dict(current["metadata"]) if current is not None else {
-            "name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"],
-        }
+        metadata = (
+            dict(current["metadata"])
+            if current is not None
+            else {"name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"]}
+        )
         truncated = _truncated(subsets)
         annotations = {
             name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, OVER_CAPACITY)
         }
         if truncated != subsets:
             annotations[OVER_CAPACITY] = "truncated"
-        if current is not None and repack(current.get("subsets") or ()) == truncated and metadata.get("labels") == labels and (
-            (OVER_CAPACITY in (metadata.get("annotations") or {})) == (OVER_CAPACITY in annotations)
+        if (
+            current is not None
+            and repack(current.get("subsets") or ()) == truncated
+            and metadata.get("labels") == labels
+            and ((OVER_CAPACITY in (metadata.get("annotations") or {})) == (OVER_CAPACITY in annotations))
         ):
             return
         if since is not None:
             annotations[LAST_CHANGE] = since
         made = {
-            "kind": "Endpoints", "apiVersion": "v1", "subsets": truncated or None,
+            "kind": "Endpoints",
+            "apiVersion": "v1",
+            "subsets": truncated or None,
             "metadata": {**metadata, "labels": labels, "annotations": annotations},
         }
         try:
@@ -140,9 +147,7 @@ def _address(service: Mapping[str, Any], pod: Mapping[str, Any]) -> Object | Non
         found = ip_address(one["ip"])
         if found.version == version:
             metadata = pod["metadata"]
-            reference = {
-                "kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"],
-            }
+            reference = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
             made = {"ip": str(found), "nodeName": pod["spec"].get("nodeName") or "", "targetRef": reference}
             return made | ({"hostname": pod["spec"]["hostname"]} if has_hostname(pod, service) else {})
     return None
@@ -154,8 +159,8 @@ def _truncated(subsets: list[Object]) -> list[Object]:
     others = sum(len(one.get("notReadyAddresses") or ()) for one in subsets)
     if ready + others <= MAX_CAPACITY:
         return subsets
-    field, total, left = ("addresses", ready, MAX_CAPACITY) if ready > MAX_CAPACITY else (
-        "notReadyAddresses", others, MAX_CAPACITY - ready,
+    field, total, left = (
+        ("addresses", ready, MAX_CAPACITY) if ready > MAX_CAPACITY else ("notReadyAddresses", others, MAX_CAPACITY - ready)
     )
     room = left
     made = []

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 __all__ = [
-    "LAST_CHANGE", "TriggerTimes", "endpoint_ports", "fingerprint", "has_hostname", "is_endpoint", "is_headless", "is_ready",
+    "LAST_CHANGE",
+    "TriggerTimes",
+    "endpoint_ports",
+    "fingerprint",
+    "has_hostname",
+    "is_endpoint",
+    "is_headless",
+    "is_ready",
     "selects",
 ]
 
@@ -82,8 +89,13 @@ def fingerprint(pod: Object) -> tuple[Any, ...]:
     """What of a pod, beside its labels, matters for endpoints."""
     status, spec = pod.get("status") or {}, pod["spec"]
     return (
-        status.get("podIPs"), status.get("phase") in _TERMINAL, is_ready(pod), "deletionTimestamp" in pod["metadata"],
-        spec.get("nodeName"), spec.get("hostname"), spec.get("subdomain"),
+        status.get("podIPs"),
+        status.get("phase") in _TERMINAL,
+        is_ready(pod),
+        "deletionTimestamp" in pod["metadata"],
+        spec.get("nodeName"),
+        spec.get("hostname"),
+        spec.get("subdomain"),
     )
 
 

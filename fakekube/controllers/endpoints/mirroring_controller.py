@@ -64,8 +64,11 @@ class EndpointSliceMirroringController(Reconciler):
         made = Plan()
         for (family, key), group in self._groups(endpoints).items():
             found = plan(
-                existing.pop((family, key), []), group, partial(_new, endpoints, family, group.ports),
-                partial(_relabelled, endpoints), LIMIT,
+                existing.pop((family, key), []),
+                group,
+                partial(_new, endpoints, family, group.ports),
+                partial(_relabelled, endpoints),
+                LIMIT,
             )
             made.create += found.create
             made.update += found.update
@@ -139,16 +142,26 @@ def _new(endpoints: Object, family: str, ports: list[Object], found: list[Object
     metadata = endpoints["metadata"]
     labels, annotations = _metadata(endpoints)
     owner = {
-        "apiVersion": "v1", "kind": "Endpoints", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
         "blockOwnerDeletion": True,
     }
     return {
-        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
         "metadata": {
-            "generateName": f"{metadata['name']}-", "namespace": metadata["namespace"], "labels": labels,
-            "annotations": annotations, "ownerReferences": [owner],
+            "generateName": f"{metadata['name']}-",
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [owner],
         },
-        "addressType": family, "endpoints": found, "ports": ports,
+        "addressType": family,
+        "endpoints": found,
+        "ports": ports,
     }
 
 

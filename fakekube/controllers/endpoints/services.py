@@ -50,7 +50,8 @@ class ServiceReconciler(Reconciler):
             else:
                 labels.append(old["metadata"].get("labels"))
         return [
-            _key(service) for service in self.cache.list("services", metadata["namespace"])
+            _key(service)
+            for service in self.cache.list("services", metadata["namespace"])
             if any(selects(service, one) for one in labels)
         ]
 

@@ -75,7 +75,8 @@ class EndpointSliceController(ServiceReconciler):
         if service["spec"].get("type") == "ExternalName" or service["spec"].get("selector") is None:
             return
         slices = [
-            one for one in self.cache.list(SLICES, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
+            one
+            for one in self.cache.list(SLICES, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
             if "deletionTimestamp" not in one["metadata"]
         ]
         pods = self.pods_of(service)
@@ -95,9 +96,7 @@ class EndpointSliceController(ServiceReconciler):
 
     # ------------------------------------------------------------ planning
 
-    def _plan(
-        self, service: Object, pods: Iterable[Object], slices: list[Object], family: str, errors: list[str],
-    ) -> Plan:
+    def _plan(self, service: Object, pods: Iterable[Object], slices: list[Object], family: str, errors: list[str]) -> Plan:
         existing: dict[str, list[Object]] = {}
         made = Plan()
         for slice_ in slices:
@@ -108,8 +107,11 @@ class EndpointSliceController(ServiceReconciler):
         groups = self._groups(service, pods, family, errors)
         for key, group in groups.items():
             found = plan(
-                existing.pop(key, []), group, lambda endpoints, group=group: _new(service, family, group.ports, endpoints),  # type: ignore[misc]
-                lambda slice_: _relabelled(slice_, service), LIMIT,
+                existing.pop(key, []),
+                group,
+                lambda endpoints, group=group: _new(service, family, group.ports, endpoints),  # type: ignore[misc]
+                lambda slice_: _relabelled(slice_, service),
+                LIMIT,
             )
             made.create += found.create
             made.update += found.update
@@ -182,15 +184,10 @@ def endpoint_of(pod: Object, node: Mapping[str, Any] | None, service: Object, fa
     serving, terminating = is_ready(pod), "deletionTimestamp" in pod["metadata"]
     ready = bool(service["spec"].get("publishNotReadyAddresses")) or (serving and not terminating)
     metadata = pod["metadata"]
-    made: Object = {
-        "addresses": addresses,
-        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-    }
+    made: Object = {"addresses": addresses, "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
     if has_hostname(pod, service):
         made["hostname"] = pod["spec"]["hostname"]
-    made["targetRef"] = {
-        "kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"],
-    }
+    made["targetRef"] = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     if pod["spec"].get("nodeName"):
         made["nodeName"] = pod["spec"]["nodeName"]
     zone = _zone(node) if node is not None else None
@@ -241,16 +238,25 @@ def _relabelled(slice_: Object, service: Object) -> Object | None:
 def _new(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
     metadata = service["metadata"]
     owner = {
-        "apiVersion": "v1", "kind": "Service", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
+        "apiVersion": "v1",
+        "kind": "Service",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
         "blockOwnerDeletion": True,
     }
     return {
-        "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
         "metadata": {
-            "generateName": f"{metadata['name']}-", "namespace": metadata["namespace"], "labels": _labels(service),
+            "generateName": f"{metadata['name']}-",
+            "namespace": metadata["namespace"],
+            "labels": _labels(service),
             "ownerReferences": [owner],
         },
-        "addressType": family, "endpoints": endpoints, "ports": ports,
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": ports,
     }
 
 
@@ -261,7 +267,9 @@ def _stamped(slice_: Object, since: str | None) -> Object:
     if since is not None:
         annotations[LAST_CHANGE] = since
     made: dict[str, Any] = {
-        **slice_, "metadata": {**metadata, "annotations": annotations},
-        "endpoints": slice_["endpoints"] or None, "ports": slice_["ports"] or None,
+        **slice_,
+        "metadata": {**metadata, "annotations": annotations},
+        "endpoints": slice_["endpoints"] or None,
+        "ports": slice_["ports"] or None,
     }
     return made

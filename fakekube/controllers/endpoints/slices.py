@@ -30,7 +30,9 @@ def endpoint_key(endpoint: Mapping[str, Any]) -> EndpointKey:
     """What tells endpoints apart."""
     reference = endpoint.get("targetRef") or {}
     return (
-        tuple(sorted(endpoint.get("addresses") or ())), endpoint.get("hostname", ""), reference.get("namespace", ""),
+        tuple(sorted(endpoint.get("addresses") or ())),
+        endpoint.get("hostname", ""),
+        reference.get("namespace", ""),
         reference.get("name", ""),
     )
 
@@ -67,7 +69,10 @@ class Plan:
 
 
 def plan(
-    existing: Sequence[Object], group: Group, new: Callable[[list[Object]], Object], labelled: Callable[[Object], Object | None],
+    existing: Sequence[Object],
+    group: Group,
+    new: Callable[[list[Object]], Object],
+    labelled: Callable[[Object], Object | None],
     limit: int,
 ) -> Plan:
     """The plan for the endpoints of one set of ports.

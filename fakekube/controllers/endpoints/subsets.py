@@ -42,9 +42,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _subset(
-    members: Iterable[tuple[_AddressKey, bool]], ports: list[Object], addresses: Mapping[_AddressKey, Object],
-) -> Object:
+def _subset(members: Iterable[tuple[_AddressKey, bool]], ports: list[Object], addresses: Mapping[_AddressKey, Object]) -> Object:
     made: Object = {}
     for field, wanted in (("addresses", True), ("notReadyAddresses", False)):
         found = [addresses[key] for key, ready in members if ready is wanted]

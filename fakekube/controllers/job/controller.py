@@ -106,7 +106,7 @@ class JobController(Reconciler):
         """The pods of the Job, those that it has just adopted as they are now."""
         selector = selector_of(job)
         manager = ControllerRefManager(
-            self.client, job, "jobs.batch", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")), (FINALIZER,),
+            self.client, job, "jobs.batch", "pods", lambda pod: selector.matches(pod["metadata"].get("labels")), (FINALIZER,)
         )
         return [pod if controller_of(pod) else self._fresh(pod) for pod in manager.claim_from(self.cache)]
 

@@ -40,7 +40,7 @@ def made_pod(state: Pass, index: int | None) -> Object:
     suffix = f"-{index}-"
     metadata["generateName"] = f"{name}{suffix}"
     if len(metadata["generateName"]) > _MAX_GENERATE_NAME:
-        metadata["generateName"] = f"{name}{suffix}"[:_MAX_GENERATE_NAME - len(suffix)] + suffix
+        metadata["generateName"] = f"{name}{suffix}"[: _MAX_GENERATE_NAME - len(suffix)] + suffix
     metadata["annotations"] = {**metadata.get("annotations", {}), COMPLETION_INDEX: text}
     metadata["labels"] = {**metadata.get("labels", {}), COMPLETION_INDEX: text}
     if state.limits_indexes:

@@ -47,9 +47,7 @@ class Intervals:
 
     def overlap(self, other: Intervals) -> int:
         """How many indexes are in both."""
-        return sum(
-            max(min(last, end) - max(first, start) + 1, 0) for first, last in self.items for start, end in other.items
-        )
+        return sum(max(min(last, end) - max(first, start) + 1, 0) for first, last in self.items for start, end in other.items)
 
     def __contains__(self, index: int) -> bool:
         return any(first <= index <= last for first, last in self.items)
@@ -60,8 +58,7 @@ class Intervals:
     def __str__(self) -> str:
         """Two neighbours are written as two numbers, more as a range."""
         return ",".join(
-            str(first) if first == last else f"{first}{',' if last == first + 1 else '-'}{last}"
-            for first, last in self.items
+            str(first) if first == last else f"{first}{',' if last == first + 1 else '-'}{last}" for first, last in self.items
         )
 
 

@@ -111,9 +111,12 @@ class Pass:
     def _uncounted(self, listed: Iterable[str], meets: Callable[[Object], bool]) -> list[Object]:
         """The pods that nobody has counted or listed, and that meet a condition."""
         return [
-            pod for pod in self.pods
-            if has_finalizer(pod) and pod["metadata"]["uid"] not in listed
-            and (not self.is_indexed or self.has_index(pod)) and meets(pod)
+            pod
+            for pod in self.pods
+            if has_finalizer(pod)
+            and pod["metadata"]["uid"] not in listed
+            and (not self.is_indexed or self.has_index(pod))
+            and meets(pod)
         ]
 
     def count_indexes(self) -> None:

@@ -12,8 +12,15 @@ from fakekube.controllers.job.indexes import Intervals, parse_indexes
 from fakekube.controllers.pods import phase_of
 
 __all__ = [
-    "FailureMatch", "absolute_failure_count", "index_failure_count", "is_index_failed", "is_pod_failed", "match_failure",
-    "match_success", "new_failure_counts", "replaces_failed_only",
+    "FailureMatch",
+    "absolute_failure_count",
+    "index_failure_count",
+    "is_index_failed",
+    "is_pod_failed",
+    "match_failure",
+    "match_success",
+    "new_failure_counts",
+    "replaces_failed_only",
 ]
 
 Object = dict[str, Any]

@@ -38,9 +38,7 @@ class JobSync:
         backoff: what is remembered of its failures.
     """
 
-    def __init__(
-        self, controller: Reconciler, key: Key, job: Object, pods: list[Object], backoff: BackoffRecord,
-    ) -> None:
+    def __init__(self, controller: Reconciler, key: Key, job: Object, pods: list[Object], backoff: BackoffRecord) -> None:
         self._controller = controller
         self._key = key
         self._backoff = backoff

@@ -71,7 +71,8 @@ class HorizontalPodAutoscalerController(Reconciler):
         """The autoscalers whose targets have some of these pods."""
         self.selectors[key] = selector
         return [
-            other for other, found in self.selectors.items()
+            other
+            for other, found in self.selectors.items()
             if other.namespace == key.namespace and any(found.matches(pod["metadata"].get("labels")) for pod in pods)
         ]
 
@@ -90,9 +91,7 @@ class _Look:
         history: what is remembered of it.
     """
 
-    def __init__(
-        self, controller: HorizontalPodAutoscalerController, key: Key, autoscaler: Object, history: History,
-    ) -> None:
+    def __init__(self, controller: HorizontalPodAutoscalerController, key: Key, autoscaler: Object, history: History) -> None:
         self._controller = controller
         self._key = key
         self._autoscaler = autoscaler
@@ -107,8 +106,13 @@ class _Look:
 
     def _set_condition(self, type_: str, verdict: bool, reason: str, message: str) -> None:
         status, conditions = "True" if verdict else "False", list(self.status.get("conditions") or ())
-        made = {"type": type_, "status": status, "lastTransitionTime": self._controller.client.now(), "reason": reason,
-                "message": message}
+        made = {
+            "type": type_,
+            "status": status,
+            "lastTransitionTime": self._controller.client.now(),
+            "reason": reason,
+            "message": message,
+        }
         for index, one in enumerate(conditions):
             if one["type"] == type_:
                 if one["status"] == status:

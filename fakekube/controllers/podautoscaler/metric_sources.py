@@ -13,12 +13,7 @@ from typing import Any
 
 from fakekube.controllers.disruption import go_text
 from fakekube.controllers.podautoscaler.metrics_client import MetricError, MetricsClient, milli
-from fakekube.controllers.podautoscaler.replica_calculator import (
-    Calculator,
-    Tolerances,
-    replicas_by_ratio,
-    requests_of,
-)
+from fakekube.controllers.podautoscaler.replica_calculator import Calculator, Tolerances, replicas_by_ratio, requests_of
 from fakekube.schema.quantity import Format, Quantity
 from fakekube.selectors import from_label_selector
 
@@ -81,7 +76,9 @@ class MetricSources:
         self._kinds = {
             "Resource": ("resource", "FailedGetResourceMetric", "failed to get {name} resource metric value", self._resource),
             "ContainerResource": (
-                "containerResource", "FailedGetContainerResourceMetric", "failed to get {container} container metric value",
+                "containerResource",
+                "FailedGetContainerResourceMetric",
+                "failed to get {container} container metric value",
                 self._resource,
             ),
             "Pods": ("pods", "FailedGetPodsMetric", "failed to get pods metric value", self._of_pods),

@@ -26,7 +26,8 @@ Object = dict[str, Any]
 DEFAULT_WINDOW = timedelta(minutes=1)
 
 _GENERIC = {
-    404: "the server could not find the requested resource", 503: "the server is currently unable to handle the request",
+    404: "the server could not find the requested resource",
+    503: "the server is currently unable to handle the request",
     401: "the server has asked for the client to provide credentials",
     405: "the server does not allow this method on the requested resource",
 }

@@ -98,7 +98,7 @@ class Calculator:
     now: datetime
 
     def by_utilization(
-        self, metrics: dict[str, PodMetric], requests: Mapping[str, int], target: int, resource: str,
+        self, metrics: dict[str, PodMetric], requests: Mapping[str, int], target: int, resource: str
     ) -> tuple[int, int, int]:
         """What a target in percent of the pods' requests asks for.
 
@@ -114,6 +114,7 @@ class Calculator:
         Raises:
             MetricError: no metric fits.
         """
+
         def ratio(known: Mapping[str, PodMetric]) -> tuple[float, tuple[int, int]]:
             matched = [name for name in known if name in requests]
             used, requested = sum(known[name].value for name in matched), sum(requests[name] for name in matched)
@@ -130,6 +131,7 @@ class Calculator:
 
     def by_usage(self, metrics: dict[str, PodMetric], target: int, resource: str) -> tuple[int, int]:
         """The same for a target that is an average value: replicas, and the average usage. Raises MetricError."""
+
         def ratio(known: Mapping[str, PodMetric]) -> tuple[float, int]:
             average = sum(metric.value for metric in known.values()) // len(known)
             return average / target, average
@@ -137,7 +139,7 @@ class Calculator:
         return self._replicas(metrics, ratio, lambda name: target, resource)
 
     def _replicas(
-        self, metrics: dict[str, PodMetric], ratio_of: _Ratio, full: Callable[[str], int], resource: str,
+        self, metrics: dict[str, PodMetric], ratio_of: _Ratio, full: Callable[[str], int], resource: str
     ) -> tuple[int, Any]:
         if not self.pods:
             raise MetricError("no pods returned by selector while calculating replica count")

@@ -13,7 +13,12 @@ from typing import Any
 from fakekube.controllers.owners import controller_reference
 
 __all__ = [
-    "claim_name", "has_stale_owner", "has_unexpected_controller", "made_claims", "owner_is_up_to_date", "retention_policy",
+    "claim_name",
+    "has_stale_owner",
+    "has_unexpected_controller",
+    "made_claims",
+    "owner_is_up_to_date",
+    "retention_policy",
     "with_owner",
 ]
 
@@ -31,7 +36,8 @@ def made_claims(stateful_set: Object, ordinal: int) -> list[Object]:
     matched = (stateful_set["spec"].get("selector") or {}).get("matchLabels") or {}
     for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
         metadata = {
-            **template["metadata"], "name": claim_name(stateful_set, template, ordinal),
+            **template["metadata"],
+            "name": claim_name(stateful_set, template, ordinal),
             "namespace": stateful_set["metadata"]["namespace"],
             "labels": {**(template["metadata"].get("labels") or {}), **matched},
         }

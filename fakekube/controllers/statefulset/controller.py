@@ -20,7 +20,12 @@ from fakekube.schema.trees import in_order
 __all__ = ["StatefulSetController"]
 
 _COMPARED = (
-    "replicas", "currentReplicas", "readyReplicas", "updatedReplicas", "currentRevision", "availableReplicas",
+    "replicas",
+    "currentReplicas",
+    "readyReplicas",
+    "updatedReplicas",
+    "currentRevision",
+    "availableReplicas",
     "updateRevision",
 )
 
@@ -92,13 +97,13 @@ class StatefulSetController(Reconciler):
         return known.get(status.get("currentRevision", ""), update), update, collisions
 
     def _truncate(
-        self, stateful_set: Object, pods: list[Object], revisions: list[Object], current: Object, update: Object,
+        self, stateful_set: Object, pods: list[Object], revisions: list[Object], current: Object, update: Object
     ) -> None:
         """Delete the oldest revisions that nothing is made of, as far as there are more than revisionHistoryLimit."""
         live = {current["metadata"]["name"], update["metadata"]["name"], *map(revision_of, pods)}
         unused = [one for one in revisions if one["metadata"]["name"] not in live]
         limit = stateful_set["spec"].get("revisionHistoryLimit", 10)
-        for one in unused[:max(len(unused) - limit, 0)]:
+        for one in unused[: max(len(unused) - limit, 0)]:
             metadata = one["metadata"]
             try:
                 self.client.delete(history.RESOURCE, metadata["name"], namespace=metadata["namespace"])
@@ -108,14 +113,14 @@ class StatefulSetController(Reconciler):
 
     # ---- status
 
-    def _update_status(
-        self, stateful_set: Object, numbers: Object, current: Object, update: Object, collisions: int,
-    ) -> Object:
+    def _update_status(self, stateful_set: Object, numbers: Object, current: Object, update: Object, collisions: int) -> Object:
         """Write the status if it has changed; gives the new one."""
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
         status = {
-            "observedGeneration": stateful_set["metadata"].get("generation", 0), **numbers,
-            "currentRevision": current["metadata"]["name"], "updateRevision": update["metadata"]["name"],
+            "observedGeneration": stateful_set["metadata"].get("generation", 0),
+            **numbers,
+            "currentRevision": current["metadata"]["name"],
+            "updateRevision": update["metadata"]["name"],
             "collisionCount": collisions,
         }
         desired = spec.get("replicas", 0)

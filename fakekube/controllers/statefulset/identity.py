@@ -13,8 +13,19 @@ from fakekube.controllers.pods import is_available, is_ready, phase_of, pod_from
 from fakekube.controllers.statefulset.claims import claim_name
 
 __all__ = [
-    "identity_matches", "in_range", "is_created", "is_member", "is_running_and_ready", "is_unavailable", "made_pod",
-    "ordinal_of", "revision_of", "start_ordinal", "storage_matches", "with_identity", "with_storage",
+    "identity_matches",
+    "in_range",
+    "is_created",
+    "is_member",
+    "is_running_and_ready",
+    "is_unavailable",
+    "made_pod",
+    "ordinal_of",
+    "revision_of",
+    "start_ordinal",
+    "storage_matches",
+    "with_identity",
+    "with_storage",
 ]
 
 Object = dict[str, Any]
@@ -128,9 +139,7 @@ def with_storage(pod: Object, stateful_set: Object) -> Object:
     templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
     if not templates:
         return pod
-    made = {
-        template["metadata"]["name"]: claim_name(stateful_set, template, ordinal_of(pod)) for template in templates
-    }
+    made = {template["metadata"]["name"]: claim_name(stateful_set, template, ordinal_of(pod)) for template in templates}
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in made.items()]
     others = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in made]
     return {**pod, "spec": {**pod["spec"], "volumes": [*volumes, *others]}}

@@ -95,7 +95,9 @@ class AttachDetachController(Reconciler):
     def _attach(self, name: str, node: str, volume: Object) -> None:
         source = {"persistentVolumeName": volume["metadata"]["name"]}
         attachment = {
-            "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttachment",
+            "metadata": {"name": name},
             "spec": {"attacher": volume["spec"]["csi"]["driver"], "nodeName": node, "source": source},
         }
         try:

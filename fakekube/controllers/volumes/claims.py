@@ -95,7 +95,8 @@ class ClaimSync:
         """The names of the pods without a node that use the claim."""
         metadata = claim["metadata"]
         return [
-            pod["metadata"]["name"] for pod in self._controller.cache.list("pods", metadata["namespace"])
+            pod["metadata"]["name"]
+            for pod in self._controller.cache.list("pods", metadata["namespace"])
             if not pod["spec"].get("nodeName") and not is_terminal(pod) and uses_claim(pod, metadata["name"])
         ]
 
@@ -128,7 +129,9 @@ class ClaimSync:
             names = {BETA_PROVISIONER: driver, PROVISIONER: driver}
             claim = self._controller.client.update(annotated(claim, names))
         record(
-            claim, "Normal", "ExternalProvisioning",
+            claim,
+            "Normal",
+            "ExternalProvisioning",
             f"Waiting for a volume to be created either by the external provisioner '{driver}' or manually by the system "
             "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
             "registered.",
@@ -167,5 +170,3 @@ class ClaimSync:
             self._binding.bind(volume, claim)
         else:
             self._binding.lose_claim(claim, "ClaimMisbound", _MISBOUND)
-
-

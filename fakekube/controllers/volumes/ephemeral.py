@@ -73,11 +73,17 @@ def _claim(pod: Object, volume: Object, name: str) -> Object:
     template = volume["ephemeral"]["volumeClaimTemplate"]
     metadata, told = pod["metadata"], template.get("metadata") or {}
     owner = {
-        "apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True,
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
         "blockOwnerDeletion": True,
     }
     kept = {field: told[field] for field in ("labels", "annotations") if field in told}
     return {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": template["spec"],
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "spec": template["spec"],
         "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [owner], **kept},
     }

@@ -120,10 +120,13 @@ def _attributes_classes(obj: Object) -> set[str]:
     """The names of the VolumeAttributesClasses that a claim or a volume has, had or is to have."""
     status = obj.get("status") or {}
     return {
-        name for name in (
-            obj["spec"].get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"),
+        name
+        for name in (
+            obj["spec"].get("volumeAttributesClassName"),
+            status.get("currentVolumeAttributesClassName"),
             (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
-        ) if name
+        )
+        if name
     }
 
 

@@ -17,14 +17,7 @@ from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.controllers.recorder import reference
 from fakekube.controllers.volumes.claims import PROVISIONER as WANTED
 from fakekube.controllers.volumes.expander import asks_for_more
-from fakekube.controllers.volumes.matching import (
-    DELAYED,
-    PROVISIONED_BY,
-    SELECTED_NODE,
-    requested,
-    size_of,
-    storage_class,
-)
+from fakekube.controllers.volumes.matching import DELAYED, PROVISIONED_BY, SELECTED_NODE, requested, size_of, storage_class
 
 __all__ = ["DEFAULT_CLASS", "PROVISIONER", "StorageProvisioner"]
 
@@ -32,9 +25,13 @@ PROVISIONER = "fakekube.dev/host-path"
 CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
 
 DEFAULT_CLASS: dict[str, Any] = {
-    "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
     "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-    "provisioner": PROVISIONER, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", "allowVolumeExpansion": True,
+    "provisioner": PROVISIONER,
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "Immediate",
+    "allowVolumeExpansion": True,
 }
 
 
@@ -125,12 +122,16 @@ def _volume(name: str, claim: Object, found: Object) -> Object:
     node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
     affinity = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     return {
-        "apiVersion": "v1", "kind": "PersistentVolume",
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
         "metadata": {"name": name, "annotations": {PROVISIONED_BY: PROVISIONER}},
         "spec": {
-            "capacity": {"storage": spec["resources"]["requests"]["storage"]}, "accessModes": spec["accessModes"],
-            "persistentVolumeReclaimPolicy": found.get("reclaimPolicy", "Delete"), "claimRef": reference(claim),
-            "storageClassName": found["metadata"]["name"], "volumeMode": spec.get("volumeMode", "Filesystem"),
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "accessModes": spec["accessModes"],
+            "persistentVolumeReclaimPolicy": found.get("reclaimPolicy", "Delete"),
+            "claimRef": reference(claim),
+            "storageClassName": found["metadata"]["name"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
             "hostPath": {"path": f"/var/lib/fakekube/volumes/{name}", "type": "DirectoryOrCreate"},
             **({"mountOptions": found["mountOptions"]} if found.get("mountOptions") else {}),
             **({"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}}} if node else {}),

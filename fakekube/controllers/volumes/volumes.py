@@ -56,10 +56,15 @@ class VolumeSync:
             return
         record, claim_name, name = self._controller.recorder.event, claim["metadata"]["name"], volume["metadata"]["name"]
         why = "due to incompatible volumeMode."
-        record(volume, "Warning", "VolumeMismatch",
-               f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}')
-        record(claim, "Warning", "VolumeMismatch",
-               f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}')
+        record(
+            volume,
+            "Warning",
+            "VolumeMismatch",
+            f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{claim_name}" {why}',
+        )
+        record(
+            claim, "Warning", "VolumeMismatch", f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}'
+        )
 
     # ------------------------------------------------------------ the claim has gone
 
@@ -113,6 +118,7 @@ class VolumeSync:
     def _users(self, namespace: str, claim: str) -> list[str]:
         """The pods that use a claim and have not ended, each as namespace/name."""
         return sorted(
-            f"{namespace}/{pod['metadata']['name']}" for pod in self._controller.cache.list("pods", namespace)
+            f"{namespace}/{pod['metadata']['name']}"
+            for pod in self._controller.cache.list("pods", namespace)
             if not is_terminal(pod) and uses_claim(pod, claim)
         )

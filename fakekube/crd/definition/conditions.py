@@ -18,7 +18,15 @@ from fakekube.validation.ca_bundles import has_valid_ca_bundle
 from fakekube.validation.conditions import condition, with_condition
 
 __all__ = [
-    "FINALIZER", "Change", "accepted_names", "ended", "is_ending", "is_released", "is_same_serving", "is_served", "names_of",
+    "FINALIZER",
+    "Change",
+    "accepted_names",
+    "ended",
+    "is_ending",
+    "is_released",
+    "is_same_serving",
+    "is_served",
+    "names_of",
     "next_state",
 ]
 
@@ -40,8 +48,10 @@ def is_served(obj: Object) -> bool:
 def is_same_serving(one: Object, other: Object) -> bool:
     """Reports whether two states of a definition are served the same way."""
     return (
-        one.get("spec") == other.get("spec") and one["metadata"].get("uid") == other["metadata"].get("uid")
-        and is_served(one) == is_served(other) and is_ending(one) == is_ending(other)
+        one.get("spec") == other.get("spec")
+        and one["metadata"].get("uid") == other["metadata"].get("uid")
+        and is_served(one) == is_served(other)
+        and is_ending(one) == is_ending(other)
         and accepted_names(one) == accepted_names(other)
     )
 
@@ -145,7 +155,10 @@ def _named(obj: Object, others: Iterable[Object], now: str) -> Change | None:
 
 
 _REASONS = {
-    "plural": "PluralConflict", "singular": "SingularConflict", "shortNames": "ShortNamesConflict", "kind": "KindConflict",
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
     "listKind": "ListKindConflict",
 }
 

@@ -90,10 +90,17 @@ def _keyword_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldE
         yield not_supported(f"{path}.type", kind, TYPES)
     if schema.get("default") is not None and where.no_default:
         yield forbidden(f"{path}.default", f"must not be set {where.no_default}")
-    for name, is_set in () if _FORBIDDEN.isdisjoint(schema) else (
-        ("id", bool(schema.get("id"))), ("additionalItems", schema.get("additionalItems") is not None),
-        ("patternProperties", bool(schema.get("patternProperties"))), ("definitions", bool(schema.get("definitions"))),
-        ("dependencies", schema.get("dependencies") is not None), ("$ref", schema.get("$ref") is not None),
+    for name, is_set in (
+        ()
+        if _FORBIDDEN.isdisjoint(schema)
+        else (
+            ("id", bool(schema.get("id"))),
+            ("additionalItems", schema.get("additionalItems") is not None),
+            ("patternProperties", bool(schema.get("patternProperties"))),
+            ("definitions", bool(schema.get("definitions"))),
+            ("dependencies", schema.get("dependencies") is not None),
+            ("$ref", schema.get("$ref") is not None),
+        )
     ):
         if is_set:
             yield forbidden(f"{path}.{name}", f"{name} is not supported")

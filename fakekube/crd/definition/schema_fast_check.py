@@ -21,6 +21,7 @@ from fakekube.crd.definition.to_internal import Schema
 
 __all__ = ["ValidSchema", "check_schema"]
 
+
 class ValidSchema(NamedTuple):
     """The nodes of a valid schema that need further steps."""
 
@@ -139,13 +140,23 @@ def _int_or_string(schema: Schema, _found: ValidSchema) -> bool:
 
 
 _LOOKS: Final[Mapping[str, Look]] = {
-    "items": _items, "properties": _properties, "additionalProperties": _values, "default": _default,
-    "not": _logic, "allOf": _logic, "anyOf": _logic, "oneOf": _logic, "pattern": _pattern,
-    "x-kubernetes-list-type": _extension, "x-kubernetes-list-map-keys": _extension, "x-kubernetes-map-type": _extension,
-    "x-kubernetes-validations": _rules, _PRESERVE: _extension, _INT_OR_STRING: _int_or_string,
-    "x-kubernetes-embedded-resource": _if_set("x-kubernetes-embedded-resource"), "uniqueItems": _if_set("uniqueItems"),
-    **dict.fromkeys(
-        ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"), _doubt
-    ),
+    "items": _items,
+    "properties": _properties,
+    "additionalProperties": _values,
+    "default": _default,
+    "not": _logic,
+    "allOf": _logic,
+    "anyOf": _logic,
+    "oneOf": _logic,
+    "pattern": _pattern,
+    "x-kubernetes-list-type": _extension,
+    "x-kubernetes-list-map-keys": _extension,
+    "x-kubernetes-map-type": _extension,
+    "x-kubernetes-validations": _rules,
+    _PRESERVE: _extension,
+    _INT_OR_STRING: _int_or_string,
+    "x-kubernetes-embedded-resource": _if_set("x-kubernetes-embedded-resource"),
+    "uniqueItems": _if_set("uniqueItems"),
+    **dict.fromkeys(("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"), _doubt),
 }
 """The check of each keyword; all values of other keywords are valid."""

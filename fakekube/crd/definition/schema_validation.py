@@ -53,9 +53,28 @@ def _compilation_errors(schema: Schema, path: str, others: Sequence[FieldError])
 
 
 _AT_ROOT = (
-    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
-    "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
-    "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
 )
 _WITH_STATUS = "at the root of the schema if the status subresource is enabled"
 _ONLY_AT_ROOT = f"only [{' '.join(_AT_ROOT)}] fields are allowed {_WITH_STATUS}"

@@ -97,9 +97,7 @@ class DefinitionStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         known = set(_unrecognized_formats(old["spec"])) if old is not None else set()
-        return [
-            f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known
-        ]
+        return [f"unrecognized format {go_quote(text)}" for text in _unrecognized_formats(obj["spec"]) if text not in known]
 
     def terminate(self, obj: Object) -> None:
         meta = obj["metadata"]
@@ -108,7 +106,11 @@ class DefinitionStrategy(Strategy):
             finalizers.append(FINALIZER)
         meta["finalizers"] = finalizers
         marked = with_condition(
-            obj, type_="Terminating", status="True", now=meta["deletionTimestamp"], reason="InstanceDeletionPending",
+            obj,
+            type_="Terminating",
+            status="True",
+            now=meta["deletionTimestamp"],
+            reason="InstanceDeletionPending",
             message="CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         )
         obj["status"] = marked["status"]
@@ -140,9 +142,11 @@ def _errors(obj: Object, old: Object | None, errors: list[FieldError]) -> list[F
     """Returns the errors of the spec, then all others."""
     spec, status = obj["spec"], obj.get("status") or {}
     return [
-        *errors, *status_errors(status),
+        *errors,
+        *status_errors(status),
         *stored_version_errors(status.get("storedVersions") or (), spec.get("versions") or ()),
-        *approval_errors(obj, old), *preserve_errors(spec),
+        *approval_errors(obj, old),
+        *preserve_errors(spec),
     ]
 
 

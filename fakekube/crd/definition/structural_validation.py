@@ -31,8 +31,13 @@ class _Level(Enum):
 # ---------------------------------------------------------------- what cannot be
 
 _UNSUPPORTED = (
-    ("id", "id"), ("$schema", "schema"), ("$ref", "$ref"), ("patternProperties", "patternProperties"),
-    ("dependencies", "dependencies"), ("additionalItems", "additionalItems"), ("definitions", "definitions"),
+    ("id", "id"),
+    ("$schema", "schema"),
+    ("$ref", "$ref"),
+    ("patternProperties", "patternProperties"),
+    ("dependencies", "dependencies"),
+    ("additionalItems", "additionalItems"),
+    ("definitions", "definitions"),
 )
 _UNSUPPORTED_NAMES = frozenset(name for name, _ in _UNSUPPORTED)
 
@@ -184,9 +189,7 @@ def logic_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     yield from _logic_errors(schema, path, skip_any_of=_is_int_or_string(schema), skip_first=_is_int_or_string(first))
 
 
-def _logic_errors(
-    schema: Schema, path: str, *, skip_any_of: bool = False, skip_first: bool = False
-) -> Iterator[FieldError]:
+def _logic_errors(schema: Schema, path: str, *, skip_any_of: bool = False, skip_first: bool = False) -> Iterator[FieldError]:
     if not skip_any_of:
         for index, part in enumerate(schema.get("anyOf") or ()):
             yield from _nested_errors(part, f"{path}.anyOf[{index}]")
@@ -206,13 +209,18 @@ _EMPTY, _UNDEFINED, _FALSE = (f"must be {what} to be structural" for what in ("e
 
 #: Keywords that are forbidden in logical junctors → the error.
 _FORBIDDEN = {
-    "type": _EMPTY, "default": _UNDEFINED, "title": _EMPTY, "description": _EMPTY, "nullable": _FALSE,
-    "x-kubernetes-preserve-unknown-fields": _FALSE, "x-kubernetes-embedded-resource": _FALSE,
-    "x-kubernetes-int-or-string": _FALSE, "x-kubernetes-list-map-keys": _EMPTY, "x-kubernetes-validations": _EMPTY,
+    "type": _EMPTY,
+    "default": _UNDEFINED,
+    "title": _EMPTY,
+    "description": _EMPTY,
+    "nullable": _FALSE,
+    "x-kubernetes-preserve-unknown-fields": _FALSE,
+    "x-kubernetes-embedded-resource": _FALSE,
+    "x-kubernetes-int-or-string": _FALSE,
+    "x-kubernetes-list-map-keys": _EMPTY,
+    "x-kubernetes-validations": _EMPTY,
 }
-_FORBIDDEN_IF_SAID = {
-    "x-kubernetes-list-type": _UNDEFINED, "x-kubernetes-map-type": _UNDEFINED,
-}
+_FORBIDDEN_IF_SAID = {"x-kubernetes-list-type": _UNDEFINED, "x-kubernetes-map-type": _UNDEFINED}
 
 
 def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:

@@ -20,7 +20,9 @@ S = TypeVar("S", bound=Schema)
 
 #: Field of a version → top-level field of the spec, used if the field is the same in all versions.
 _RAISED = {
-    "schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns",
+    "schema": "validation",
+    "subresources": "subresources",
+    "additionalPrinterColumns": "additionalPrinterColumns",
     "selectableFields": "selectableFields",
 }
 #: Fields of which an empty value is the same as none.
@@ -107,18 +109,34 @@ def _documentation(value: Mapping[str, Any] | None) -> Any:
 
 #: (Go's name, name in JSON, zero value, how the value is printed), in the order of the type.
 _SCHEMA_FIELDS: Fields = (
-    ("ID", "id", "", _same), ("Schema", "$schema", "", _same), ("Ref", "$ref", None, _same),
-    ("Description", "description", "", _same), ("Type", "type", "", _same), ("Nullable", "nullable", False, _same),
-    ("Format", "format", "", _same), ("Title", "title", "", _same), ("Default", "default", None, _same),
-    ("Maximum", "maximum", None, _same), ("ExclusiveMaximum", "exclusiveMaximum", False, _same),
-    ("Minimum", "minimum", None, _same), ("ExclusiveMinimum", "exclusiveMinimum", False, _same),
-    ("MaxLength", "maxLength", None, _same), ("MinLength", "minLength", None, _same), ("Pattern", "pattern", "", _same),
-    ("MaxItems", "maxItems", None, _same), ("MinItems", "minItems", None, _same),
-    ("UniqueItems", "uniqueItems", False, _same), ("MultipleOf", "multipleOf", None, _same),
-    ("Enum", "enum", None, _same), ("MaxProperties", "maxProperties", None, _same),
-    ("MinProperties", "minProperties", None, _same), ("Required", "required", None, _same),
-    ("Items", "items", None, _items), ("AllOf", "allOf", None, _each(internal_schema)),
-    ("OneOf", "oneOf", None, _each(internal_schema)), ("AnyOf", "anyOf", None, _each(internal_schema)),
+    ("ID", "id", "", _same),
+    ("Schema", "$schema", "", _same),
+    ("Ref", "$ref", None, _same),
+    ("Description", "description", "", _same),
+    ("Type", "type", "", _same),
+    ("Nullable", "nullable", False, _same),
+    ("Format", "format", "", _same),
+    ("Title", "title", "", _same),
+    ("Default", "default", None, _same),
+    ("Maximum", "maximum", None, _same),
+    ("ExclusiveMaximum", "exclusiveMaximum", False, _same),
+    ("Minimum", "minimum", None, _same),
+    ("ExclusiveMinimum", "exclusiveMinimum", False, _same),
+    ("MaxLength", "maxLength", None, _same),
+    ("MinLength", "minLength", None, _same),
+    ("Pattern", "pattern", "", _same),
+    ("MaxItems", "maxItems", None, _same),
+    ("MinItems", "minItems", None, _same),
+    ("UniqueItems", "uniqueItems", False, _same),
+    ("MultipleOf", "multipleOf", None, _same),
+    ("Enum", "enum", None, _same),
+    ("MaxProperties", "maxProperties", None, _same),
+    ("MinProperties", "minProperties", None, _same),
+    ("Required", "required", None, _same),
+    ("Items", "items", None, _items),
+    ("AllOf", "allOf", None, _each(internal_schema)),
+    ("OneOf", "oneOf", None, _each(internal_schema)),
+    ("AnyOf", "anyOf", None, _each(internal_schema)),
     ("Not", "not", None, internal_schema),
     ("Properties", "properties", None, _values(internal_schema)),
     ("AdditionalProperties", "additionalProperties", None, _schema_or_bool),
@@ -126,35 +144,49 @@ _SCHEMA_FIELDS: Fields = (
     ("Dependencies", "dependencies", None, _values(_schema_or_strings)),
     ("AdditionalItems", "additionalItems", None, _schema_or_bool),
     ("Definitions", "definitions", None, _values(internal_schema)),
-    ("ExternalDocs", "externalDocs", None, _documentation), ("Example", "example", None, _same),
+    ("ExternalDocs", "externalDocs", None, _documentation),
+    ("Example", "example", None, _same),
     ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", None, _same),
     ("XEmbeddedResource", "x-kubernetes-embedded-resource", False, _same),
     ("XIntOrString", "x-kubernetes-int-or-string", False, _same),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", None, _same), ("XListType", "x-kubernetes-list-type", None, _same),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", None, _same),
+    ("XListType", "x-kubernetes-list-type", None, _same),
     ("XMapType", "x-kubernetes-map-type", None, _same),
     ("XValidations", "x-kubernetes-validations", None, _each(_rule)),
 )
 _RULE_FIELDS: Fields = (
-    ("Rule", "rule", "", _same), ("Message", "message", "", _same),
-    ("MessageExpression", "messageExpression", "", _same), ("Reason", "reason", None, _same),
-    ("FieldPath", "fieldPath", "", _same), ("OptionalOldSelf", "optionalOldSelf", None, _same),
+    ("Rule", "rule", "", _same),
+    ("Message", "message", "", _same),
+    ("MessageExpression", "messageExpression", "", _same),
+    ("Reason", "reason", None, _same),
+    ("FieldPath", "fieldPath", "", _same),
+    ("OptionalOldSelf", "optionalOldSelf", None, _same),
 )
 _SCALE_FIELDS: Fields = (
-    ("SpecReplicasPath", "specReplicasPath", "", _same), ("StatusReplicasPath", "statusReplicasPath", "", _same),
+    ("SpecReplicasPath", "specReplicasPath", "", _same),
+    ("StatusReplicasPath", "statusReplicasPath", "", _same),
     ("LabelSelectorPath", "labelSelectorPath", None, _same),
 )
 _SUBRESOURCE_FIELDS: Fields = (
-    ("Status", "status", None, _same), ("Scale", "scale", None, lambda value: _struct(value, _SCALE_FIELDS)),
+    ("Status", "status", None, _same),
+    ("Scale", "scale", None, lambda value: _struct(value, _SCALE_FIELDS)),
 )
 _COLUMN_FIELDS: Fields = (
-    ("Name", "name", "", _same), ("Type", "type", "", _same), ("Format", "format", "", _same),
-    ("Description", "description", "", _same), ("Priority", "priority", 0, _same), ("JSONPath", "jsonPath", "", _same),
+    ("Name", "name", "", _same),
+    ("Type", "type", "", _same),
+    ("Format", "format", "", _same),
+    ("Description", "description", "", _same),
+    ("Priority", "priority", 0, _same),
+    ("JSONPath", "jsonPath", "", _same),
 )
 _VALIDATION_FIELDS: Fields = (("OpenAPIV3Schema", "openAPIV3Schema", None, internal_schema),)
 _SELECTABLE_FIELDS: Fields = (("JSONPath", "jsonPath", "", _same),)
 _VERSION_FIELDS: Fields = (
-    ("Name", "name", "", _same), ("Served", "served", False, _same), ("Storage", "storage", False, _same),
-    ("Deprecated", "deprecated", False, _same), ("DeprecationWarning", "deprecationWarning", None, _same),
+    ("Name", "name", "", _same),
+    ("Served", "served", False, _same),
+    ("Storage", "storage", False, _same),
+    ("Deprecated", "deprecated", False, _same),
+    ("DeprecationWarning", "deprecationWarning", None, _same),
     ("Schema", "schema", None, lambda value: _struct(value, _VALIDATION_FIELDS)),
     ("Subresources", "subresources", None, lambda value: _struct(value, _SUBRESOURCE_FIELDS)),
     ("AdditionalPrinterColumns", "additionalPrinterColumns", None, _each(lambda value: _struct(value, _COLUMN_FIELDS))),

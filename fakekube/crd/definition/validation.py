@@ -116,9 +116,7 @@ def _version_errors(spec: Spec, version: Part, path: str) -> Iterator[FieldError
     if warning is not None:
         for text in _deprecation_problems(warning, deprecated=bool(version.get("deprecated"))):
             yield invalid(f"{path}.deprecationWarning", warning, text, pointed_at=True)
-    yield from _part_errors(
-        version, version.get("schema"), path, "schema", has_status=_has_status(_subresources_of(spec, name)),
-    )
+    yield from _part_errors(version, version.get("schema"), path, "schema", has_status=_has_status(_subresources_of(spec, name)))
 
 
 def _deprecation_problems(warning: str, *, deprecated: bool) -> Iterator[str]:
@@ -145,9 +143,7 @@ def _versions_errors(spec: Spec) -> Iterator[FieldError]:
         yield invalid("spec.versions", internal_versions(spec.get("versions")), problem)
 
 
-def _part_errors(
-    part: Part, validation: Part | None, path: str, schema_name: str, *, has_status: bool
-) -> Iterator[FieldError]:
+def _part_errors(part: Part, validation: Part | None, path: str, schema_name: str, *, has_status: bool) -> Iterator[FieldError]:
     """Validates the fields that are either in the versions or, for all versions, in the spec."""
     schema = _schema_of(validation)
     if schema is not None:
@@ -206,7 +202,8 @@ def _simple_path_errors(value: str, path: str) -> list[FieldError]:
 
 #: Field of the scale → the prefix that its path must have, and the error.
 _SCALE_PATHS = {
-    "specReplicasPath": ((".spec.",), "under .spec"), "statusReplicasPath": ((".status.",), "under .status"),
+    "specReplicasPath": ((".spec.",), "under .spec"),
+    "statusReplicasPath": ((".status.",), "under .status"),
     "labelSelectorPath": ((".spec.", ".status."), "under either .spec or .status"),
 }
 
@@ -242,8 +239,7 @@ def _column_errors(column: Part, path: str) -> Iterator[FieldError]:
 
 MAX_SELECTABLE_FIELDS = 8
 _NOT_SELECTABLE = (
-    "must point to a field of type string, boolean or integer. "
-    "Enum string fields and strings with formats are allowed."
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 )
 
 
@@ -344,11 +340,15 @@ def stored_version_errors(stored: Sequence[str], versions: Sequence[Part]) -> It
             yield invalid(path, list(stored), f"must have the storage version {name}")
         missing.pop(name, None)
     for name, index in missing.items():
-        yield invalid(f"{path}[{index}]", name, (
-            f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-            f"spec.versions until a storage migration ensures no data remains persisted in {name} "
-            f"and removes {name} from status.storedVersions"
-        ))
+        yield invalid(
+            f"{path}[{index}]",
+            name,
+            (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} "
+                f"and removes {name} from status.storedVersions"
+            ),
+        )
 
 
 def preserve_errors(spec: Spec) -> Iterator[FieldError]:

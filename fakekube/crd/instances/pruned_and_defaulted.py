@@ -103,6 +103,9 @@ def _any(type_: Type) -> Check:
 
 
 _COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
-    Shape.STRUCT: _struct, Shape.LIST: _list, Shape.MAP: _map, Shape.ANY: _any,
+    Shape.STRUCT: _struct,
+    Shape.LIST: _list,
+    Shape.MAP: _map,
+    Shape.ANY: _any,
 }
 """Objects and lists in place of other types do not pass."""

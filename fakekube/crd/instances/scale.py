@@ -60,8 +60,12 @@ def projection(paths: Mapping[str, str]) -> Projection:
         return with_value(obj, segments(spec_path), replicas)
 
     return Projection(
-        read=read, write=write, validate=lambda _: [], replicas_path=segments(spec_path),
-        read_for_update=lambda obj: read_leniently(obj, _UNSET), read_written=lambda obj: read_leniently(obj, 0),
+        read=read,
+        write=write,
+        validate=lambda _: [],
+        replicas_path=segments(spec_path),
+        read_for_update=lambda obj: read_leniently(obj, _UNSET),
+        read_written=lambda obj: read_leniently(obj, 0),
     )
 
 

@@ -24,22 +24,22 @@ from fakekube.errors.field import FieldErrorType
 from fakekube.registry.resource import GVK
 from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
 from fakekube.schema.model import Type
-from fakekube.validation.objectmeta import (
-    standard_finalizer_warnings,
-    validate_object_meta,
-    validate_object_meta_update,
-)
+from fakekube.validation.objectmeta import standard_finalizer_warnings, validate_object_meta, validate_object_meta_update
 
 __all__ = ["CustomResourceStrategy", "StatusStrategy", "Version"]
 
 #: Types of errors after which the real server does not evaluate rules.
-_BLOCKING = frozenset({
-    FieldErrorType.NOT_SUPPORTED, FieldErrorType.REQUIRED, FieldErrorType.TOO_LONG, FieldErrorType.TOO_MANY,
-    FieldErrorType.TYPE_INVALID,
-})
+_BLOCKING = frozenset(
+    {
+        FieldErrorType.NOT_SUPPORTED,
+        FieldErrorType.REQUIRED,
+        FieldErrorType.TOO_LONG,
+        FieldErrorType.TOO_MANY,
+        FieldErrorType.TYPE_INVALID,
+    }
+)
 _UNCHECKED = (
-    "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation"
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 )
 
 

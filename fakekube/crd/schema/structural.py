@@ -20,7 +20,9 @@ __all__ = ["has_default", "holds", "schema_type"]
 Schema = Mapping[str, Any]
 
 _SCALARS = {
-    "string": (Shape.STRING, "string"), "integer": (Shape.INTEGER, "int64"), "number": (Shape.NUMBER, "float64"),
+    "string": (Shape.STRING, "string"),
+    "integer": (Shape.INTEGER, "int64"),
+    "number": (Shape.NUMBER, "float64"),
     "boolean": (Shape.BOOLEAN, "bool"),
 }
 
@@ -37,10 +39,14 @@ def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) ->
     preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     takes = takes_unknown_fields or preserves
     common = {
-        "nullable": bool(schema.get("nullable")), "default": schema.get("default"),
-        "required": tuple(schema.get("required", ())), "format": schema.get("format", ""),
-        "preserve_unknown_fields": preserves, "takes_unknown_fields": takes,
-        "embedded_resource": bool(schema.get("x-kubernetes-embedded-resource")), "keywords": schema,
+        "nullable": bool(schema.get("nullable")),
+        "default": schema.get("default"),
+        "required": tuple(schema.get("required", ())),
+        "format": schema.get("format", ""),
+        "preserve_unknown_fields": preserves,
+        "takes_unknown_fields": takes,
+        "embedded_resource": bool(schema.get("x-kubernetes-embedded-resource")),
+        "keywords": schema,
     }
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string") and not kind:
@@ -49,9 +55,11 @@ def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) ->
         return _object(schema, common)
     if kind == "array":
         return Type(
-            Shape.LIST, items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes),
+            Shape.LIST,
+            items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes),
             list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
-            list_type=_LIST_TYPES.get(schema.get("x-kubernetes-list-type"), ListType.ATOMIC), **common,
+            list_type=_LIST_TYPES.get(schema.get("x-kubernetes-list-type"), ListType.ATOMIC),
+            **common,
         )
     if kind in _SCALARS:
         shape, go = _SCALARS[kind]

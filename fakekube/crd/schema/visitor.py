@@ -16,8 +16,17 @@ S = TypeVar("S", bound=Schema)
 #: Keywords that hold a schema or several, or something else, in the order in which they are looked at; those that hold
 #: schemas by name.
 _HOLDING = (
-    "items", "allOf", "anyOf", "oneOf", "not", "properties", "patternProperties", "definitions", "dependencies",
-    "additionalProperties", "additionalItems",
+    "items",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "properties",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "additionalProperties",
+    "additionalItems",
 )
 _NAMED = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
 _HOLDERS = frozenset(_HOLDING)

@@ -96,6 +96,9 @@ def _success(scope: Scope, removed: Removed) -> dict[str, Any]:
     meta, resource = removed.document.object["metadata"], scope.resource
     details = {"name": meta["name"], "group": resource.group, "kind": resource.plural, "uid": meta["uid"]}
     return {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
         "details": {name: value for name, value in details.items() if value},
     }

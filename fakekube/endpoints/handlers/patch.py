@@ -51,7 +51,10 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         return obj
 
     written = writes.update(
-        scope, build, admission.checker(scope, Operation.UPDATE), create_absent=patch.creates,
+        scope,
+        build,
+        admission.checker(scope, Operation.UPDATE),
+        create_absent=patch.creates,
         check_created=admission.creation_checker(scope),
     )
     return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)

@@ -94,7 +94,10 @@ def _merged(document: Any, whole: Object) -> Any:
 
 
 def _json_patch(
-    scope: Scope, options: WriteOptions, findings: Sequence[str], edit: Callable[[Object], Any],
+    scope: Scope,
+    options: WriteOptions,
+    findings: Sequence[str],
+    edit: Callable[[Object], Any],
     text: Callable[[Object], str] | None = None,
 ) -> Change:
     """Returns a patch of the object's JSON; its result is decoded like a request body.

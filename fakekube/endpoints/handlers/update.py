@@ -33,8 +33,7 @@ def handle(scope: Scope) -> Response:
     uid = meta.get("uid", "")
     if scope.subresource is not None and scope.subresource.projection is not None:
         return projection.update(
-            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager),
-            uid=uid,
+            scope, representation, lambda shown: field_manager.updated(scope, shown, copied(body), chosen.field_manager), uid=uid
         )
 
     attempts: list[Object] = [body]
@@ -51,7 +50,6 @@ def handle(scope: Scope) -> Response:
         return obj
 
     written = writes.update(
-        scope, build, admission.checker(scope, Operation.UPDATE), uid=uid,
-        check_created=admission.creation_checker(scope),
+        scope, build, admission.checker(scope, Operation.UPDATE), uid=uid, check_created=admission.creation_checker(scope)
     )
     return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)

@@ -215,10 +215,17 @@ class StageController(Reconciler):
         uid, name = obj["metadata"].get("uid", ""), obj["metadata"]["name"]
         node_name = (obj.get("spec") or {}).get("nodeName", "") if obj["kind"] == "Pod" else name
         return {
-            "Now": self._now, "StartTime": lambda: self._began, "Version": lambda: git_version(self.context.version),
-            "NodeIP": lambda: node_ip(node_name), "NodeName": lambda: node_name, "NodePort": lambda: KUBELET_PORT,
-            "NodeIPWith": node_ip, "NodeIPsWith": lambda name: [node_ip(name)],
-            "PodIP": lambda: pod_ip(node_name, False, uid), "PodIPWith": pod_ip, "PodIPsWith": lambda *a: [pod_ip(*a)],
+            "Now": self._now,
+            "StartTime": lambda: self._began,
+            "Version": lambda: git_version(self.context.version),
+            "NodeIP": lambda: node_ip(node_name),
+            "NodeName": lambda: node_name,
+            "NodePort": lambda: KUBELET_PORT,
+            "NodeIPWith": node_ip,
+            "NodeIPsWith": lambda name: [node_ip(name)],
+            "PodIP": lambda: pod_ip(node_name, False, uid),
+            "PodIPWith": pod_ip,
+            "PodIPsWith": lambda *a: [pod_ip(*a)],
             "NodeConditions": _node_conditions,
         }
 
@@ -230,7 +237,10 @@ def _node_conditions() -> list[dict[str, Any]]:
         for type_, (status, reason, message) in WELL.items()
     ]
     network = {
-        "type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated", "message": "RouteController created a route",
+        "type": "NetworkUnavailable",
+        "status": "False",
+        "reason": "RouteCreated",
+        "message": "RouteController created a route",
     }
     return [found[-1], *found[:-1], network]
 

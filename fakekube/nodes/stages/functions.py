@@ -17,10 +17,22 @@ from fakekube.nodes.stages.go_templates import Function, is_true, printed
 __all__ = ["CONTEXT", "PLAIN"]
 
 #: Functions that know of the cluster; whoever renders gives them.
-CONTEXT: Final = frozenset({
-    "Now", "StartTime", "Version", "NodeIP", "NodeName", "NodePort", "NodeIPWith", "NodeIPsWith", "PodIP", "PodIPWith",
-    "PodIPsWith", "NodeConditions",
-})
+CONTEXT: Final = frozenset(
+    {
+        "Now",
+        "StartTime",
+        "Version",
+        "NodeIP",
+        "NodeName",
+        "NodePort",
+        "NodeIPWith",
+        "NodeIPsWith",
+        "PodIP",
+        "PodIPWith",
+        "PodIPsWith",
+        "NodeConditions",
+    }
+)
 
 
 def _quote(value: Any) -> str:
@@ -85,24 +97,47 @@ def _default(fallback: Any, value: Any = None) -> Any:
 
 
 PLAIN: Final[Mapping[str, Function]] = {
-    "and": lambda *values: values, "or": lambda *values: values,  # the evaluator knows how they stop
-    "not": lambda value: not is_true(value), "eq": _equal, "ne": lambda one, other: one != other,
-    "lt": _ordered(lambda a, b: a < b), "le": _ordered(lambda a, b: a <= b), "gt": _ordered(lambda a, b: a > b),
-    "ge": _ordered(lambda a, b: a >= b), "len": lambda value: len(value or ()), "index": _index, "printf": _printf,
+    "and": lambda *values: values,
+    "or": lambda *values: values,  # the evaluator knows how they stop
+    "not": lambda value: not is_true(value),
+    "eq": _equal,
+    "ne": lambda one, other: one != other,
+    "lt": _ordered(lambda a, b: a < b),
+    "le": _ordered(lambda a, b: a <= b),
+    "gt": _ordered(lambda a, b: a > b),
+    "ge": _ordered(lambda a, b: a >= b),
+    "len": lambda value: len(value or ()),
+    "index": _index,
+    "printf": _printf,
     "print": lambda *values: "".join(map(printed, values)),
-    "Quote": _quote, "YAML": _yaml,
-    "quote": _sprig_quote, "squote": lambda value: f"'{printed(value)}'", "default": _default, "dict": _dict,
-    "list": lambda *values: list(values), "empty": lambda value: not is_true(value),
+    "Quote": _quote,
+    "YAML": _yaml,
+    "quote": _sprig_quote,
+    "squote": lambda value: f"'{printed(value)}'",
+    "default": _default,
+    "dict": _dict,
+    "list": lambda *values: list(values),
+    "empty": lambda value: not is_true(value),
     "coalesce": lambda *values: next((one for one in values if is_true(one)), None),
     "ternary": lambda yes, no, test: yes if is_true(test) else no,
-    "hasKey": lambda value, key: key in value, "get": lambda value, key: value.get(key, ""),
-    "upper": lambda text: text.upper(), "lower": lambda text: text.lower(), "trim": lambda text: text.strip(),
-    "title": lambda text: text.title(), "toString": printed, "int": lambda value: int(value or 0),
-    "add": lambda *values: sum(map(int, values)), "sub": lambda a, b: int(a) - int(b), "mul": lambda a, b: int(a) * int(b),
+    "hasKey": lambda value, key: key in value,
+    "get": lambda value, key: value.get(key, ""),
+    "upper": lambda text: text.upper(),
+    "lower": lambda text: text.lower(),
+    "trim": lambda text: text.strip(),
+    "title": lambda text: text.title(),
+    "toString": printed,
+    "int": lambda value: int(value or 0),
+    "add": lambda *values: sum(map(int, values)),
+    "sub": lambda a, b: int(a) - int(b),
+    "mul": lambda a, b: int(a) * int(b),
     "join": lambda separator, values: separator.join(map(printed, values)),
     "split": lambda separator, text: {f"_{number}": part for number, part in enumerate(text.split(separator))},
-    "contains": lambda part, text: part in text, "hasPrefix": lambda part, text: text.startswith(part),
-    "hasSuffix": lambda part, text: text.endswith(part), "replace": lambda old, new, text: text.replace(old, new),
-    "trimSuffix": lambda part, text: text.removesuffix(part), "trimPrefix": lambda part, text: text.removeprefix(part),
+    "contains": lambda part, text: part in text,
+    "hasPrefix": lambda part, text: text.startswith(part),
+    "hasSuffix": lambda part, text: text.endswith(part),
+    "replace": lambda old, new, text: text.replace(old, new),
+    "trimSuffix": lambda part, text: text.removesuffix(part),
+    "trimPrefix": lambda part, text: text.removeprefix(part),
     "toJson": lambda value: json.dumps(value, separators=(",", ":")),
 }

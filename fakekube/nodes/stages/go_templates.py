@@ -91,7 +91,6 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
     yield False, rest.lstrip() if trim else rest
 
 
-
 class _Parser:
     """Blocks of pieces."""
 

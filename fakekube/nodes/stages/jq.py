@@ -28,8 +28,10 @@ _TOKEN: Final = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(-?\d+(?:\.\d+)?)|([A-Za-
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "==": lambda a, b: (type(a) is type(b) and a == b) or (_is_number(a) and _is_number(b) and a == b),
     "!=": lambda a, b: not _COMPARISONS["=="](a, b),
-    "<": lambda a, b: _comparable(a, b) and a < b, ">": lambda a, b: _comparable(a, b) and a > b,
-    "<=": lambda a, b: _comparable(a, b) and a <= b, ">=": lambda a, b: _comparable(a, b) and a >= b,
+    "<": lambda a, b: _comparable(a, b) and a < b,
+    ">": lambda a, b: _comparable(a, b) and a > b,
+    "<=": lambda a, b: _comparable(a, b) and a <= b,
+    ">=": lambda a, b: _comparable(a, b) and a >= b,
 }
 
 

@@ -40,9 +40,7 @@ _TYPES: Final = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC, "ap
 
 _SPEC: Final = frozenset({"resourceRef", "selector", "weight", "weightFrom", "delay", "steps", "next", "immediateNextStage"})
 _STEP: Final = frozenset({"event", "finalizers", "delete", "patch", "apply"})
-_NEXT: Final = frozenset({
-    "event", "finalizers", "delete", "patches", "statusTemplate", "statusSubresource",
-})
+_NEXT: Final = frozenset({"event", "finalizers", "delete", "patches", "statusTemplate", "statusSubresource"})
 _PATCH: Final = frozenset({"subresource", "root", "template", "type"})
 
 Test = Callable[[Object], bool]
@@ -222,10 +220,17 @@ def _stage(name: str, obj: Object) -> Stage | None:
     _only({"durationMilliseconds", "durationFrom", "jitterDurationMilliseconds", "jitterDurationFrom"}, delay, "delay.")
     jitter = delay.get("jitterDurationMilliseconds")
     return Stage(
-        name, reference.get("apiGroup") or "v1", reference["kind"], tuple(_tests(spec["selector"])), tuple(_steps(spec)),
-        spec.get("weight") or 0, _value(spec.get("weightFrom")),
-        (delay.get("durationMilliseconds") or 0) / 1000, _value(delay.get("durationFrom")),
-        None if jitter is None else jitter / 1000, _value(delay.get("jitterDurationFrom")),
+        name,
+        reference.get("apiGroup") or "v1",
+        reference["kind"],
+        tuple(_tests(spec["selector"])),
+        tuple(_steps(spec)),
+        spec.get("weight") or 0,
+        _value(spec.get("weightFrom")),
+        (delay.get("durationMilliseconds") or 0) / 1000,
+        _value(delay.get("durationFrom")),
+        None if jitter is None else jitter / 1000,
+        _value(delay.get("jitterDurationFrom")),
         bool(spec.get("immediateNextStage")),
     )
 
@@ -306,8 +311,12 @@ def _steps(spec: Object) -> Iterable[Mapping[str, Any]]:
         steps = list(_of_next(spec.get("next") or {}))
     for step in steps:
         _only(_STEP, step, "steps.")
-        for name, known in (("patch", _PATCH), ("apply", {"template", "subresource", "type"}),
-                            ("event", {"type", "reason", "message"}), ("finalizers", {"add", "remove", "empty"})):
+        for name, known in (
+            ("patch", _PATCH),
+            ("apply", {"template", "subresource", "type"}),
+            ("event", {"type", "reason", "message"}),
+            ("finalizers", {"add", "remove", "empty"}),
+        ):
             if name in step:
                 _only(known, step[name], f"steps.{name}.")
         for name in ("patch", "apply"):

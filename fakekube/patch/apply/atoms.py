@@ -23,8 +23,18 @@ from fakekube.patch.apply.elements import printed
 from fakekube.patch.apply.fields import LEAF, Tree, union
 
 __all__ = [
-    "CONTAINERS", "NOTHING", "Atom", "Choice", "Difference", "Place", "Scalar", "Typing", "TypingError",
-    "difference_of", "is_same", "shown",
+    "CONTAINERS",
+    "NOTHING",
+    "Atom",
+    "Choice",
+    "Difference",
+    "Place",
+    "Scalar",
+    "Typing",
+    "TypingError",
+    "difference_of",
+    "is_same",
+    "shown",
 ]
 
 
@@ -135,8 +145,7 @@ class Atom(ABC):
 
     @abstractmethod
     def merge(self, live: Any, applied: Any) -> Any:
-        """The live value with what is applied; both are there. Without a change it is the live value itself.
-        """
+        """The live value with what is applied; both are there. Without a change it is the live value itself."""
 
     def remove(self, value: Any, items: Tree) -> Any:
         """The value without the members of a set; a container that becomes empty becomes null."""
@@ -178,7 +187,7 @@ class Scalar(Atom):
 
     def __init__(self, kind: str) -> None:
         """Args:
-            kind: "string", "numeric", "boolean" or "untyped".
+        kind: "string", "numeric", "boolean" or "untyped".
         """
         self._problem = _SCALAR_CHECKS[kind]
         self.fits = _FITTING[kind]
@@ -222,12 +231,7 @@ def _check_untyped(value: Any) -> str | None:
     return f"expected any scalar, got {shown(value)}" if isinstance(value, dict | list | GoValue) else None
 
 
-_SCALAR_CHECKS = {
-    "string": _check_string,
-    "numeric": _check_numeric,
-    "boolean": _check_boolean,
-    "untyped": _check_untyped,
-}
+_SCALAR_CHECKS = {"string": _check_string, "numeric": _check_numeric, "boolean": _check_boolean, "untyped": _check_untyped}
 
 
 _NULL: Final = type(None)

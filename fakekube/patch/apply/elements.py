@@ -27,9 +27,7 @@ from fakekube.golang.fmt import plain
 from fakekube.golang.quoting import go_quote
 from fakekube.golang.strings import json_text
 
-__all__ = [
-    "SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value",
-]
+__all__ = ["SELF", "ElementError", "Path", "canonical", "field", "key", "order", "printed", "printed_path", "value"]
 
 Path = tuple[str, ...]
 

@@ -21,8 +21,19 @@ from fakekube.golang.timestamps import print_time
 from fakekube.patch.apply.fields import FieldSet, FieldSetError, Tree
 
 __all__ = [
-    "APPLY", "MAX_UPDATE_MANAGERS", "UPDATE", "EntryError", "Managed", "Manager", "Owned", "are_same", "decode",
-    "encode", "format_time", "is_reset", "shared",
+    "APPLY",
+    "MAX_UPDATE_MANAGERS",
+    "UPDATE",
+    "EntryError",
+    "Managed",
+    "Manager",
+    "Owned",
+    "are_same",
+    "decode",
+    "encode",
+    "format_time",
+    "is_reset",
+    "shared",
 ]
 
 APPLY: Final = "Apply"
@@ -158,9 +169,7 @@ def _decode_fields(fields: Any) -> FieldSet:
         raise EntryError(f"error decoding set: {error}") from None
 
 
-def encode(
-    managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False
-) -> list[dict[str, Any]]:
+def encode(managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False) -> list[dict[str, Any]]:
     """The entries of an object, in their order: by operation, time, name, version and subresource.
 
     Args:
@@ -176,9 +185,7 @@ def encode(
     return entries
 
 
-def _encode(
-    manager: Manager, owned: Owned, time: str | None, sorted_keys: bool, sorted_fields: bool
-) -> dict[str, Any]:
+def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool, sorted_fields: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
     entry["operation"] = manager.operation
     entry["apiVersion"] = owned.api_version

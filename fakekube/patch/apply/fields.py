@@ -18,8 +18,19 @@ from typing import Any, Final
 from fakekube.patch.apply.elements import SELF, ElementError, Path, canonical, order
 
 __all__ = [
-    "EMPTY", "LEAF", "FieldSet", "FieldSetError", "Tree", "children", "difference", "intersection", "is_member",
-    "joined", "level_in_order", "ordered", "union",
+    "EMPTY",
+    "LEAF",
+    "FieldSet",
+    "FieldSetError",
+    "Tree",
+    "children",
+    "difference",
+    "intersection",
+    "is_member",
+    "joined",
+    "level_in_order",
+    "ordered",
+    "union",
 ]
 
 Tree = dict[str, Any]

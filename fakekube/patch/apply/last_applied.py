@@ -40,8 +40,7 @@ def annotation(obj: Any) -> str:
 
 
 def fields_taken_over(live: Typed, kind: str) -> FieldSet | None:
-    """The fields of the last configuration that are still as it says; None if there is none that can be used.
-    """
+    """The fields of the last configuration that are still as it says; None if there is none that can be used."""
     text = annotation(live.value)
     try:
         last = orjson.loads(text) if text else None

@@ -16,17 +16,7 @@ from operator import is_
 from typing import Any
 
 from fakekube.patch.apply import elements
-from fakekube.patch.apply.atoms import (
-    NOTHING,
-    Atom,
-    Difference,
-    Place,
-    Typing,
-    TypingError,
-    difference_of,
-    is_same,
-    shown,
-)
+from fakekube.patch.apply.atoms import NOTHING, Atom, Difference, Place, Typing, TypingError, difference_of, is_same, shown
 from fakekube.patch.apply.elements import SELF
 from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
 
@@ -89,12 +79,7 @@ class ItemList(Atom):
     """A set or a map of items; only what their elements are made of tells the two apart."""
 
     def __init__(
-        self,
-        item: Atom,
-        keys: Sequence[str] = (),
-        defaults: Mapping[str, Any] | None = None,
-        *,
-        exact: bool = True,
+        self, item: Atom, keys: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, *, exact: bool = True
     ) -> None:
         """
         Args:

@@ -50,8 +50,15 @@ _NEVER_OWNED: Final = FieldSet.of(
     *(
         (field("metadata"), field(name))
         for name in (
-            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
-            "managedFields", "resourceVersion",
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
         )
     ),
 )
@@ -152,18 +159,13 @@ class FieldManager:
                 return managed
         return _decoded_or_empty(before)
 
-    def _updated(
-        self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
-    ) -> Managed:
-        """Returns the managers after a change. Objects without managedFields since their creation stay without them.
-        """
+    def _updated(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
+        """Returns the managers after a change. Objects without managedFields since their creation stay without them."""
         if not managed.owners and _has_uid(live):
             return managed
         return self._attributed(live, new, managed, manager, now).capped()
 
-    def _attributed(
-        self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime
-    ) -> Managed:
+    def _attributed(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
         """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
         old = self._typed(_without_entries(live) if live is not None else self._empty)
         current = self._typed(new)
@@ -356,9 +358,7 @@ class FieldManager:
         """Namespace, name and kind, as messages have them."""
         metadata = applied.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-        namespace, name = (
-            value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name")
-        )
+        namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))
         return f"{namespace}/{name}; {self._gvk}"
 
     def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
@@ -387,11 +387,7 @@ def conflict_error(conflicts: Conflicts) -> StatusError:
     """Returns a 409 with one cause per field."""
     found = list(conflicts)
     causes = [
-        {
-            "reason": "FieldManagerConflict",
-            "message": f"conflict with {manager.printed}",
-            "field": printed_path(path),
-        }
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager.printed}", "field": printed_path(path)}
         for manager, path in found
     ]
     if len(found) == 1:

@@ -14,17 +14,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from fakekube.caches import BoundedCache
-from fakekube.patch.apply.atoms import (
-    CONTAINERS,
-    NOTHING,
-    Atom,
-    Difference,
-    Place,
-    Scalar,
-    Typing,
-    difference_of,
-    shown,
-)
+from fakekube.patch.apply.atoms import CONTAINERS, NOTHING, Atom, Difference, Place, Scalar, Typing, difference_of, shown
 from fakekube.patch.apply.elements import SELF, field
 from fakekube.patch.apply.fields import LEAF, Tree, children, is_member, joined, level_in_order
 

@@ -114,7 +114,7 @@ class Updater:
 
     def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
         """Args:
-            filters: by version, the filter of the reset fields.
+        filters: by version, the filter of the reset fields.
         """
         self._convert = convert
         self._filters = filters

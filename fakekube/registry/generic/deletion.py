@@ -239,20 +239,29 @@ def _check_preconditions(scope: Scope, name: str, old: Object, options: DeleteOp
     if scope.resource.strategy.terminates:
         _check_preconditions_of_terminating(scope, name, meta, options)
     if uid is not None and uid != meta["uid"]:
-        raise _failed(scope, name, (
-            f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']}). "
-            "The object might have been deleted and then recreated"
-        ))
+        raise _failed(
+            scope,
+            name,
+            (
+                f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']}). "
+                "The object might have been deleted and then recreated"
+            ),
+        )
     if revision is not None and revision != meta["resourceVersion"]:
-        raise _failed(scope, name, (
-            f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
-            f"({meta['resourceVersion']}). The object might have been modified"
-        ))
+        raise _failed(
+            scope,
+            name,
+            (
+                f"the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record "
+                f"({meta['resourceVersion']}). The object might have been modified"
+            ),
+        )
 
 
 def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, options: DeleteOptions) -> None:
     for what, wanted, found in (
-        ("UID", options.uid, meta["uid"]), ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
     ):
         if wanted is not None and wanted != found:
             raise scope.conflict(f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}", name)
@@ -261,5 +270,3 @@ def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, o
 def _failed(scope: Scope, name: str, problem: str) -> StatusError:
     """Returns the 409 of a failed precondition, in which the real server uses the kind instead of the resource."""
     return status.conflict(scope.resource.group, scope.resource.kind, name, problem)
-
-

@@ -129,13 +129,17 @@ def _new_manager(resource: Resource, subresource: Subresource | None, served: Se
     if subresource is not None and subresource.strategy is None:
         gvk = subresource.gvk
         return FieldManager(
-            subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom,
+            subresource.type, gvk.group, gvk.version, gvk.kind, subresource=subresource.name, scale_of_custom=resource.custom
         )
     strategy = resource.strategy if subresource is None or subresource.strategy is None else subresource.strategy
     filtered = [resource] if resource.custom else served
     return FieldManager(
-        resource.type, resource.group, resource.version, resource.kind,
-        subresource=subresource.name if subresource else "", custom=resource.custom,
+        resource.type,
+        resource.group,
+        resource.version,
+        resource.kind,
+        subresource=subresource.name if subresource else "",
+        custom=resource.custom,
         filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
@@ -149,9 +153,7 @@ def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
     return fields
 
 
-def _other_version(
-    served: Mapping[str, Resource], obj: Object, api_version: str, other: str,
-) -> tuple[Object, Type] | None:
+def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str, other: str) -> tuple[Object, Type] | None:
     """See `patch.apply.OtherVersion`."""
     source, target = served.get(api_version), served.get(other)
     if source is None or target is None:

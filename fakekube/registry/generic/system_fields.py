@@ -18,8 +18,15 @@ from fakekube.golang.rand import random_string
 from fakekube.golang.timestamps import print_time
 
 __all__ = [
-    "deduplicate_owners", "fill", "generate_name", "keep_on_update", "match_name", "match_namespace",
-    "needs_generated_name", "random_uuid", "wipe",
+    "deduplicate_owners",
+    "fill",
+    "generate_name",
+    "keep_on_update",
+    "match_name",
+    "match_namespace",
+    "needs_generated_name",
+    "random_uuid",
+    "wipe",
 ]
 
 _SUFFIX_LENGTH = 5

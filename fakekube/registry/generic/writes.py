@@ -183,7 +183,7 @@ def _taken(scope: Scope, key: str, name: str, obj: Object) -> StatusError:
 
 
 def update(
-    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None,
+    scope: Scope, build: Build, check: Check, *, uid: str = "", create_absent: bool = False, check_created: Check | None = None
 ) -> Written:
     """Updates by compare-and-set: builds the new state from the stored one until it can be committed.
 

@@ -23,11 +23,26 @@ from fakekube.scheduler.plugins.volume_zone import VolumeZone
 __all__ = ["FILTERS", "SCORES"]
 
 FILTERS: tuple[type[FilterPlugin], ...] = (
-    NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, Fit, VolumeRestrictions, NodeVolumeLimits,
-    VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    Fit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
 )
 
 SCORES: tuple[type[ScorePlugin], ...] = (
-    TaintTolerationScore, NodeAffinityScore, LeastAllocated, PodTopologySpreadScore, InterPodAffinityScore,
-    BalancedAllocation, ImageLocality,
+    TaintTolerationScore,
+    NodeAffinityScore,
+    LeastAllocated,
+    PodTopologySpreadScore,
+    InterPodAffinityScore,
+    BalancedAllocation,
+    ImageLocality,
 )

@@ -15,7 +15,8 @@ __all__ = ["default_selector"]
 
 #: Workloads whose selector counts: kind → resource.
 _OWNERS: Final = {
-    ("apps/v1", "ReplicaSet"): "replicasets.apps", ("apps/v1", "StatefulSet"): "statefulsets.apps",
+    ("apps/v1", "ReplicaSet"): "replicasets.apps",
+    ("apps/v1", "StatefulSet"): "statefulsets.apps",
     ("v1", "ReplicationController"): "replicationcontrollers",
 }
 

@@ -39,9 +39,7 @@ class ImageLocality(ScorePlugin):
 
     def score(self, node: NodeInfo) -> int:
         sizes = _sizes(node)
-        total = sum(
-            int(sizes[image] * (self._holders[image] / self._nodes)) for image in self._images if image in sizes
-        )
+        total = sum(int(sizes[image] * (self._holders[image] / self._nodes)) for image in self._images if image in sizes)
         largest = LARGEST_OF_CONTAINER * len(self._images)
         return MAX_NODE_SCORE * (min(max(total, SMALLEST), largest) - SMALLEST) // (largest - SMALLEST)
 

@@ -42,8 +42,12 @@ def constraints(cycle: Cycle, action: str) -> list[Constraint]:
     """The constraints of a pod that say what to do when they cannot be met: DoNotSchedule or ScheduleAnyway."""
     return [
         Constraint(
-            one["maxSkew"], one["topologyKey"], _selector(one, cycle.pod), one.get("minDomains") or 1,
-            one.get("nodeAffinityPolicy", "Honor") == "Honor", one.get("nodeTaintsPolicy", "Ignore") == "Honor",
+            one["maxSkew"],
+            one["topologyKey"],
+            _selector(one, cycle.pod),
+            one.get("minDomains") or 1,
+            one.get("nodeAffinityPolicy", "Honor") == "Honor",
+            one.get("nodeTaintsPolicy", "Ignore") == "Honor",
         )
         for one in cycle.spec.get("topologySpreadConstraints") or ()
         if one.get("whenUnsatisfiable") == action
@@ -139,8 +143,14 @@ class PodTopologySpreadScore(ScorePlugin):
     name = "PodTopologySpread"
     weight = 2
 
-    def __init__(self, wanted: list[Constraint], values: list[dict[str, int]], weights: list[float], ignored: set[str],
-                 on_node: list[Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        wanted: list[Constraint],
+        values: list[dict[str, int]],
+        weights: list[float],
+        ignored: set[str],
+        on_node: list[Mapping[str, int]],
+    ) -> None:
         self._constraints, self._values, self._weights = wanted, values, weights
         self._ignored, self._on_node = ignored, on_node
 

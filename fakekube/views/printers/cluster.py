@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakekube.views.printers.texts import (
-    NONE,
-    UNSET,
-    Ages,
-    Cells,
-    Object,
-    age,
-    condition,
-    human_duration,
-    name,
-)  # fmt: skip
+from fakekube.views.printers.texts import NONE, UNSET, Ages, Cells, Object, age, condition, human_duration, name  # fmt: skip
 
 __all__ = ["CELLS", "flow_order"]
 

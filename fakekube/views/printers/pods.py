@@ -13,10 +13,7 @@ from fakekube.views.printers.texts import NONE, Ages, Cells, Object, age, condit
 
 __all__ = ["CELLS", "pod_conditions"]
 
-_COMPLETED: Final = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
+_COMPLETED: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
 def pod_conditions(pod: Object) -> list[dict[str, str]]:

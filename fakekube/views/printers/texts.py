@@ -11,8 +11,24 @@ from functools import lru_cache
 from typing import Any, Final
 
 __all__ = [
-    "NONE", "UNKNOWN", "UNSET", "Ages", "Cells", "Object", "age", "ages_at", "between", "condition", "containers",
-    "human_duration", "labels", "more", "name", "quantity", "selector", "since",
+    "NONE",
+    "UNKNOWN",
+    "UNSET",
+    "Ages",
+    "Cells",
+    "Object",
+    "age",
+    "ages_at",
+    "between",
+    "condition",
+    "containers",
+    "human_duration",
+    "labels",
+    "more",
+    "name",
+    "quantity",
+    "selector",
+    "since",
 ]
 
 Object = Mapping[str, Any]

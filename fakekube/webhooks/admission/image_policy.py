@@ -67,9 +67,11 @@ class ImagePolicyWebhook(Plugin):
             endpoint = endpoint_of(said.get("kubeConfigFile", ""))
         except KubeconfigError as error:
             raise ConfigurationError(str(error)) from None
-        return cls(_Configuration(
-            endpoint, _ttl(said, "allowTTL", _ALLOW_TTL), _ttl(said, "denyTTL", _DENY_TTL), bool(said.get("defaultAllow")),
-        ))
+        return cls(
+            _Configuration(
+                endpoint, _ttl(said, "allowTTL", _ALLOW_TTL), _ttl(said, "denyTTL", _DENY_TTL), bool(said.get("defaultAllow"))
+            )
+        )
 
     def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None

@@ -113,11 +113,11 @@ class MutatingAdmissionWebhook(Plugin):
         return changed
 
 
-def _annotate_patch(
-    attributes: Attributes, webhook: Webhook, operations: Sequence[PatchOperation], place: str
-) -> None:
+def _annotate_patch(attributes: Attributes, webhook: Webhook, operations: Sequence[PatchOperation], place: str) -> None:
     said = {
-        "configuration": webhook.configuration, "webhook": webhook.name,
-        "patch": [dict(sorted(operation.items())) for operation in operations], "patchType": "JSONPatch",
+        "configuration": webhook.configuration,
+        "webhook": webhook.name,
+        "patch": [dict(sorted(operation.items())) for operation in operations],
+        "patchType": "JSONPatch",
     }
     attributes.add_annotation(f"{_PATCH}{place}", go_json(said), "Request")

@@ -54,8 +54,12 @@ def review_of(versioned: VersionedAttributes, match: Match, version: str, uid: s
     name, namespace = attributes.name, namespace_of(attributes)
     request |= {field: text for field, text in (("name", name), ("namespace", namespace)) if text}
     request |= {
-        "operation": str(attributes.operation), "userInfo": _user(attributes), "object": versioned.object,
-        "oldObject": versioned.old, "dryRun": attributes.context.dry_run, "options": attributes.options or None,
+        "operation": str(attributes.operation),
+        "userInfo": _user(attributes),
+        "object": versioned.object,
+        "oldObject": versioned.old,
+        "dryRun": attributes.context.dry_run,
+        "options": attributes.options or None,
     }
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "request": request}
 
@@ -102,8 +106,12 @@ def response_in(review: Object, version: str, uid: str, *, mutating: bool) -> Re
     elif patch:
         patch_type = "JSONPatch"
     return Response(
-        bool(response.get("allowed")), response.get("status"), patch if mutating else b"", patch_type or "",
-        response.get("auditAnnotations") or {}, response.get("warnings") or (),
+        bool(response.get("allowed")),
+        response.get("status"),
+        patch if mutating else b"",
+        patch_type or "",
+        response.get("auditAnnotations") or {},
+        response.get("warnings") or (),
     )
 
 

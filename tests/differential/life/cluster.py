@@ -31,9 +31,7 @@ Change = tuple[str, str, Any]
 
 _ID = re.compile(r"d-[0-9a-f]{8}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_WATCHED = {
-    kind: root(version, plural, None) for kind, (version, plural, _) in KINDS.items() if plural not in UNWATCHED
-}
+_WATCHED = {kind: root(version, plural, None) for kind, (version, plural, _) in KINDS.items() if plural not in UNWATCHED}
 
 
 class BareClient(Client):
@@ -129,9 +127,7 @@ class RemoteCluster(LivingCluster):
         self.url, self.quiet = url, quiet
         self.lock = threading.Lock()
         self.stopped = False
-        self.moves_clock = self._has("settle", {"timeout": 5, "horizon": HORIZON}) and self._has(
-            "clock/advance", {"seconds": 0}
-        )
+        self.moves_clock = self._has("settle", {"timeout": 5, "horizon": HORIZON}) and self._has("clock/advance", {"seconds": 0})
         for kind, path in _WATCHED.items():
             threading.Thread(target=self._watch, args=(kind, path), daemon=True).start()
 
@@ -140,10 +136,7 @@ class RemoteCluster(LivingCluster):
 
     def settle(self, places: list[str], timeout: float) -> bool:
         if self.moves_clock:
-            return (
-                BareClient(self.connect()).post("/fakekube/v1/settle", {"timeout": timeout, "horizon": HORIZON}).status
-                == 200
-            )
+            return BareClient(self.connect()).post("/fakekube/v1/settle", {"timeout": timeout, "horizon": HORIZON}).status == 200
         start, end = time.monotonic(), time.monotonic() + timeout
         while time.monotonic() < end:
             with self.lock:
@@ -203,8 +196,7 @@ class LocalCluster(LivingCluster):
         super().__init__(lambda: InProcessTransport(cluster))
         transport = InProcessTransport(cluster)
         self._streams = {
-            kind: transport.stream(f"{path}?watch=1&timeoutSeconds=100000", {"Accept": JSON})
-            for kind, path in _WATCHED.items()
+            kind: transport.stream(f"{path}?watch=1&timeoutSeconds=100000", {"Accept": JSON}) for kind, path in _WATCHED.items()
         }
         self._read()  # what is there at the start
 

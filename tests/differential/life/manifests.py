@@ -107,11 +107,7 @@ def template(
 
 def pod(name: str, labels: dict[str, str] | None = None, **kw: Any) -> dict[str, Any]:
     made = template(labels or {}, **kw)
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name, **{k: v for k, v in made["metadata"].items() if v}},
-        "spec": made["spec"],
-    }
+    return {"kind": "Pod", "metadata": {"name": name, **{k: v for k, v in made["metadata"].items() if v}}, "spec": made["spec"]}
 
 
 def workload(

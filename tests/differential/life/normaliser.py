@@ -25,9 +25,7 @@ _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\s*", 
 _SETS = {"conditions", "endpoints", "subsets", "addresses", "notReadyAddresses", "finalizers", "rules"}
 #: Events of a server that has just started, and of two writers that met by chance.
 _UNRELATED = {"ClusterIPNotAllocated"}
-_CHANCE = re.compile(
-    "the object has been modified; please apply|skip schedule deleting pod|is being deleted, cannot be assigned"
-)
+_CHANCE = re.compile("the object has been modified; please apply|skip schedule deleting pod|is being deleted, cannot be assigned")
 _TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 #: Kinds whose pods get random names.
 _MAKERS = {"ReplicaSet", "ReplicationController", "DaemonSet", "Job"}
@@ -89,9 +87,7 @@ class Normaliser:
         self.long = sorted(self.generated, key=len, reverse=True)
         makers = {name for kind, name, _ in self.known.values() if kind in _MAKERS}
         self.refused = (
-            re.compile(
-                rf"\b({'|'.join(re.escape(m) for m in sorted(makers, key=len, reverse=True))})-{_SUFFIX}(?![\w-])"
-            )
+            re.compile(rf"\b({'|'.join(re.escape(m) for m in sorted(makers, key=len, reverse=True))})-{_SUFFIX}(?![\w-])")
             if makers
             else None
         )
@@ -107,11 +103,7 @@ class Normaliser:
         text = text.replace(self.id, "0" * 8)
         text = _TOKEN_VOLUME.sub("kube-api-access-<random>", text)
         text = _TIME.sub(
-            lambda m: (
-                ("<microtime>" if m[1] else "<time>")
-                if not born or m[0][:19] >= born[:19]
-                else "<time before creation>"
-            ),
+            lambda m: ("<microtime>" if m[1] else "<time>") if not born or m[0][:19] >= born[:19] else "<time before creation>",
             text,
         )
         text = _IP.sub(lambda m: m[0] if m[0] in self.sent or m[0] in ("0.0.0.0", "127.0.0.1") else "<ip>", text)
@@ -164,11 +156,7 @@ class Normaliser:
                 **obj["status"],
                 "nodeInfo": {k: v if k in _NODE_INFO else "<of the node>" for k, v in info.items() if k in _NODE_INFO},
             }
-        if (
-            kind == "ConfigMap"
-            and obj["metadata"]["name"] == "kube-root-ca.crt"
-            and (obj.get("data") or {}).get("ca.crt") == ""
-        ):
+        if kind == "ConfigMap" and obj["metadata"]["name"] == "kube-root-ca.crt" and (obj.get("data") or {}).get("ca.crt") == "":
             out["data"] = {**obj["data"], "ca.crt": "<certificate>"}  # a server without TLS has none
         if kind == "CertificateSigningRequest" and (obj.get("status") or {}).get("certificate"):
             out["status"] = {**obj["status"], "certificate": "<certificate>"}
@@ -214,10 +202,7 @@ class Normaliser:
         if isinstance(value, list):
             items = [self.value(v, key, born, mask) for v in value]
             return (
-                sorted(
-                    items,
-                    key=lambda i: (i.get("type", "") if isinstance(i, dict) else "", json.dumps(i, sort_keys=True)),
-                )
+                sorted(items, key=lambda i: (i.get("type", "") if isinstance(i, dict) else "", json.dumps(i, sort_keys=True)))
                 if key in _SETS
                 else items
             )

@@ -157,9 +157,7 @@ def merge(plays: list[Plays]) -> Plays:
                     unstable |= {_path(line) for line in differences(dump["value"], other["dumps"][i]["value"])}
             if unstable:
                 dump["unstable"] = sorted(unstable)
-        loose = {
-            k for o in others for k in {*first["events"], *o["events"]} if first["events"].get(k) != o["events"].get(k)
-        }
+        loose = {k for o in others for k in {*first["events"], *o["events"]} if first["events"].get(k) != o["events"].get(k)}
         merged[name] = {**first, **({"unstable_events": sorted(loose)} if loose else {})}
     return merged
 

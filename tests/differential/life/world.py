@@ -76,10 +76,7 @@ class World(Client):
 
     def all(self, kind: str, selector: str = "", ns: str | None = None) -> list[dict[str, Any]]:
         """The items of a kind, sorted by name."""
-        return (
-            self.get(self.at(kind, ns=ns), {"labelSelector": selector} if selector else None).get("items", default=[])
-            or []
-        )
+        return self.get(self.at(kind, ns=ns), {"labelSelector": selector} if selector else None).get("items", default=[]) or []
 
     def run(self, pod: str | dict[str, Any], **status: Any) -> None:
         """Play the kubelet of a pod that nobody else runs: Running and ready, or the `status` given."""
@@ -129,9 +126,7 @@ class World(Client):
         """Make one more namespace."""
         name = self.name(suffix)
         self.spaces.append(name)
-        self.must(
-            self.post("/api/v1/namespaces", {"metadata": {"name": name, **({"labels": labels} if labels else {})}})
-        )
+        self.must(self.post("/api/v1/namespaces", {"metadata": {"name": name, **({"labels": labels} if labels else {})}}))
         return name
 
     # -- time
@@ -249,9 +244,7 @@ class World(Client):
 
     def known(self) -> dict[str, list[str]]:
         seen = [change for place in self.places for change in self.cluster.happened(place)]
-        return {
-            o["metadata"]["uid"]: [k, o["metadata"]["name"], o["metadata"].get("generateName", "")] for k, _, o in seen
-        }
+        return {o["metadata"]["uid"]: [k, o["metadata"]["name"], o["metadata"].get("generateName", "")] for k, _, o in seen}
 
     def events(self) -> list[dict[str, Any]]:
         found = []
@@ -270,12 +263,9 @@ class World(Client):
             self.delete(f"/api/v1/namespaces/{space}")
             for item in self.all("pods", ns=space):
                 if item["metadata"].get("finalizers"):
-                    self.patch(
-                        self.at("pods", item["metadata"]["name"], space), {"metadata": {"finalizers": None}}, MERGE
-                    )
+                    self.patch(self.at("pods", item["metadata"]["name"], space), {"metadata": {"finalizers": None}}, MERGE)
             self.delete(
-                f"/api/v1/namespaces/{space}/pods",
-                {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
+                f"/api/v1/namespaces/{space}/pods", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
             )
         for node in self.nodes:
             self.delete(f"/api/v1/nodes/{node}")

@@ -27,16 +27,8 @@ def someone(client: Client) -> As:
     return impersonating(client, f"user-{client.id}")
 
 
-def allowed(
-    client: Client, who: str, verb: str, resource: str, group: str = "", ns: str | None = None, **more: str
-) -> bool:
-    attributes = {
-        "namespace": client.ns if ns is None else ns,
-        "verb": verb,
-        "group": group,
-        "resource": resource,
-        **more,
-    }
+def allowed(client: Client, who: str, verb: str, resource: str, group: str = "", ns: str | None = None, **more: str) -> bool:
+    attributes = {"namespace": client.ns if ns is None else ns, "verb": verb, "group": group, "resource": resource, **more}
     return bool(
         client.post(
             f"{AUTHZ}/subjectaccessreviews",
@@ -294,9 +286,7 @@ def nobody_gives_more_than_he_has(client: Client) -> None:
     user.patch(f"{roles}/roles/same", {"rules": [rule("get delete", "configmaps")]}, MERGE)
     user.patch(f"{roles}/roles/same", {"metadata": {"labels": {"a": "b"}}}, MERGE)
     client.post(
-        f"{roles}/roles",
-        role("strong", rule("delete", "configmaps", names="x"), rule("get", "pods pods/log")),
-        silent=True,
+        f"{roles}/roles", role("strong", rule("delete", "configmaps", names="x"), rule("get", "pods pods/log")), silent=True
     )
     pacing.sleep(0.2)
     user.post(f"{roles}/rolebindings", binding("b1", "same", "bob"))
@@ -407,9 +397,7 @@ def cluster_roles_reach_everywhere(client: Client) -> None:
         silent=True,
     )
     client.post(
-        f"{RBAC}/namespaces/{client.ns}/rolebindings",
-        binding("b", role_name, name, role_kind="ClusterRole"),
-        silent=True,
+        f"{RBAC}/namespaces/{client.ns}/rolebindings", binding("b", role_name, name, role_kind="ClusterRole"), silent=True
     )
     try:
         until(lambda: allowed(client, name, "get", "configmaps"))
@@ -551,27 +539,16 @@ def access_reviews(client: Client) -> None:
         {"user": name, "resourceAttributes": {**at, "verb": "delete", "name": "mine"}},
         {"user": name, "resourceAttributes": {**at, "verb": "get", "subresource": "x"}},
         {"user": name, "resourceAttributes": {**at, "namespace": "", "verb": "get"}},
-        {
-            "user": name,
-            "groups": ["system:masters"],
-            "resourceAttributes": {"verb": "*", "resource": "*", "group": "*"},
-        },
+        {"user": name, "groups": ["system:masters"], "resourceAttributes": {"verb": "*", "resource": "*", "group": "*"}},
         {"groups": ["g"], "resourceAttributes": {**at, "verb": "get"}},
         {"user": name, "nonResourceAttributes": {"path": "/metrics", "verb": "get"}},
         {"user": name, "groups": ["system:authenticated"], "nonResourceAttributes": {"path": "/apis", "verb": "get"}},
         {"user": name},
         {},
-        {
-            "user": name,
-            "resourceAttributes": {**at, "verb": "get"},
-            "nonResourceAttributes": {"path": "/", "verb": "get"},
-        },
+        {"user": name, "resourceAttributes": {**at, "verb": "get"}, "nonResourceAttributes": {"path": "/", "verb": "get"}},
         {"resourceAttributes": {**at, "verb": "get"}},
         {"user": name, "resourceAttributes": {}},
-        {
-            "user": name,
-            "resourceAttributes": {**at, "verb": "list", "fieldSelector": {"rawSelector": "metadata.name=x"}},
-        },
+        {"user": name, "resourceAttributes": {**at, "verb": "list", "fieldSelector": {"rawSelector": "metadata.name=x"}}},
         {
             "user": name,
             "resourceAttributes": {
@@ -635,9 +612,7 @@ def reviews_of_oneself(client: Client) -> None:
             {"namespace": client.ns, "verb": "watch", "group": "batch", "resource": "jobs", "name": "j1"},
         ):
             who.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": attributes}})
-        who.post(
-            f"{AUTHZ}/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {"path": "/api", "verb": "get"}}}
-        )
+        who.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {"path": "/api", "verb": "get"}}})
         who.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": {}})
         rules = who.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": client.ns}}, silent=True)
         note(
@@ -699,9 +674,7 @@ def service_accounts_have_tokens(client: Client) -> None:
     grant_to = {"kind": "ServiceAccount", "name": "robot", "namespace": client.ns}
     client.post(f"{RBAC}/namespaces/{client.ns}/roles", role("reading", rule("list", "configmaps")), silent=True)
     client.post(
-        f"{RBAC}/namespaces/{client.ns}/rolebindings",
-        {**binding("reading", "reading"), "subjects": [grant_to]},
-        silent=True,
+        f"{RBAC}/namespaces/{client.ns}/rolebindings", {**binding("reading", "reading"), "subjects": [grant_to]}, silent=True
     )
     until(lambda: robot.get(maps(client), silent=True).status == 200, 5)
     note(client, "as the robot", robot.get(maps(client), silent=True).status)
@@ -710,16 +683,8 @@ def service_accounts_have_tokens(client: Client) -> None:
         "status", "token", default=""
     )
     client.get(maps(client), headers={"Authorization": f"Bearer {other}"}, silent=True)
-    note(
-        client,
-        "another audience",
-        client.get(maps(client), headers={"Authorization": f"Bearer {other}"}, silent=True).json,
-    )
-    note(
-        client,
-        "spoilt",
-        client.get(maps(client), headers={"Authorization": f"Bearer {token[:-4]}AAAA"}, silent=True).json,
-    )
+    note(client, "another audience", client.get(maps(client), headers={"Authorization": f"Bearer {other}"}, silent=True).json)
+    note(client, "spoilt", client.get(maps(client), headers={"Authorization": f"Bearer {token[:-4]}AAAA"}, silent=True).json)
     client.delete(f"{accounts}/robot", silent=True)
     until(lambda: robot.get(maps(client), silent=True).status == 401, 15)
     note(client, "after deletion", robot.get(maps(client), silent=True).json)
@@ -747,9 +712,7 @@ def custom_resources_are_guarded_too(client: Client) -> None:
     user, name = someone(client), f"user-{client.id}"
     body = definition(
         client,
-        version={
-            "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}}
-        },
+        version={"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}}},
     )
     group = body["spec"]["group"]
     with served(client, body) as path:
@@ -781,13 +744,7 @@ def owners_and_finalizers(client: Client) -> None:
                 "metadata": {
                     "name": child,
                     "ownerReferences": [
-                        {
-                            "apiVersion": "v1",
-                            "kind": "ConfigMap",
-                            "name": "owner",
-                            "uid": owner.uid,
-                            "blockOwnerDeletion": block,
-                        }
+                        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid, "blockOwnerDeletion": block}
                     ],
                 },
             },

@@ -75,9 +75,7 @@ def services_are_checked(client: Client) -> None:
         {"extra": 1},
     ):
         body = api_service(client)
-        client.post(
-            SERVICES, {**body, "spec": {k: v for k, v in {**body["spec"], **change}.items() if v is not None}}, DRY
-        )
+        client.post(SERVICES, {**body, "spec": {k: v for k, v in {**body["spec"], **change}.items() if v is not None}}, DRY)
     for name, group, version in (
         ("v1.", "", "v1"),
         ("v2.", "", "v2"),
@@ -155,27 +153,19 @@ def services_as_objects(client: Client) -> None:
 @scenario
 def services_of_what_is_built_in(client: Client) -> None:
     """Each group and version that the server itself serves has an APIService with its priorities, made at the start; what is done to it later stays, and without it the group is served but no longer listed."""
-    items = [
-        i for i in client.get(SERVICES, silent=True).get("items", default=[]) if "example" not in i["metadata"]["name"]
-    ]
+    items = [i for i in client.get(SERVICES, silent=True).get("items", default=[]) if "example" not in i["metadata"]["name"]]
     note(client, "names", sorted(i["metadata"]["name"] for i in items))
     note(
         client,
         "priorities",
-        sorted(
-            [i["spec"].get("groupPriorityMinimum"), i["spec"].get("versionPriority"), i["metadata"]["name"]]
-            for i in items
-        ),
+        sorted([i["spec"].get("groupPriorityMinimum"), i["spec"].get("versionPriority"), i["metadata"]["name"]] for i in items),
     )
     note(client, "labels", sorted({json.dumps(i["metadata"].get("labels"), sort_keys=True) for i in items}))
     note(
         client,
         "conditions",
         sorted(
-            {
-                json.dumps([[c["type"], c["status"], c["reason"], c["message"]] for c in i["status"]["conditions"]])
-                for i in items
-            }
+            {json.dumps([[c["type"], c["status"], c["reason"], c["message"]] for c in i["status"]["conditions"]]) for i in items}
         ),
     )
     for name in ("v1.apps", "v1.", "v2.autoscaling"):
@@ -193,9 +183,9 @@ def services_of_what_is_built_in(client: Client) -> None:
         client,
         "table",
         (
-            client.get(
-                SERVICES, {"fieldSelector": "metadata.name=v1.batch"}, headers={"Accept": TABLE}, silent=True
-            ).get("rows", 0, "cells")
+            client.get(SERVICES, {"fieldSelector": "metadata.name=v1.batch"}, headers={"Accept": TABLE}, silent=True).get(
+                "rows", 0, "cells"
+            )
             or []
         )[:3],
     )
@@ -206,20 +196,13 @@ def services_of_what_is_built_in(client: Client) -> None:
     note(client, "a second later", client.get(path, silent=True).get("spec"))
     client.delete(path)
     until(lambda: listed(client, "node.k8s.io") is None)
-    note(
-        client,
-        "listed without it",
-        [listed(client, "node.k8s.io"), (discovered(client, "node.k8s.io") or {}).get("metadata")],
-    )
+    note(client, "listed without it", [listed(client, "node.k8s.io"), (discovered(client, "node.k8s.io") or {}).get("metadata")])
     client.get("/apis/node.k8s.io/v1/runtimeclasses")
     client.get("/apis/node.k8s.io")
     client.get("/apis/node.k8s.io/v1")
     client.post(
         SERVICES,
-        {
-            "metadata": {"name": "v1.node.k8s.io", "labels": before.get("metadata", "labels")},
-            "spec": before.get("spec"),
-        },
+        {"metadata": {"name": "v1.node.k8s.io", "labels": before.get("metadata", "labels")}, "spec": before.get("spec")},
         silent=True,
     )
     until(lambda: listed(client, "node.k8s.io"))
@@ -284,9 +267,7 @@ def services_that_are_not_available(client: Client) -> None:
         },
         silent=True,
     )
-    client.post(
-        services, {"metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "ports": [port]}}, silent=True
-    )
+    client.post(services, {"metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "ports": [port]}}, silent=True)
     client.post(
         f"/apis/discovery.k8s.io/v1/namespaces/{client.ns}/endpointslices",
         {
@@ -309,10 +290,7 @@ def services_that_are_not_available(client: Client) -> None:
         client.post(
             SERVICES,
             api_service(
-                client,
-                group=group,
-                service={"namespace": client.ns, "name": name, "port": number},
-                insecureSkipTLSVerify=True,
+                client, group=group, service={"namespace": client.ns, "name": name, "port": number}, insecureSkipTLSVerify=True
             ),
             silent=True,
         )
@@ -410,14 +388,7 @@ def answers_come_back_as_they_are(client: Client) -> None:
             409,
             {},
             body_of(
-                {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "status": "Failure",
-                    "reason": "Conflict",
-                    "message": "mine",
-                    "code": 409,
-                }
+                {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "message": "mine", "code": 409}
             ),
         ),
         "nothing": (204, {}, b""),
@@ -431,11 +402,7 @@ def answers_come_back_as_they_are(client: Client) -> None:
         "notmodified": (304, {"Etag": '"x"'}, b""),
         "yaml": (200, {"Content-Type": "application/yaml"}, b"a: b\n"),
         "html": (200, {"Content-Type": "text/html"}, f'<a href="/apis/{group}/v1/x">x</a>'.encode()),
-        "warning": (
-            200,
-            {"Warning": '299 - "careful"', "Cache-Control": "max-age=60", "Vary": "X", "Link": "<x>"},
-            b"{}",
-        ),
+        "warning": (200, {"Warning": '299 - "careful"', "Cache-Control": "max-age=60", "Vary": "X", "Link": "<x>"}, b"{}"),
         "authenticate": (401, {"WWW-Authenticate": "Basic realm=x", "Content-Type": "text/plain"}, b"who"),
         "spaced": (200, {}, b'{ "b":1,\n "a" : 2 }'),
     }
@@ -497,10 +464,7 @@ def the_extension_is_told_who_asks(client: Client) -> None:
         note(
             client,
             "as a robot",
-            {
-                k: "<jti>" if k == "x-remote-extra-authentication.kubernetes.io%2fcredential-id" else v
-                for k, v in headers.items()
-            },
+            {k: "<jti>" if k == "x-remote-extra-authentication.kubernetes.io%2fcredential-id" else v for k, v in headers.items()},
         )
         client.get(path, headers=ALICE)
         client.get(path, headers=NOBODY)
@@ -572,9 +536,7 @@ def trust(client: Client) -> None:
         await_reason(client, f"v1.{group}", "FailedDiscoveryCheck")
         note(client, "another name", condition(client, f"v1.{group}"))
         client.get(f"/apis/{group}/v1/things")
-        client.patch(
-            f"{SERVICES}/v1.{group}", {"spec": {"caBundle": None, "insecureSkipTLSVerify": True}}, MERGE, silent=True
-        )
+        client.patch(f"{SERVICES}/v1.{group}", {"spec": {"caBundle": None, "insecureSkipTLSVerify": True}}, MERGE, silent=True)
         await_reason(client, f"v1.{group}", "Passed", 45)
         until(lambda: client.get(f"/apis/{group}/v1/things", silent=True).status == 200)
         client.get(f"/apis/{group}/v1/things")
@@ -597,10 +559,7 @@ def extensions_that_break(client: Client) -> None:
         client.get(f"/apis/{group}/v1/things")
         for extension.failing in (404, 302):
             client.patch(
-                f"{SERVICES}/v1.{group}",
-                {"metadata": {"labels": {"touched": str(extension.failing)}}},
-                MERGE,
-                silent=True,
+                f"{SERVICES}/v1.{group}", {"metadata": {"labels": {"touched": str(extension.failing)}}}, MERGE, silent=True
             )
             until(lambda: str(extension.failing) in str(condition(client, f"v1.{group}")[2:]), 45)
             note(client, f"answering {extension.failing}", condition(client, f"v1.{group}"))
@@ -619,10 +578,7 @@ def extensions_that_break(client: Client) -> None:
         client.post(
             SERVICES,
             api_service(
-                client,
-                group=other,
-                service={"namespace": client.ns, "name": "gone", "port": port},
-                insecureSkipTLSVerify=True,
+                client, group=other, service={"namespace": client.ns, "name": "gone", "port": port}, insecureSkipTLSVerify=True
             ),
             silent=True,
         )
@@ -690,13 +646,7 @@ def discovery_is_merged(client: Client) -> None:
         extension = Extension(group, "v1", "v2alpha1", aggregated=aggregated)
         extension.resources["v1"] = [
             *resources("things", "widgets"),
-            {
-                "name": "things/status",
-                "singularName": "",
-                "namespaced": True,
-                "kind": "Thing",
-                "verbs": ["get", "patch"],
-            },
+            {"name": "things/status", "singularName": "", "namespaced": True, "kind": "Thing", "verbs": ["get", "patch"]},
         ]
         with extended(client, extension, suffix=suffix):
             until(
@@ -735,9 +685,7 @@ def discovery_goes_stale(client: Client) -> None:
         note(client, "stale", [listed(client, group), discovered(client, group)])
         extension.failing = 0
         await_reason(client, f"v1.{group}", "Passed", 45)
-        until(
-            lambda: (discovered(client, group) or {"versions": [{}]})["versions"][0].get("freshness") == "Current", 45
-        )
+        until(lambda: (discovered(client, group) or {"versions": [{}]})["versions"][0].get("freshness") == "Current", 45)
         note(client, "current", discovered(client, group))
     note(client, "gone", [until(lambda: discovered(client, group) is None), listed(client, group)])
 
@@ -807,15 +755,7 @@ def one_service_for_several_groups(client: Client) -> None:
         )
         await_reason(client, f"v1.{two}", "Passed")
         until(lambda: client.get(f"/apis/{two}/v1/things", silent=True).status == 200)
-        for path in (
-            f"{one}/v1/things",
-            f"{one}/v2/things",
-            f"{two}/v1/things",
-            f"{two}/v2/things",
-            f"{two}/v1",
-            one,
-            two,
-        ):
+        for path in (f"{one}/v1/things", f"{one}/v2/things", f"{two}/v1/things", f"{two}/v2/things", f"{two}/v1", one, two):
             client.get(f"/apis/{path}")
         client.delete(f"{SERVICES}/v2.{one}", silent=True)
         until(lambda: client.get(f"/apis/{one}/v2/things", silent=True).status == 404)
@@ -834,9 +774,7 @@ def availability_is_watched(client: Client) -> None:
     name = f"v1.{group}"
 
     def story() -> None:
-        client.post(
-            SERVICES, api_service(client, service={"namespace": client.ns, "name": "later", "port": 443}), silent=True
-        )
+        client.post(SERVICES, api_service(client, service={"namespace": client.ns, "name": "later", "port": 443}), silent=True)
         await_reason(client, name, "ServiceNotFound")
         client.post(
             f"/api/v1/namespaces/{client.ns}/services",
@@ -844,15 +782,11 @@ def availability_is_watched(client: Client) -> None:
             silent=True,
         )
         await_reason(client, name, "ServicePortError")
-        client.patch(
-            f"/api/v1/namespaces/{client.ns}/services/later", {"spec": {"ports": [{"port": 443}]}}, MERGE, silent=True
-        )
+        client.patch(f"/api/v1/namespaces/{client.ns}/services/later", {"spec": {"ports": [{"port": 443}]}}, MERGE, silent=True)
         await_reason(client, name, "EndpointsNotFound")
         client.delete(f"{SERVICES}/{name}", silent=True)
 
-    events = client.watch(
-        SERVICES, {"fieldSelector": f"metadata.name={name}", "timeoutSeconds": "30"}, quiet=2, then=story
-    )
+    events = client.watch(SERVICES, {"fieldSelector": f"metadata.name={name}", "timeoutSeconds": "30"}, quiet=2, then=story)
     note(
         client,
         "conditions",
@@ -874,9 +808,7 @@ def an_extension_may_lack_a_version(client: Client) -> None:
     with extended(client, Extension(group, "v1"), "v1"):
         service = client.get(f"{SERVICES}/v1.{group}", silent=True).get("spec", "service")
         bundle = client.get(f"{SERVICES}/v1.{group}", silent=True).get("spec", "caBundle")
-        client.post(
-            SERVICES, api_service(client, "v2", group, service, caBundle=bundle, versionPriority=20), silent=True
-        )
+        client.post(SERVICES, api_service(client, "v2", group, service, caBundle=bundle, versionPriority=20), silent=True)
         until(lambda: condition(client, f"v2.{group}") != [], 10)
         until(lambda: len((discovered(client, group) or {"versions": []})["versions"]) == 2)
         note(client, "v2", condition(client, f"v2.{group}"))
@@ -886,9 +818,7 @@ def an_extension_may_lack_a_version(client: Client) -> None:
         client.get(f"/apis/{group}/v1/things")
         until(
             lambda: all(
-                v.get("resources")
-                for v in (discovered(client, group) or {"versions": [{}]})["versions"]
-                if v["version"] == "v1"
+                v.get("resources") for v in (discovered(client, group) or {"versions": [{}]})["versions"] if v["version"] == "v1"
             ),
             10,
         )
@@ -925,20 +855,13 @@ def priorities_order_discovery(client: Client) -> None:
             client.post(
                 SERVICES,
                 api_service(
-                    client,
-                    version,
-                    group_of(client, suffix),
-                    groupPriorityMinimum=group_priority,
-                    versionPriority=priority,
+                    client, version, group_of(client, suffix), groupPriorityMinimum=group_priority, versionPriority=priority
                 ),
                 silent=True,
             )
     try:
         until(
-            lambda: all(
-                len((listed(client, group_of(client, s)) or {}).get("versions", [])) == len(v)
-                for s, v in groups.items()
-            )
+            lambda: all(len((listed(client, group_of(client, s)) or {}).get("versions", [])) == len(v) for s, v in groups.items())
         )
         mine = [group_of(client, s) for s in groups]
         note(
@@ -952,9 +875,7 @@ def priorities_order_discovery(client: Client) -> None:
         )
         for suffix in ("d", "e"):
             client.get(f"/apis/{group_of(client, suffix)}")
-        client.patch(
-            f"{SERVICES}/v1.{group_of(client, 'a')}", {"spec": {"groupPriorityMinimum": 19000}}, MERGE, silent=True
-        )
+        client.patch(f"{SERVICES}/v1.{group_of(client, 'a')}", {"spec": {"groupPriorityMinimum": 19000}}, MERGE, silent=True)
         until(
             lambda: (
                 [g["name"] for g in client.get("/apis", silent=True).get("groups", default=[]) if g["name"] in mine][:1]
@@ -964,20 +885,10 @@ def priorities_order_discovery(client: Client) -> None:
         note(
             client,
             "groups afterwards",
-            [
-                g["name"]
-                for g in client.get("/apis", silent=True).get("groups", default=[])
-                if g["name"] in (*mine, "apps")
-            ],
+            [g["name"] for g in client.get("/apis", silent=True).get("groups", default=[]) if g["name"] in (*mine, "apps")],
         )
-        client.patch(
-            f"{SERVICES}/v1alpha1.{group_of(client, 'e')}", {"spec": {"versionPriority": 999}}, MERGE, silent=True
-        )
-        until(
-            lambda: (
-                (listed(client, group_of(client, "e")) or {}).get("preferredVersion", {}).get("version") == "v1alpha1"
-            )
-        )
+        client.patch(f"{SERVICES}/v1alpha1.{group_of(client, 'e')}", {"spec": {"versionPriority": 999}}, MERGE, silent=True)
+        until(lambda: (listed(client, group_of(client, "e")) or {}).get("preferredVersion", {}).get("version") == "v1alpha1")
         client.get(f"/apis/{group_of(client, 'e')}")
     finally:
         for suffix, versions in groups.items():
@@ -1012,14 +923,8 @@ def priorities_order_the_aggregated_document(client: Client) -> None:
         )
         note(client, "versions", [v["version"] for i in items if i["metadata"]["name"] == one for v in i["versions"]])
         client.patch(f"{SERVICES}/v2beta1.{one}", {"spec": {"versionPriority": 500}}, MERGE, silent=True)
-        until(
-            lambda: [v["version"] for v in (discovered(client, one) or {"versions": []})["versions"]][:1] == ["v2beta1"]
-        )
-        note(
-            client,
-            "versions afterwards",
-            [v["version"] for v in (discovered(client, one) or {"versions": []})["versions"]],
-        )
+        until(lambda: [v["version"] for v in (discovered(client, one) or {"versions": []})["versions"]][:1] == ["v2beta1"])
+        note(client, "versions afterwards", [v["version"] for v in (discovered(client, one) or {"versions": []})["versions"]])
         client.get(f"/apis/{one}")
 
 
@@ -1084,15 +989,9 @@ def an_extension_beside_a_definition(client: Client) -> None:
         client.get(f"{path}/one")
         client.get(path.replace("/v1/", "/v2/"))
         client.get(f"{path.replace('/v1/', '/v2/')}/one")
-        note(
-            client, "v1", [r["name"] for r in client.get(f"/apis/{group}/v1", silent=True).get("resources", default=[])]
-        )
+        note(client, "v1", [r["name"] for r in client.get(f"/apis/{group}/v1", silent=True).get("resources", default=[])])
         client.get(f"/apis/{group}/v2")
-        until(
-            lambda: all(
-                v.get("freshness") == "Current" for v in (discovered(client, group) or {"versions": [{}]})["versions"]
-            )
-        )
+        until(lambda: all(v.get("freshness") == "Current" for v in (discovered(client, group) or {"versions": [{}]})["versions"]))
         note(client, "discovered", discovered(client, group))
 
 
@@ -1106,9 +1005,7 @@ def an_extension_before_a_definition(client: Client) -> None:
         until(
             lambda: any(
                 c["type"] == "Established" and c["status"] == "True"
-                for c in client.get(f"{CRDS}/{body['metadata']['name']}", silent=True).get(
-                    "status", "conditions", default=None
-                )
+                for c in client.get(f"{CRDS}/{body['metadata']['name']}", silent=True).get("status", "conditions", default=None)
                 or []
             )
         )
@@ -1119,11 +1016,7 @@ def an_extension_before_a_definition(client: Client) -> None:
         note(
             client,
             "service",
-            [
-                found.get("metadata", "labels"),
-                found.get("spec", "versionPriority"),
-                found.get("spec", "service", "name"),
-            ],
+            [found.get("metadata", "labels"), found.get("spec", "versionPriority"), found.get("spec", "service", "name")],
         )
         client.get(f"/apis/{group}/v1")
         client.delete(f"{SERVICES}/v1.{group}", silent=True)
@@ -1213,10 +1106,7 @@ def webhooks_find_services_in_the_same_way(client: Client) -> None:
                 until(
                     lambda: (
                         client.post(
-                            f"/api/v1/namespaces/{client.ns}/configmaps",
-                            {"metadata": {"name": "probe"}},
-                            DRY,
-                            silent=True,
+                            f"/api/v1/namespaces/{client.ns}/configmaps", {"metadata": {"name": "probe"}}, DRY, silent=True
                         ).status
                         != 201
                     ),
@@ -1227,10 +1117,7 @@ def webhooks_find_services_in_the_same_way(client: Client) -> None:
                 until(
                     lambda: (
                         client.post(
-                            f"/api/v1/namespaces/{client.ns}/configmaps",
-                            {"metadata": {"name": "probe"}},
-                            DRY,
-                            silent=True,
+                            f"/api/v1/namespaces/{client.ns}/configmaps", {"metadata": {"name": "probe"}}, DRY, silent=True
                         ).status
                         == 201
                     ),

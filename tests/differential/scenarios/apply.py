@@ -29,9 +29,7 @@ def scenario(function: Callable[[Client], None]) -> Callable[[Client], None]:
                 if isinstance(meta, dict) and meta.get("managedFields"):
                     meta["managedFields"] = sorted(
                         meta["managedFields"],
-                        key=lambda entry: [
-                            str(entry.get(k, "")) for k in ("operation", "manager", "apiVersion", "subresource")
-                        ],
+                        key=lambda entry: [str(entry.get(k, "")) for k in ("operation", "manager", "apiVersion", "subresource")],
                     )
 
     return registry.scenario(told)
@@ -329,13 +327,7 @@ def apply_same_again_is_nothing(c: Client) -> None:
     note(c, "no-op merge", rv=third.rv == fourth.rv, time=times(third) == times(fourth))
     pacing.sleep(1.1)
     fifth = put_on(c, path, config_map({"a": "2"}), "second")
-    note(
-        c,
-        "same values by another",
-        rv=fourth.rv == fifth.rv,
-        kept=times(fourth)[0] in times(fifth),
-        managers=len(times(fifth)),
-    )
+    note(c, "same values by another", rv=fourth.rv == fifth.rv, kept=times(fourth)[0] in times(fifth), managers=len(times(fifth)))
 
 
 @registry.scenario
@@ -362,10 +354,7 @@ def managed_fields_of_a_config_map(c: Client) -> None:
         c,
         path,
         config_map(
-            {"a": "1", "b.c": "2"},
-            labels={"l": "1", "x.io/y": "2"},
-            annotations={"n": "3"},
-            finalizers=["example.com/f"],
+            {"a": "1", "b.c": "2"}, labels={"l": "1", "x.io/y": "2"}, annotations={"n": "3"}, finalizers=["example.com/f"]
         ),
     )
     put_on(c, path, {**config_map({}), "binaryData": {"b": "AA=="}}, "two")
@@ -474,12 +463,7 @@ def managed_fields_of_a_pod(c: Client) -> None:
         STRATEGIC,
         {"fieldManager": "kubelet"},
     )
-    put_on(
-        c,
-        path + "/status",
-        {**pod, "spec": {}, "status": {"conditions": [{"type": "x.io/y", "status": "True"}]}},
-        "gate",
-    )
+    put_on(c, path + "/status", {**pod, "spec": {}, "status": {"conditions": [{"type": "x.io/y", "status": "True"}]}}, "gate")
     put_on(c, path, {**pod, "spec": {"containers": [{"name": "c", "image": "j"}]}})
     put_on(c, path, {**pod, "spec": {"containers": [{"name": "c", "image": "j"}, {"name": "d", "image": "j"}]}})
 
@@ -587,12 +571,7 @@ def conflict_in_lists(c: Client) -> None:
         deployment({"replicas": 5, "selector": {"matchLabels": {"app": "b"}}}),
     ):
         put_on(c, path, body, "two")
-    put_on(
-        c,
-        path,
-        deployment(containers=[{"name": "one", "image": "nginx:1", "env": [{"name": "B", "value": "2"}]}]),
-        "two",
-    )
+    put_on(c, path, deployment(containers=[{"name": "one", "image": "nginx:1", "env": [{"name": "B", "value": "2"}]}]), "two")
 
 
 @scenario
@@ -806,9 +785,7 @@ def custom_updates_after_apply(c: Client) -> None:
 def unknown_fields(c: Client) -> None:
     """An unknown field of a built-in is an error of the typed schema unless fieldValidation lets it pass."""
     for level in ("Strict", "Warn", "Ignore", "", "nope"):
-        put_on(
-            c, core(c, "configmaps/m"), {**config_map({"a": level}), "unknown": 1}, force="true", fieldValidation=level
-        )
+        put_on(c, core(c, "configmaps/m"), {**config_map({"a": level}), "unknown": 1}, force="true", fieldValidation=level)
         put_on(c, core(c, "configmaps/m"), config_map({"a": level}, odd=1), force="true", fieldValidation=level)
     with shapes(c) as (path, body):
         for level in ("Strict", "Warn", "Ignore"):
@@ -985,8 +962,7 @@ def migration_keeps_last_applied_in_step(c: Client) -> None:
     c.post(
         core(c, "configmaps"),
         config_map(
-            {"a": "1"},
-            annotations={LAST: '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":"1"}}\n'},
+            {"a": "1"}, annotations={LAST: '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":"1"}}\n'}
         ),
         {"fieldManager": "kubectl-client-side-apply"},
     )
@@ -1038,8 +1014,7 @@ def finalizers_and_owners_are_keyed(c: Client) -> None:
         c,
         path,
         config_map(
-            finalizers=["example.com/b"],
-            ownerReferences=[{**owner, "name": "q", "uid": "21111111-2222-3333-4444-555555555555"}],
+            finalizers=["example.com/b"], ownerReferences=[{**owner, "name": "q", "uid": "21111111-2222-3333-4444-555555555555"}]
         ),
         "two",
     )

@@ -49,11 +49,7 @@ def holds(client: Client, schema: Any, *cases: tuple[Any, list[Any]]) -> None:
 
 def shows(client: Client, schema: Any, value: Any, *expressions: str) -> None:
     """What each expression (a string) comes to: it is the message of a rule that never holds."""
-    holds(
-        client,
-        schema,
-        *(({"rule": "false", "messageExpression": e, "message": "no value"}, [value]) for e in expressions),
-    )
+    holds(client, schema, *(({"rule": "false", "messageExpression": e, "message": "no value"}, [value]) for e in expressions))
 
 
 def compiles(client: Client, schema: Any, *rules: Any) -> None:
@@ -97,10 +93,7 @@ def rules_at_every_level(client: Client) -> None:
             }
         ),
         "self.metadata.name != 'forbidden'",
-        {
-            "rule": "self.kind == 'Widget' && self.apiVersion.endsWith('/v1') && has(self.spec)",
-            "message": "needs a spec",
-        },
+        {"rule": "self.kind == 'Widget' && self.apiVersion.endsWith('/v1') && has(self.spec)", "message": "needs a spec"},
     )
     body = definition(client, schema)
     with served(client, body) as path:
@@ -238,12 +231,7 @@ def optional_old_self(client: Client) -> None:
     schema = obj(
         {
             "a": ruled(
-                STR,
-                {
-                    "rule": "oldSelf.hasValue() || self == 'start'",
-                    "optionalOldSelf": True,
-                    "message": "must start at start",
-                },
+                STR, {"rule": "oldSelf.hasValue() || self == 'start'", "optionalOldSelf": True, "message": "must start at start"}
             ),
             "b": ruled(
                 INT,
@@ -253,9 +241,7 @@ def optional_old_self(client: Client) -> None:
                     "messageExpression": "oldSelf.hasValue() ? 'one step only' : 'start at one'",
                 },
             ),
-            "c": ruled(
-                STR, {"rule": "oldSelf.optMap(o, o.size() <= self.size()).orValue(true)", "optionalOldSelf": True}
-            ),
+            "c": ruled(STR, {"rule": "oldSelf.optMap(o, o.size() <= self.size()).orValue(true)", "optionalOldSelf": True}),
         }
     )
     story(
@@ -279,19 +265,10 @@ def transitions_are_ratcheted(client: Client) -> None:
     body = definition(client, obj({"spec": schema}))
     with served(client, body) as path:
         client.post(path, make(client, body, spec={"a": "bad", "b": "x"}), silent=True)
-        new = obj(
-            {
-                "a": ruled(STR, "self != 'bad'"),
-                "b": ruled(STR, {"rule": "self != 'bad'", "reason": "FieldValueForbidden"}),
-            }
-        )
+        new = obj({"a": ruled(STR, "self != 'bad'"), "b": ruled(STR, {"rule": "self != 'bad'", "reason": "FieldValueForbidden"})})
         client.patch(
             f"{CRDS}/{body['metadata']['name']}",
-            {
-                "spec": {
-                    "versions": [{**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": obj({"spec": new})}}]
-                }
-            },
+            {"spec": {"versions": [{**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": obj({"spec": new})}}]}},
             MERGE,
             silent=True,
         )
@@ -650,10 +627,7 @@ def formats(client: Client) -> None:
         client,
         STR,
         ("!format.dns1123Subdomain().validate(self).hasValue()", ["a.b", "A", ""]),
-        (
-            "format.named('uuid').value().validate(self) == optional.none()",
-            ["0f8fad5b-d9cb-469f-a165-70867728950e", "no"],
-        ),
+        ("format.named('uuid').value().validate(self) == optional.none()", ["0f8fad5b-d9cb-469f-a165-70867728950e", "no"]),
         ("format.named(self).hasValue()", ["byte", "bite"]),
     )
 
@@ -775,10 +749,7 @@ def reserved_names_are_escaped(client: Client) -> None:
             {
                 "spec": ruled(
                     obj({n: {**STR, "nullable": n == "size"} for n in names}),
-                    *(
-                        {"rule": f"!has(self.{e}) || self.{e} == 'ok'", "message": f"{n} is not ok"}
-                        for n, e in names.items()
-                    ),
+                    *({"rule": f"!has(self.{e}) || self.{e} == 'ok'", "message": f"{n} is not ok"} for n, e in names.items()),
                 )
             }
         ),
@@ -815,13 +786,7 @@ def int_or_string_and_null(client: Client) -> None:
         obj(
             {
                 "spec": ruled(
-                    obj(
-                        {
-                            "n": {**STR, "nullable": True},
-                            "o": obj({"x": STR}, nullable=True),
-                            "d": {**STR, "default": "d"},
-                        }
-                    ),
+                    obj({"n": {**STR, "nullable": True}, "o": obj({"x": STR}, nullable=True), "d": {**STR, "default": "d"}}),
                     {"rule": "!has(self.n) || self.n.size() > 1", "message": "n is short"},
                     {"rule": "has(self.d)", "message": "no d"},
                     {"rule": "!has(self.o) || has(self.o.x)", "message": "o has no x"},
@@ -870,12 +835,7 @@ def embedded_resources(client: Client) -> None:
     """apiVersion, kind and metadata.name of an embedded resource can be used."""
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     compiles(
-        client,
-        embedded,
-        "self.kind == 'Pod'",
-        "self.metadata.name == 'x'",
-        "self.metadata.labels.size() > 1",
-        "self.spec.x == 1",
+        client, embedded, "self.kind == 'Pod'", "self.metadata.name == 'x'", "self.metadata.labels.size() > 1", "self.spec.x == 1"
     )
     holds(
         client,
@@ -901,9 +861,7 @@ def formatted_strings_have_types(client: Client) -> None:
                 "spec": obj(
                     {
                         "d": ruled({"type": "string", "format": "date"}, "self.getFullYear() == 2024"),
-                        "t": ruled(
-                            {"type": "string", "format": "date-time"}, "self > timestamp('2024-01-01T00:00:00Z')"
-                        ),
+                        "t": ruled({"type": "string", "format": "date-time"}, "self > timestamp('2024-01-01T00:00:00Z')"),
                         "u": ruled(
                             {"type": "string", "format": "duration"},
                             {
@@ -911,9 +869,7 @@ def formatted_strings_have_types(client: Client) -> None:
                                 "messageExpression": "self > duration('90m') ? 'much too long' : 'too long'",
                             },
                         ),
-                        "b": ruled(
-                            {"type": "string", "format": "byte", "maxLength": 20}, "size(self) < 3 && self != b'no'"
-                        ),
+                        "b": ruled({"type": "string", "format": "byte", "maxLength": 20}, "size(self) < 3 && self != b'no'"),
                         "i": ruled({"type": "integer", "format": "int32"}, "self + 1 > 0"),
                         "p": ruled({"type": "string", "format": "ipv4"}, "self.startsWith('1')"),
                     }
@@ -957,11 +913,7 @@ def estimated_costs(client: Client) -> None:
     """Without limits of size the estimate is too high; with them it passes."""
     text = {"type": "string"}
     compiles(
-        client,
-        arr(text, 1000),
-        "self.all(x, self.exists_one(y, x == y))",
-        "self.all(x, x.matches('^a'))",
-        "self.size() < 5",
+        client, arr(text, 1000), "self.all(x, self.exists_one(y, x == y))", "self.all(x, x.matches('^a'))", "self.size() < 5"
     )
     compiles(
         client,

@@ -191,12 +191,8 @@ def numbers_are_checked(client: Client) -> None:
     body = definition(client, of_spec({"n": num, "i": INT}), plural="gadgets", kind="Gadget")
     with served(client, body) as path:
         for text in ("1.0", "1.50", "1e2", "1E400", "-0", "0x1", "01", "1.", "NaN"):
-            client.post(
-                path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"n": 7', f'"n": {text}'), DRY
-            )
-            client.post(
-                path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"i": 7', f'"i": {text}'), DRY
-            )
+            client.post(path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"n": 7', f'"n": {text}'), DRY)
+            client.post(path, json.dumps(make(client, body, spec={"n": 7, "i": 7})).replace('"i": 7', f'"i": {text}'), DRY)
 
 
 @scenario
@@ -210,12 +206,7 @@ def arrays_are_checked(client: Client) -> None:
             "hi": {"type": "array", "items": INT, "maxItems": 2},
             "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
             "iset": {"type": "array", "items": {"type": "number"}, "x-kubernetes-list-type": "set"},
-            "map": {
-                "type": "array",
-                "items": item,
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["k", "n"],
-            },
+            "map": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "n"]},
             "oset": {
                 "type": "array",
                 "items": obj({"a": STRING}, **{"x-kubernetes-map-type": "atomic"}),
@@ -391,18 +382,7 @@ def whole_objects_of_the_wrong_type(client: Client) -> None:
     body = definition(client, of_spec({"s": STRING}))
     with served(client, body) as path:
         tries(client, body, path, "text", 1, [], None, True)
-        for raw in (
-            "",
-            "{",
-            "[]",
-            "null",
-            "1",
-            '"x"',
-            "{}",
-            '{"a": }',
-            json.dumps(make(client, body)) + "x",
-            "apiVersion: v1",
-        ):
+        for raw in ("", "{", "[]", "null", "1", '"x"', "{}", '{"a": }', json.dumps(make(client, body)) + "x", "apiVersion: v1"):
             client.post(path, raw, DRY)
         client.post(path, json.dumps(make(client, body)), DRY, ctype="application/yaml")
         client.post(path, json.dumps(make(client, body)), DRY, ctype="text/plain")
@@ -489,9 +469,7 @@ def metadata_is_checked(client: Client) -> None:
         for meta in metas:
             client.post(path, {**make(client, body), "metadata": meta}, DRY)
         client.post(path, {k: v for k, v in make(client, body).items() if k != "metadata"}, DRY)
-        client.post(
-            path, make(client, body, metadata={"name": "one", "unknown": 1}), {**DRY, "fieldValidation": "Strict"}
-        )
+        client.post(path, make(client, body, metadata={"name": "one", "unknown": 1}), {**DRY, "fieldValidation": "Strict"})
 
 
 @scenario
@@ -667,10 +645,7 @@ def defaults_reach_old_objects_when_read(client: Client) -> None:
     with served(client, body) as path:
         client.post(path, make(client, body, spec={"a": "1", "gone": "bye"}))
         versions = [
-            {
-                **body["spec"]["versions"][0],
-                "schema": {"openAPIV3Schema": of_spec({"a": STRING, "b": {**INT, "default": 7}})},
-            }
+            {**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": of_spec({"a": STRING, "b": {**INT, "default": 7}})}}
         ]
         redefine(client, body, lambda: client.get(f"{path}/one", silent=True).get("spec", "b") == 7, versions=versions)
         client.get(f"{path}/one")
@@ -695,9 +670,7 @@ def invalid_old_objects_are_ratcheted(client: Client) -> None:
         ),
     )
     with served(client, body) as path:
-        client.post(
-            path, make(client, body, spec={"a": "too long", "n": 50, "l": ["long one", "ok"], "m": {"k": "long one"}})
-        )
+        client.post(path, make(client, body, spec={"a": "too long", "n": 50, "l": ["long one", "ok"], "m": {"k": "long one"}}))
         short = {**STRING, "maxLength": 3}
         new = of_spec(
             {
@@ -712,9 +685,7 @@ def invalid_old_objects_are_ratcheted(client: Client) -> None:
         redefine(
             client,
             body,
-            lambda: (
-                client.post(path, make(client, body, "two", spec={"a": "too long"}), DRY, silent=True).status == 422
-            ),
+            lambda: client.post(path, make(client, body, "two", spec={"a": "too long"}), DRY, silent=True).status == 422,
             versions=[{**body["spec"]["versions"][0], "schema": {"openAPIV3Schema": new}}],
         )
         for change in (
@@ -751,12 +722,8 @@ def create_read_update_delete(client: Client) -> None:
         client.get(where(client, body, ns=False))
         client.post(where(client, body, ns=False), make(client, body, "elsewhere"))
         client.put(f"{path}/one", make(client, body, spec={"s": "b"}))
-        client.put(
-            f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "b"})
-        )
-        client.put(
-            f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "c"})
-        )
+        client.put(f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "b"}))
+        client.put(f"{path}/one", make(client, body, metadata={"name": "one", "resourceVersion": made.rv}, spec={"s": "c"}))
         client.put(f"{path}/one", make(client, body, "other", spec={"s": "c"}))
         client.put(f"{path}/new", make(client, body, "new", spec={"s": "c"}))
         client.put(
@@ -785,8 +752,7 @@ def create_read_update_delete(client: Client) -> None:
 def patches(client: Client) -> None:
     """Merge and JSON patches work; a strategic merge patch is not for custom resources."""
     body = definition(
-        client,
-        of_spec({"s": STRING, "l": {"type": "array", "items": STRING}, "o": obj({"x": STRING, "y": STRING}), "n": INT}),
+        client, of_spec({"s": STRING, "l": {"type": "array", "items": STRING}, "o": obj({"x": STRING, "y": STRING}), "n": INT})
     )
     with served(client, body) as path:
         client.post(path, make(client, body, spec={"s": "a", "l": ["1", "2"], "o": {"x": "1"}}), silent=True)
@@ -838,12 +804,7 @@ def apply_with_every_list_type(client: Client) -> None:
             {
                 "at": {"type": "array", "items": STRING, "x-kubernetes-list-type": "atomic"},
                 "set": {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
-                "map": {
-                    "type": "array",
-                    "items": item,
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["k"],
-                },
+                "map": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
                 "plain": {"type": "array", "items": item},
                 "gran": obj(additionalProperties=STRING),
                 "atom": obj({"a": STRING, "b": STRING}, **{"x-kubernetes-map-type": "atomic"}),
@@ -886,10 +847,7 @@ def apply_with_every_list_type(client: Client) -> None:
         client.patch(one, make(client, body, spec={"set": ["z"]}), APPLY)
         client.patch(one, make(client, body, "two"), APPLY, {"fieldManager": "m"})
         client.patch(
-            one,
-            make(client, body, metadata={"name": "one", "managedFields": [{"manager": "x"}]}),
-            APPLY,
-            {"fieldManager": "m"},
+            one, make(client, body, metadata={"name": "one", "managedFields": [{"manager": "x"}]}), APPLY, {"fieldManager": "m"}
         )
         client.patch(f"{path}/fresh", make(client, body, "fresh", spec={"at": [1]}), APPLY, {"fieldManager": "m"})
         client.patch(one, "spec: {at: [", APPLY, {"fieldManager": "m"})
@@ -902,12 +860,7 @@ def status_is_apart(client: Client) -> None:
     """With the subresource, status is ignored on the main path and the rest on /status; only spec moves the generation."""
     body = definition(
         client,
-        obj(
-            {
-                "spec": obj({"s": STRING}),
-                "status": obj({"phase": STRING, "n": {**INT, "default": 4}}, required=["phase"]),
-            }
-        ),
+        obj({"spec": obj({"s": STRING}), "status": obj({"phase": STRING, "n": {**INT, "default": 4}}, required=["phase"])}),
         {"subresources": {"status": {}}},
     )
     with served(client, body) as path:
@@ -915,28 +868,17 @@ def status_is_apart(client: Client) -> None:
         client.post(path, make(client, body, spec={"s": "a"}, status={"phase": "x"}))
         client.get(f"{one}/status")
         client.patch(one, {"status": {"phase": "y"}, "spec": {"s": "b"}}, MERGE)
-        client.patch(
-            f"{one}/status", {"status": {"phase": "y"}, "spec": {"s": "c"}, "metadata": {"labels": {"a": "b"}}}, MERGE
-        )
+        client.patch(f"{one}/status", {"status": {"phase": "y"}, "spec": {"s": "c"}, "metadata": {"labels": {"a": "b"}}}, MERGE)
         client.patch(f"{one}/status", {"status": {"n": 5}}, MERGE)
         client.patch(f"{one}/status", {"status": {"phase": 5}}, MERGE)
         client.patch(f"{one}/status", {"status": {"phase": None}}, MERGE)
         now = client.get(one, silent=True).json
-        client.put(
-            f"{one}/status", {**now, "status": {"phase": "z"}, "spec": {"s": 9}} if isinstance(now, dict) else None
-        )
-        client.put(
-            f"{one}/status", {**now, "status": {"phase": "w"}, "spec": {"s": "ok"}} if isinstance(now, dict) else None
-        )
+        client.put(f"{one}/status", {**now, "status": {"phase": "z"}, "spec": {"s": 9}} if isinstance(now, dict) else None)
+        client.put(f"{one}/status", {**now, "status": {"phase": "w"}, "spec": {"s": "ok"}} if isinstance(now, dict) else None)
         client.put(one, {**now, "status": {"phase": 1}} if isinstance(now, dict) else None)
+        client.patch(f"{one}/status", make(client, body, status={"phase": "q"}), APPLY, {"fieldManager": "s", "force": "true"})
         client.patch(
-            f"{one}/status", make(client, body, status={"phase": "q"}), APPLY, {"fieldManager": "s", "force": "true"}
-        )
-        client.patch(
-            one,
-            make(client, body, spec={"s": "q"}, status={"phase": "r"}),
-            APPLY,
-            {"fieldManager": "t", "force": "true"},
+            one, make(client, body, spec={"s": "q"}, status={"phase": "r"}), APPLY, {"fieldManager": "t", "force": "true"}
         )
         client.patch(f"{one}/status", [{"op": "remove", "path": "/status"}], JSON_PATCH)
         client.patch(one, {"metadata": {"annotations": {"x": "y"}}}, MERGE)
@@ -952,10 +894,7 @@ def scale_is_a_view(client: Client) -> None:
     body = definition(
         client,
         obj(
-            {
-                "spec": obj({"replicas": {**INT, "maximum": 10}, "s": STRING}),
-                "status": obj({"replicas": INT, "selector": STRING}),
-            }
+            {"spec": obj({"replicas": {**INT, "maximum": 10}, "s": STRING}), "status": obj({"replicas": INT, "selector": STRING})}
         ),
         {"subresources": {"status": {}, **SCALE}},
     )
@@ -1060,9 +999,7 @@ def fields_can_be_selected(client: Client) -> None:
     """Strings, integers and booleans named by selectableFields; others are refused."""
     schema = of_spec({"color": STRING, "size": INT, "flag": {"type": "boolean"}, "o": obj({"x": STRING})})
     body = definition(
-        client,
-        schema,
-        {"selectableFields": [{"jsonPath": p} for p in (".spec.color", ".spec.size", ".spec.flag", ".spec.o.x")]},
+        client, schema, {"selectableFields": [{"jsonPath": p} for p in (".spec.color", ".spec.size", ".spec.flag", ".spec.o.x")]}
     )
     with served(client, body) as path:
         for i, spec in enumerate(
@@ -1104,9 +1041,7 @@ def fields_can_be_selected(client: Client) -> None:
             ],
         )
         client.delete(path, None, {"fieldSelector": "spec.color=red"})
-        client.get(
-            where(client, body, ns=False), {"fieldSelector": "spec.color=blue"}, headers={"Accept": PARTIAL_LIST}
-        )
+        client.get(where(client, body, ns=False), {"fieldSelector": "spec.color=blue"}, headers={"Accept": PARTIAL_LIST})
 
 
 @scenario
@@ -1118,12 +1053,7 @@ def lists_and_watches(client: Client) -> None:
         for i in range(1, 5):
             client.post(
                 path,
-                make(
-                    client,
-                    body,
-                    metadata={"name": f"n{i}", "labels": {"even": "no" if i % 2 else "yes"}},
-                    spec={"n": i},
-                ),
+                make(client, body, metadata={"name": f"n{i}", "labels": {"even": "no" if i % 2 else "yes"}}, spec={"n": i}),
                 silent=True,
             )
         page = client.get(path, {"limit": "2"})
@@ -1140,9 +1070,7 @@ def lists_and_watches(client: Client) -> None:
         client.watch(
             path,
             {"labelSelector": "even=yes"},
-            then=lambda: (
-                client.patch(f"{path}/n2", {"metadata": {"labels": {"even": "no"}}}, MERGE, silent=True) and None
-            ),
+            then=lambda: client.patch(f"{path}/n2", {"metadata": {"labels": {"even": "no"}}}, MERGE, silent=True) and None,
         )
         client.watch(f"/apis/{body['spec']['group']}/v1/watch/namespaces/{client.ns}/widgets", {})
         client.watch(
@@ -1164,16 +1092,11 @@ def finalizers_hold_deletion(client: Client) -> None:
     body = definition(client, of_spec({"n": INT}))
     with served(client, body) as path:
         client.post(
-            path,
-            make(
-                client, body, metadata={"name": "one", "finalizers": ["example.com/a", "example.com/b"]}, spec={"n": 1}
-            ),
+            path, make(client, body, metadata={"name": "one", "finalizers": ["example.com/a", "example.com/b"]}, spec={"n": 1})
         )
         client.delete(f"{path}/one", {"gracePeriodSeconds": 30})
         client.delete(f"{path}/one", {"propagationPolicy": "Foreground"})
-        client.patch(
-            f"{path}/one", {"metadata": {"finalizers": ["example.com/a", "example.com/b", "example.com/c"]}}, MERGE
-        )
+        client.patch(f"{path}/one", {"metadata": {"finalizers": ["example.com/a", "example.com/b", "example.com/c"]}}, MERGE)
         client.patch(f"{path}/one", {"spec": {"n": 2}}, MERGE)
         client.patch(f"{path}/one", {"metadata": {"finalizers": ["example.com/b"]}}, MERGE)
         client.patch(f"{path}/one", {"metadata": {"finalizers": []}}, MERGE)
@@ -1228,16 +1151,10 @@ def versions_share_objects(client: Client) -> None:
         client.patch(f"{path2}/one", {"spec": {"a": "3"}}, MERGE)
         client.get(f"{path}/one")
         client.patch(
-            f"{path2}/one",
-            make(client, body, "one", "v2", spec={"only2": "z"}),
-            APPLY,
-            {"fieldManager": "m", "force": "true"},
+            f"{path2}/one", make(client, body, "one", "v2", spec={"only2": "z"}), APPLY, {"fieldManager": "m", "force": "true"}
         )
         client.patch(
-            f"{path}/one",
-            make(client, body, "one", "v1", spec={"only1": "w"}),
-            APPLY,
-            {"fieldManager": "m", "force": "true"},
+            f"{path}/one", make(client, body, "one", "v1", spec={"only1": "w"}), APPLY, {"fieldManager": "m", "force": "true"}
         )
         client.watch(path2, then=lambda: client.patch(f"{path}/two", {"spec": {"a": "w"}}, MERGE, silent=True) and None)
         client.delete(f"{path2}/two")
@@ -1251,9 +1168,7 @@ def a_version_may_stop_being_served(client: Client) -> None:
         path2 = path.replace("/v1/", "/v2/")
         client.post(path, make(client, body, spec={"a": "1", "only1": "x"}), silent=True)
         one, two = body["spec"]["versions"]
-        redefine(
-            client, body, lambda: client.get(path, silent=True).status == 404, versions=[{**one, "served": False}, two]
-        )
+        redefine(client, body, lambda: client.get(path, silent=True).status == 404, versions=[{**one, "served": False}, two])
         client.get(path)
         client.get(f"{path}/one")
         client.post(path, make(client, body, "two"))
@@ -1277,9 +1192,7 @@ def deprecated_versions_warn(client: Client) -> None:
     """The default warning, one of one's own, on every verb."""
     body = two_versions(client, deprecated=True, deprecationWarning="v2 was a mistake")
     body["spec"]["versions"][0]["deprecated"] = True
-    body["spec"]["versions"].append(
-        {"name": "v3", "served": True, "storage": False, "schema": {"openAPIV3Schema": ANY}}
-    )
+    body["spec"]["versions"].append({"name": "v3", "served": True, "storage": False, "schema": {"openAPIV3Schema": ANY}})
     body["spec"]["versions"].append(
         {"name": "v4beta1", "served": True, "storage": False, "deprecated": True, "schema": {"openAPIV3Schema": ANY}}
     )

@@ -61,11 +61,7 @@ def the_name_is_plural_dot_group(client: Client) -> None:
     """metadata.name must equal plural.group."""
     for name in ("other", f"widget.g{client.id}.example.com", "", "UP.example.com"):
         tries(client, {**definition(client), "metadata": {"name": name}})
-    tries(
-        client,
-        {**definition(client), "metadata": {"generateName": "generated-"}},
-        {**definition(client), "metadata": None},
-    )
+    tries(client, {**definition(client), "metadata": {"generateName": "generated-"}}, {**definition(client), "metadata": None})
 
 
 @scenario
@@ -94,12 +90,7 @@ def names_are_checked(client: Client) -> None:
         named(client, shortNames=["a" * 64]),
         named(client, shortNames=["same", "same"]),
     )
-    tries(
-        client,
-        definition(client, plural="Widgets"),
-        definition(client, plural="w"),
-        definition(client, plural="wid.gets"),
-    )
+    tries(client, definition(client, plural="Widgets"), definition(client, plural="w"), definition(client, plural="wid.gets"))
 
 
 @scenario
@@ -182,13 +173,7 @@ def deprecation_needs_deprecated(client: Client) -> None:
 def a_protected_group_needs_approval(client: Client) -> None:
     """*.k8s.io and *.kubernetes.io want the annotation api-approved.kubernetes.io."""
     for group in (f"g{client.id}.k8s.io", f"g{client.id}.kubernetes.io", f"g{client.id}.x-k8s.io"):
-        for value in (
-            None,
-            "",
-            "nonsense",
-            "unapproved, experimental",
-            "https://github.com/kubernetes/kubernetes/pull/1",
-        ):
+        for value in (None, "", "nonsense", "unapproved, experimental", "https://github.com/kubernetes/kubernetes/pull/1"):
             if group.endswith("x-k8s.io") and value:
                 continue
             body = definition(client, group=group)
@@ -514,11 +499,7 @@ def rules_about_unknown_fields_do_not_compile(client: Client) -> None:
 def the_other_fields_of_a_rule(client: Client) -> None:
     """message, messageExpression, reason, fieldPath and optionalOldSelf each have limits."""
     schema = obj(
-        {
-            "a": {"type": "string", "maxLength": 5},
-            "l": {"type": "array", "items": STRING},
-            "m": obj(additionalProperties=STRING),
-        }
+        {"a": {"type": "string", "maxLength": 5}, "l": {"type": "array", "items": STRING}, "m": obj(additionalProperties=STRING)}
     )
     ok = {"rule": "has(self.a)"}
     rules(
@@ -561,9 +542,7 @@ def the_other_fields_of_a_rule(client: Client) -> None:
 def transition_rules_need_correlated_values(client: Client) -> None:
     """oldSelf cannot be used under atomic or set lists; under maps and map lists it can."""
     item = obj(
-        {"k": {"type": "string", "maxLength": 5}},
-        required=["k"],
-        **{"x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+        {"k": {"type": "string", "maxLength": 5}}, required=["k"], **{"x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
     )
     for kind in (
         {},
@@ -597,10 +576,7 @@ def rules_may_not_cost_too_much(client: Client) -> None:
         {"type": "array", "items": {"type": "string", "maxLength": 10}, "maxItems": 10, **expensive},
         {
             "type": "array",
-            "items": {
-                "type": "array",
-                "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self.contains('x')"}]},
-            },
+            "items": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self.contains('x')"}]}},
         },
         {"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^a+$')"}]},
         obj(
@@ -612,8 +588,7 @@ def rules_may_not_cost_too_much(client: Client) -> None:
         {
             "type": "array",
             "items": obj(
-                {"s": STRING},
-                **{"x-kubernetes-validations": [{"rule": "self.s.matches('x')"}, {"rule": "self.s.contains('y')"}]},
+                {"s": STRING}, **{"x-kubernetes-validations": [{"rule": "self.s.matches('x')"}, {"rule": "self.s.contains('y')"}]}
             ),
         },
     )
@@ -786,9 +761,7 @@ def conversion_settings_are_checked(client: Client) -> None:
 @scenario
 def unknown_fields_of_a_definition(client: Client) -> None:
     """Strict refuses, Warn warns, Ignore keeps quiet."""
-    body = definition(
-        client, obj({"spec": obj({"f": {"type": "string", "maxlength": 3}})}), {"storag": True}, shape="x"
-    )
+    body = definition(client, obj({"spec": obj({"f": {"type": "string", "maxlength": 3}})}), {"storag": True}, shape="x")
     for mode in ("Strict", "Warn", "Ignore", "Odd"):
         tries(client, body, query={**DRY, "fieldValidation": mode})
     tries(
@@ -825,9 +798,7 @@ def discovery_lists_the_resource(client: Client) -> None:
         client,
         group=fixed,
         names={"shortNames": ["wi", "wg"], "categories": ["all", "mine"], "singular": "wid"},
-        version={
-            "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}}
-        },
+        version={"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}}},
     )
     body["spec"]["versions"] += [
         {"name": n, "served": n != "v3", "storage": False, "schema": {"openAPIV3Schema": ANY}}
@@ -915,11 +886,7 @@ def openapi_shows_the_schema(client: Client) -> None:
         )
         until(lambda: any(group in p for p in client.get("/openapi/v2", silent=True).get("paths", default={})), 20)
         old = client.get("/openapi/v2", silent=True)
-        note(
-            client,
-            "v2 definitions",
-            {k: v for k, v in old.get("definitions", default={}).items() if f"g{client.id}" in k},
-        )
+        note(client, "v2 definitions", {k: v for k, v in old.get("definitions", default={}).items() if f"g{client.id}" in k})
         note(client, "v2 paths", sorted(p for p in old.get("paths", default={}) if group in p))
 
 
@@ -956,10 +923,7 @@ def a_taken_kind_is_not_accepted(client: Client) -> None:
 def a_taken_list_kind_is_not_accepted(client: Client) -> None:
     """The list kind of another definition is taken, and its plural too as a short name."""
     rivals(
-        client,
-        definition(
-            client, plural="fourths", kind="Fourth", names={"listKind": "WidgetList", "shortNames": ["widgets"]}
-        ),
+        client, definition(client, plural="fourths", kind="Fourth", names={"listKind": "WidgetList", "shortNames": ["widgets"]})
     )
 
 

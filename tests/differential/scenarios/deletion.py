@@ -40,18 +40,14 @@ SPECS: dict[str, dict[str, Any]] = {
     "statefulsets": {"spec": WORK},
     "jobs": {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}},
     "poddisruptionbudgets": {"spec": {"selector": {}}},
-    "persistentvolumeclaims": {
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    },
+    "persistentvolumeclaims": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
     "limitranges": {},
     "replicationcontrollers": {"spec": {"selector": {"a": "b"}, "template": WORK["template"]}},
     "nodes": {},
     "clusterroles": {},
     "priorityclasses": {"value": 1},
     "storageclasses": {"provisioner": "e.io/p"},
-    "persistentvolumes": {
-        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
-    },
+    "persistentvolumes": {"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}},
 }
 GUARD = ["example.com/guard"]
 
@@ -62,9 +58,7 @@ def at(c: Client, plural: str = "configmaps", *rest: str) -> str:
 
 
 def make(c: Client, name: str, plural: str = "configmaps", **meta: Any) -> Reply:
-    return c.post(
-        at(c, plural), json.loads(json.dumps({**SPECS[plural], "metadata": {"name": name, **meta}})), silent=True
-    )
+    return c.post(at(c, plural), json.loads(json.dumps({**SPECS[plural], "metadata": {"name": name, **meta}})), silent=True)
 
 
 def pod(c: Client, name: str, node: str = "", **spec: Any) -> Reply:
@@ -100,17 +94,7 @@ def what_a_delete_answers(c: Client) -> None:
 @scenario
 def what_a_foreground_delete_answers(c: Client) -> None:
     """The same with a policy that leaves a finalizer: now the object comes back."""
-    for plural in (
-        "configmaps",
-        "secrets",
-        "deployments",
-        "leases",
-        "roles",
-        "jobs",
-        "statefulsets",
-        "services",
-        "nodes",
-    ):
+    for plural in ("configmaps", "secrets", "deployments", "leases", "roles", "jobs", "statefulsets", "services", "nodes"):
         name = c.name("x") if plural in CLUSTER else "x"
         make(c, name, plural)
         c.delete(at(c, plural, name), {"propagationPolicy": "Foreground"})
@@ -522,19 +506,11 @@ def eviction_without_a_budget(c: Client) -> None:
     """201 with a Status, and the pod goes."""
     for name, node in (("u", ""), ("b", "n1")):
         pod(c, name, node)
-        c.post(
-            at(c, "pods", f"{name}/eviction"),
-            {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}},
-        )
+        c.post(at(c, "pods", f"{name}/eviction"), {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
         c.get(at(c, "pods", name))
     c.post(
         at(c, "pods", "b/eviction"),
-        {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": "b"},
-            "deleteOptions": {"gracePeriodSeconds": 0},
-        },
+        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "b"}, "deleteOptions": {"gracePeriodSeconds": 0}},
     )
     c.get(at(c, "pods", "b"))
     pod(c, "x", "n1")
@@ -596,9 +572,7 @@ def eviction_under_a_budget(c: Client) -> None:
     c.patch(at(c, "pods", "p2/status"), {"status": {"phase": "Succeeded"}}, MERGE, silent=True)
     evict("p2")
     c.post(
-        at(c, "poddisruptionbudgets"),
-        {"metadata": {"name": "b2"}, "spec": {"maxUnavailable": 1, "selector": {}}},
-        silent=True,
+        at(c, "poddisruptionbudgets"), {"metadata": {"name": "b2"}, "spec": {"maxUnavailable": 1, "selector": {}}}, silent=True
     )
     evict("p3")
     c.delete(at(c, "poddisruptionbudgets", "b2"), {"preconditions": {"uid": budget.uid}})
@@ -674,12 +648,7 @@ def owners_and_dependents(c: Client) -> None:
     c.get(at(c, "secrets", "owned"))
     c.patch(
         at(c, "configmaps", "owner"),
-        {
-            "metadata": {
-                "finalizers": None,
-                "ownerReferences": [{**reference, "uid": "11111111-2222-3333-4444-555555555555"}],
-            }
-        },
+        {"metadata": {"finalizers": None, "ownerReferences": [{**reference, "uid": "11111111-2222-3333-4444-555555555555"}]}},
         MERGE,
     )
     c.get(at(c, "configmaps", "owner"))

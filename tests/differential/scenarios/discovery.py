@@ -440,11 +440,7 @@ def metrics(c: Client) -> None:
             None,
             {},
             reply,
-            {
-                "json": reply.json,
-                "requests": b"apiserver_request_total" in reply.body,
-                "help": reply.body[:7] == b"# HELP ",
-            },
+            {"json": reply.json, "requests": b"apiserver_request_total" in reply.body, "help": reply.body[:7] == b"# HELP "},
         )
 
 
@@ -542,12 +538,7 @@ def openapi_v2(c: Client) -> None:
                 "text": reply.body.decode("latin-1") if reply.status >= 400 else None,
             },
         )
-    for path, method in (
-        ("/openapi/v2/", "GET"),
-        ("/openapi/v2/x", "GET"),
-        ("/openapi/v2", "HEAD"),
-        ("/openapi/v2", "POST"),
-    ):
+    for path, method in (("/openapi/v2/", "GET"), ("/openapi/v2/x", "GET"), ("/openapi/v2", "HEAD"), ("/openapi/v2", "POST")):
         reply = c.request(method, path, {} if method == "POST" else None, silent=True)
         keep(c, method, path, None, {}, reply, {"message": reply.get("message"), "large": len(reply.body) > 100_000})
 
@@ -581,13 +572,7 @@ def openapi_v2_definitions(c: Client) -> None:
         "/api/v1/watch/configmaps",
     ):
         keep(
-            c,
-            "GET",
-            f"/openapi/v2 {path}",
-            None,
-            {},
-            Reply(reply.status, {}, b""),
-            (reply.json or {}).get("paths", {}).get(path),
+            c, "GET", f"/openapi/v2 {path}", None, {}, Reply(reply.status, {}, b""), (reply.json or {}).get("paths", {}).get(path)
         )
 
 
@@ -640,11 +625,7 @@ def openapi_v3_documents(c: Client) -> None:
             None,
             {},
             reply,
-            {
-                "large": len(reply.body) > 100,
-                "cache": reply.headers.get("cache-control"),
-                "expires": "expires" in reply.headers,
-            },
+            {"large": len(reply.body) > 100, "cache": reply.headers.get("cache-control"), "expires": "expires" in reply.headers},
         )
         reply = c.get(path, {"hash": "WRONG"}, silent=True)
         location = reply.headers.get("location", "")

@@ -71,11 +71,7 @@ def request_token(client: Client, name: str, spec: Any, what: str = "", **more: 
     note(
         client,
         what or json.dumps(spec),
-        [
-            reply.status,
-            json.loads(json.dumps(reply.json).replace(token, "<token>")) if token else reply.json,
-            claims_of(token),
-        ],
+        [reply.status, json.loads(json.dumps(reply.json).replace(token, "<token>")) if token else reply.json, claims_of(token)],
     )
     return token
 
@@ -86,9 +82,7 @@ def bearing(client: Client, token: str) -> As:
 
 def who(client: Client, headers: dict[str, str] | None = None) -> Reply:
     return client.post(
-        f"{AUTHN}/selfsubjectreviews",
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
-        headers=headers,
+        f"{AUTHN}/selfsubjectreviews", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, headers=headers
     )
 
 
@@ -118,9 +112,7 @@ def tokens_say_what_they_are_for(client: Client) -> None:
             who(client, {"Authorization": f"Bearer {bound}"})
         who(client, {"Authorization": f"Bearer {token}"})
         request_token(
-            client,
-            "bot",
-            {"expirationSeconds": 3607, "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "plain"}},
+            client, "bot", {"expirationSeconds": 3607, "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "plain"}}
         )
         request_token(client, "bot", {"expirationSeconds": 3607})
         request_token(
@@ -192,9 +184,7 @@ def requests_for_tokens_are_checked(client: Client) -> None:
     user = f"user-{client.id}"
     grant(client, user, rule("create", "serviceaccounts/token", names="bot"))
     for name in ("bot", "other"):
-        reply = client.post(
-            f"{accounts(client)}/{name}/token", TOKEN_REQUEST, headers={"Impersonate-User": user}, silent=True
-        )
+        reply = client.post(f"{accounts(client)}/{name}/token", TOKEN_REQUEST, headers={"Impersonate-User": user}, silent=True)
         note(client, f"by right for {name}", [reply.status, reply.get("message")])
 
 
@@ -216,9 +206,7 @@ def tokens_are_for_their_audience(client: Client) -> None:
         who(client, {"Authorization": f"Bearer {token}"})
         for asked in ([], ["vault"], ["vault", "other", default], ["other"], [""]):
             reply = client.post(
-                f"{AUTHN}/tokenreviews",
-                {"spec": {"token": token, **({"audiences": asked} if asked else {})}},
-                silent=True,
+                f"{AUTHN}/tokenreviews", {"spec": {"token": token, **({"audiences": asked} if asked else {})}}, silent=True
             )
             note(client, f"{audiences} reviewed for {asked}", [reply.status, reply.get("message"), reply.get("status")])
 
@@ -235,10 +223,7 @@ def tokens_end(client: Client) -> None:
     for kind, name in (("Secret", "s"), ("Pod", "p"), ("Node", node), ("", "")):
         reply = client.post(
             f"{accounts(client)}/bot/token",
-            {
-                **TOKEN_REQUEST,
-                "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name}} if kind else {},
-            },
+            {**TOKEN_REQUEST, "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name}} if kind else {}},
             silent=True,
         )
         bearers[kind] = bearing(client, reply.get("status", "token", default="none"))
@@ -285,23 +270,16 @@ def tokens_that_are_none(client: Client) -> None:
     }
     for what, value in forged.items():
         reply = client.get(maps(client), headers={"Authorization": f"Bearer {value}"}, silent=True)
-        note(
-            client,
-            what,
-            [reply.status, reply.get("reason"), reply.get("message"), reply.headers.get("www-authenticate")],
-        )
+        note(client, what, [reply.status, reply.get("reason"), reply.get("message"), reply.headers.get("www-authenticate")])
         review = client.post(f"{AUTHN}/tokenreviews", {"spec": {"token": value}}, silent=True)
         note(client, f"review of {what}", [review.status, review.get("status")])
     client.post(f"{AUTHN}/tokenreviews", {"spec": {"token": ""}})
     client.post(f"{AUTHN}/tokenreviews", {"spec": {}})
     client.post(f"{AUTHN}/tokenreviews", {})
     client.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "admin-token"}})
+    client.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "user-token", "audiences": ["https://kubernetes.default.svc"]}})
     client.post(
-        f"{AUTHN}/tokenreviews", {"spec": {"token": "user-token", "audiences": ["https://kubernetes.default.svc"]}}
-    )
-    client.post(
-        f"{AUTHN}/tokenreviews",
-        {"metadata": {"name": "x"}, "spec": {"token": "user-token"}, "status": {"authenticated": False}},
+        f"{AUTHN}/tokenreviews", {"metadata": {"name": "x"}, "spec": {"token": "user-token"}, "status": {"authenticated": False}}
     )
     client.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "user-token"}}, DRY)
     client.get(f"{AUTHN}/tokenreviews")
@@ -316,17 +294,9 @@ def secrets_with_tokens(client: Client) -> None:
     kind = {"type": "kubernetes.io/service-account-token"}
     client.post(path, {"metadata": {"name": "one"}, **kind})
     client.post(path, {"metadata": {"name": "one", "annotations": {"kubernetes.io/service-account.name": ""}}, **kind})
-    client.post(
-        path, {"metadata": {"name": "one", "annotations": {"kubernetes.io/service-account.name": "bot"}}, **kind}
-    )
-    client.post(
-        path,
-        {"metadata": {"name": "two", "annotations": {"kubernetes.io/service-account.name": "nobody"}}, **kind},
-        DRY,
-    )
-    client.patch(
-        f"{path}/one", {"metadata": {"annotations": {"kubernetes.io/service-account.name": "other"}}}, MERGE, DRY
-    )
+    client.post(path, {"metadata": {"name": "one", "annotations": {"kubernetes.io/service-account.name": "bot"}}, **kind})
+    client.post(path, {"metadata": {"name": "two", "annotations": {"kubernetes.io/service-account.name": "nobody"}}, **kind}, DRY)
+    client.patch(f"{path}/one", {"metadata": {"annotations": {"kubernetes.io/service-account.name": "other"}}}, MERGE, DRY)
     client.patch(f"{path}/one", {"metadata": {"annotations": {"kubernetes.io/service-account.name": None}}}, MERGE, DRY)
     client.patch(f"{path}/one", {"type": "Opaque"}, MERGE, DRY)
     client.get(f"{accounts(client)}/bot")
@@ -409,9 +379,7 @@ def strangers_are_turned_away(client: Client) -> None:
             ("GET", "/.well-known/openid-configuration", None),
             ("GET", "/openid/v1/jwks", None),
         ):
-            reply = client.request(
-                method, path, body, headers=headers, ctype=MERGE if method == "PATCH" else None, silent=True
-            )
+            reply = client.request(method, path, body, headers=headers, ctype=MERGE if method == "PATCH" else None, silent=True)
             note(
                 client,
                 f"{method} {path.replace(client.ns, 'ns')} {'bad' if headers is bad else 'none'}",
@@ -422,9 +390,7 @@ def strangers_are_turned_away(client: Client) -> None:
                         for h, v in reply.headers.items()
                         if h in ("content-type", "www-authenticate", "cache-control", "x-content-type-options")
                     },
-                    reply.json
-                    if reply.status >= 400 and reply.json
-                    else reply.status >= 400 and reply.body.decode("latin-1"),
+                    reply.json if reply.status >= 400 and reply.json else reply.status >= 400 and reply.body.decode("latin-1"),
                 ],
             )
         for accept in ("application/yaml", "application/vnd.kubernetes.protobuf", "text/html", TABLE, "nonsense"):
@@ -538,9 +504,7 @@ def impersonation_of_users_for_one_purpose(client: Client) -> None:
     ]
     with granted_everywhere(client, name, *whom, suffix="whom"):
         bot.get(maps(client), headers={"Impersonate-User": target})
-        grant(
-            client, name, rule("impersonate-on:user-info:list impersonate-on:user-info:get", "configmaps"), name="what"
-        )
+        grant(client, name, rule("impersonate-on:user-info:list impersonate-on:user-info:get", "configmaps"), name="what")
         attempts()
     grant(client, name, rule("list", "configmaps"), name="own")
     bot.get(maps(client))
@@ -559,12 +523,7 @@ def impersonation_of_accounts_for_one_purpose(client: Client) -> None:
         {"Impersonate-User": "system:serviceaccount:Bad:worker"},
     ):
         bot.get(maps(client), headers=headers)
-    grant(
-        client,
-        name,
-        rule("impersonate:serviceaccount", "serviceaccounts", "authentication.k8s.io", "worker"),
-        name="whom",
-    )
+    grant(client, name, rule("impersonate:serviceaccount", "serviceaccounts", "authentication.k8s.io", "worker"), name="whom")
     bot.get(maps(client), headers={"Impersonate-User": other})
     grant(
         client,
@@ -584,9 +543,7 @@ def impersonation_of_accounts_for_one_purpose(client: Client) -> None:
         ("GET", maps(client), {"Impersonate-Uid": "x"}),
         ("GET", maps(client), {"Impersonate-Extra-A": "b"}),
     ):
-        bot.request(
-            method, path, config_map() if method == "POST" else None, headers={"Impersonate-User": other, **headers}
-        )
+        bot.request(method, path, config_map() if method == "POST" else None, headers={"Impersonate-User": other, **headers})
     bot.get(maps(client), headers={"Impersonate-User": "system:serviceaccount:default:worker"})
     bot.get(maps(client), headers={"Impersonate-User": f"system:serviceaccount:{client.ns}:stranger"})
     bot.get("/api/v1/configmaps", headers={"Impersonate-User": other})
@@ -598,9 +555,7 @@ def impersonation_of_nodes_for_one_purpose(client: Client) -> None:
     node, other = client.name("node"), client.name("other")
     client.post("/api/v1/nodes", {"metadata": {"name": node}}, silent=True)
     client.post(accounts(client), {"metadata": {"name": "agent"}}, silent=True)
-    client.post(
-        f"/api/v1/namespaces/{client.ns}/pods", pod("p", serviceAccountName="agent", nodeName=node), silent=True
-    )
+    client.post(f"/api/v1/namespaces/{client.ns}/pods", pod("p", serviceAccountName="agent", nodeName=node), silent=True)
     client.post(accounts(client), {"metadata": {"name": "any"}}, silent=True)
     token = client.post(
         f"{accounts(client)}/agent/token",
@@ -725,15 +680,12 @@ def paths_that_are_no_resources(client: Client) -> None:
             ("/debug/*", "get"),
         ):
             client.post(
-                f"{AUTHZ}/subjectaccessreviews",
-                {"spec": {"user": name, "nonResourceAttributes": {"path": path, "verb": verb}}},
+                f"{AUTHZ}/subjectaccessreviews", {"spec": {"user": name, "nonResourceAttributes": {"path": path, "verb": verb}}}
             )
     client.post(f"{RBAC}/namespaces/{client.ns}/roles", role("r", {"nonResourceURLs": ["/x"], "verbs": ["get"]}), DRY)
     client.post(
         f"{RBAC}/clusterroles",
-        role(
-            client.name("bad"), {"nonResourceURLs": ["x", "/*/y", "/a*", "*", ""], "verbs": ["get"]}, kind="ClusterRole"
-        ),
+        role(client.name("bad"), {"nonResourceURLs": ["x", "/*/y", "/a*", "*", ""], "verbs": ["get"]}, kind="ClusterRole"),
         DRY,
     )
 
@@ -771,10 +723,7 @@ def names_and_selectors(client: Client) -> None:
         note(
             client,
             selector,
-            [
-                [r.status, r.get("message"), [i["metadata"]["name"] for i in r.get("items", default=None) or []]]
-                for r in replies
-            ],
+            [[r.status, r.get("message"), [i["metadata"]["name"] for i in r.get("items", default=None) or []]] for r in replies],
         )
     asker.get(path)
     asker.get(path, {"labelSelector": "app=mine"})
@@ -799,10 +748,7 @@ def subjects_of_every_kind(client: Client) -> None:
     path = maps(client)
     people: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         "user": (user_subject(f"u-{client.id}"), {"Impersonate-User": f"u-{client.id}"}),
-        "odd user": (
-            user_subject(f"u {client.id}@example.com:x"),
-            {"Impersonate-User": f"u {client.id}@example.com:x"},
-        ),
+        "odd user": (user_subject(f"u {client.id}@example.com:x"), {"Impersonate-User": f"u {client.id}@example.com:x"}),
         "group": (
             {"kind": "Group", "apiGroup": api, "name": f"g-{client.id}"},
             {"Impersonate-User": "x", "Impersonate-Group": f"g-{client.id}"},
@@ -841,13 +787,9 @@ def subjects_of_every_kind(client: Client) -> None:
     name = f"v-{client.id}"
     client.post(f"{roles}/rolebindings", binding("lost", "no-such-role", name), silent=True)
     client.post(
-        f"{roles}/rolebindings",
-        binding("lostcluster", "no-such-cluster-role", name, role_kind="ClusterRole"),
-        silent=True,
+        f"{roles}/rolebindings", binding("lostcluster", "no-such-cluster-role", name, role_kind="ClusterRole"), silent=True
     )
-    asked = {
-        "spec": {"user": name, "resourceAttributes": {"namespace": client.ns, "verb": "list", "resource": "configmaps"}}
-    }
+    asked = {"spec": {"user": name, "resourceAttributes": {"namespace": client.ns, "verb": "list", "resource": "configmaps"}}}
     until(
         lambda: (
             "no-such-cluster-role"
@@ -871,9 +813,7 @@ def subjects_of_every_kind(client: Client) -> None:
     until(
         lambda: (
             "no-such-cluster-role"
-            not in str(
-                client.post(f"{AUTHZ}/subjectaccessreviews", asked, silent=True).get("status", "evaluationError")
-            )
+            not in str(client.post(f"{AUTHZ}/subjectaccessreviews", asked, silent=True).get("status", "evaluationError"))
         ),
         5,
     )
@@ -901,11 +841,7 @@ def nobody_gives_what_he_has_not(client: Client) -> None:
     name, roles, api = f"user-{client.id}", f"{RBAC}/namespaces/{client.ns}", "rbac.authorization.k8s.io"
     user = As(client, {"Impersonate-User": name})
     grant(
-        client,
-        name,
-        rule("create update patch get delete", "roles rolebindings", api),
-        name="rbac",
-        wait=("get", "roles", api),
+        client, name, rule("create update patch get delete", "roles rolebindings", api), name="rbac", wait=("get", "roles", api)
     )
     grant(
         client,
@@ -955,21 +891,14 @@ def nobody_gives_what_he_has_not(client: Client) -> None:
     user.post(f"{roles}/rolebindings", binding("weakly", "weak", "bob"), DRY)
     user.post(f"{roles}/rolebindings", binding("admin", "cluster-admin", "bob", role_kind="ClusterRole"), DRY)
     user.patch(
-        f"{roles}/roles/applied",
-        role("applied", rule("delete", "configmaps")),
-        APPLY,
-        {"fieldManager": "m", "dryRun": "All"},
+        f"{roles}/roles/applied", role("applied", rule("delete", "configmaps")), APPLY, {"fieldManager": "m", "dryRun": "All"}
     )
     user.delete(f"{roles}/roles/strong", None, DRY)
     grant(client, name, rule("bind", "roles", api, "strong"), name="bind", wait=("bind", "roles", api))
     user.post(f"{roles}/rolebindings", binding("bound", "strong", "bob"), DRY)
     user.post(f"{roles}/rolebindings", binding("bound", "cluster-admin", "bob", role_kind="ClusterRole"), DRY)
     grant(
-        client,
-        name,
-        rule("bind", "clusterroles", api, "cluster-admin"),
-        name="bindcluster",
-        wait=("bind", "clusterroles", api),
+        client, name, rule("bind", "clusterroles", api, "cluster-admin"), name="bindcluster", wait=("bind", "clusterroles", api)
     )
     user.post(f"{roles}/rolebindings", binding("bound", "cluster-admin", "bob", role_kind="ClusterRole"), DRY)
     grant(client, name, rule("escalate", "roles", api, "strong"), name="escalate", wait=("escalate", "roles", api))
@@ -999,17 +928,11 @@ def cluster_roles_are_guarded(client: Client) -> None:
             "wider": [{"nonResourceURLs": ["*"], "verbs": ["get"]}],
             "posting": [{"nonResourceURLs": ["/one"], "verbs": ["post"]}],
         }.items():
-            reply = user.post(
-                f"{RBAC}/clusterroles", role(client.name(n), *rules, kind="ClusterRole"), DRY, silent=True
-            )
+            reply = user.post(f"{RBAC}/clusterroles", role(client.name(n), *rules, kind="ClusterRole"), DRY, silent=True)
             note(client, n, [reply.status, reply.get("message")])
         user.post(
             f"{RBAC}/clusterroles",
-            role(
-                client.name("agg"),
-                kind="ClusterRole",
-                aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
-            ),
+            role(client.name("agg"), kind="ClusterRole", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}),
             DRY,
         )
         user.post(
@@ -1054,12 +977,7 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
     until(
         lambda: client.post(
             f"{AUTHZ}/subjectaccessreviews",
-            {
-                "spec": {
-                    "groups": [group],
-                    "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "pods"},
-                }
-            },
+            {"spec": {"groups": [group], "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "pods"}}},
             silent=True,
         ).get("status", "allowed")
     )
@@ -1072,13 +990,7 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
         {"user": name, "resourceAttributes": {**at, "verb": "GET", "resource": "configmaps", "name": "one"}},
         {
             "user": name,
-            "resourceAttributes": {
-                **at,
-                "verb": "patch",
-                "group": "apps",
-                "resource": "deployments",
-                "subresource": "scale",
-            },
+            "resourceAttributes": {**at, "verb": "patch", "group": "apps", "resource": "deployments", "subresource": "scale"},
         },
         {"user": name, "resourceAttributes": {**at, "verb": "patch", "group": "apps", "resource": "deployments"}},
         {
@@ -1107,21 +1019,11 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
         },
         {
             "user": name,
-            "resourceAttributes": {
-                **at,
-                "verb": "list",
-                "resource": "pods",
-                "fieldSelector": {"rawSelector": "spec.nodeName=x"},
-            },
+            "resourceAttributes": {**at, "verb": "list", "resource": "pods", "fieldSelector": {"rawSelector": "spec.nodeName=x"}},
         },
         {
             "user": name,
-            "resourceAttributes": {
-                **at,
-                "verb": "list",
-                "resource": "pods",
-                "fieldSelector": {"rawSelector": "a in (b)"},
-            },
+            "resourceAttributes": {**at, "verb": "list", "resource": "pods", "fieldSelector": {"rawSelector": "a in (b)"}},
         },
         {
             "user": name,
@@ -1143,12 +1045,7 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
         },
         {
             "user": name,
-            "resourceAttributes": {
-                **at,
-                "verb": "list",
-                "resource": "pods",
-                "labelSelector": {"rawSelector": "a in (b"},
-            },
+            "resourceAttributes": {**at, "verb": "list", "resource": "pods", "labelSelector": {"rawSelector": "a in (b"}},
         },
         {
             "user": name,
@@ -1156,9 +1053,7 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
                 **at,
                 "verb": "list",
                 "resource": "pods",
-                "labelSelector": {
-                    "requirements": [{"key": "a b", "operator": "Exists"}, {"key": "c", "operator": "In"}]
-                },
+                "labelSelector": {"requirements": [{"key": "a b", "operator": "Exists"}, {"key": "c", "operator": "In"}]},
             },
         },
         {"user": name, "resourceAttributes": {**at, "verb": "list", "resource": "pods", "labelSelector": {}}},
@@ -1174,11 +1069,7 @@ def reviews_of_access_to_the_letter(client: Client) -> None:
         {"user": name, "nonResourceAttributes": {}},
         {"user": name, "nonResourceAttributes": {"path": "/api"}},
         {"user": "x", "groups": ["system:authenticated"], "nonResourceAttributes": {"path": "/api/", "verb": "get"}},
-        {
-            "user": "x",
-            "groups": ["system:unauthenticated"],
-            "nonResourceAttributes": {"path": "/version", "verb": "get"},
-        },
+        {"user": "x", "groups": ["system:unauthenticated"], "nonResourceAttributes": {"path": "/version", "verb": "get"}},
         {"user": 5},
         {"user": name, "resourceAttributes": "x"},
     ):
@@ -1244,39 +1135,23 @@ def reviews_of_ones_own_access(client: Client) -> None:
         {"metadata": {"name": "x"}, "spec": {"resourceAttributes": {"verb": "get", "resource": "nodes"}}},
     )
     asker.post(
-        f"{AUTHZ}/subjectaccessreviews",
-        {"spec": {"user": name, "resourceAttributes": {"verb": "get", "resource": "nodes"}}},
+        f"{AUTHZ}/subjectaccessreviews", {"spec": {"user": name, "resourceAttributes": {"verb": "get", "resource": "nodes"}}}
     )
     asker.post(
-        local,
-        {
-            "spec": {
-                "user": name,
-                "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "configmaps"},
-            }
-        },
+        local, {"spec": {"user": name, "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "configmaps"}}}
     )
     for body in (
         {
             "metadata": {"namespace": client.ns},
-            "spec": {
-                "user": name,
-                "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "configmaps"},
-            },
+            "spec": {"user": name, "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "configmaps"}},
         },
         {
             "metadata": {"namespace": "default"},
-            "spec": {
-                "user": name,
-                "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "configmaps"},
-            },
+            "spec": {"user": name, "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "configmaps"}},
         },
         {"spec": {"user": name, "resourceAttributes": {"verb": "get", "resource": "configmaps"}}},
         {"spec": {}},
-        {
-            "metadata": {"namespace": client.ns},
-            "spec": {"user": name, "nonResourceAttributes": {"path": "/", "verb": "get"}},
-        },
+        {"metadata": {"namespace": client.ns}, "spec": {"user": name, "nonResourceAttributes": {"path": "/", "verb": "get"}}},
         {"kind": "SubjectAccessReview", "spec": {}},
     ):
         client.post(local, body)
@@ -1303,15 +1178,11 @@ def rules_of_oneself(client: Client) -> None:
     """SelfSubjectRulesReview: the rules of all bindings in the namespace, of groups too; roles that are missing; what must be said."""
     name = f"user-{client.id}"
     grant(client, name, rule("get list", "configmaps"), rule("*", "deployments deployments/scale", "apps", "d1 d2"))
-    with granted_everywhere(
-        client, name, rule("get", "nodes"), {"nonResourceURLs": ["/one"], "verbs": ["get", "post"]}
-    ):
+    with granted_everywhere(client, name, rule("get", "nodes"), {"nonResourceURLs": ["/one"], "verbs": ["get", "post"]}):
         until(lambda: allowed(client, name, "list", "configmaps"))
 
         def rules_for(what: str, headers: dict[str, str], ns: str) -> None:
-            reply = client.post(
-                f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": ns}}, headers=headers, silent=True
-            )
+            reply = client.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": ns}}, headers=headers, silent=True)
             note(
                 client,
                 what,
@@ -1363,12 +1234,7 @@ def rules_of_oneself(client: Client) -> None:
 def verbs_that_requests_need(client: Client) -> None:
     """Which verb each request needs: watch for watches, deletecollection, patch for applies, create for what an update would make, verbs of subresources, connect's verbs by method."""
     user, path = f"user-{client.id}", f"/apis/coordination.k8s.io/v1/namespaces/{client.ns}/leases"
-    lease = {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": "l"},
-        "spec": {"holderIdentity": "me"},
-    }
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     client.post(path, lease, silent=True)
     client.post(f"/api/v1/namespaces/{client.ns}/pods", pod(nodeName="nowhere"), silent=True)
     pods = f"/api/v1/namespaces/{client.ns}/pods"
@@ -1409,9 +1275,7 @@ def verbs_that_requests_need(client: Client) -> None:
         ("PROPFIND", path, None, None, None),
         ("TRACE", f"{path}/l", None, None, None),
     ):
-        reply = client.request(
-            method, target, body, query, ctype=ctype, headers={"Impersonate-User": user}, silent=True
-        )
+        reply = client.request(method, target, body, query, ctype=ctype, headers={"Impersonate-User": user}, silent=True)
         note(client, f"{method} {target.replace(client.ns, 'ns')} {query or ''}", [reply.status, reply.get("message")])
     for verb in ("update", "create", "patch"):
         grant(client, user, rule(verb, "leases", "coordination.k8s.io"), name=verb)
@@ -1419,11 +1283,7 @@ def verbs_that_requests_need(client: Client) -> None:
         replies = [
             asker.put(f"{path}/new", {**lease, "metadata": {"name": "new"}}, DRY, silent=True),
             asker.patch(
-                f"{path}/newer",
-                {**lease, "metadata": {"name": "newer"}},
-                APPLY,
-                {**DRY, "fieldManager": "m"},
-                silent=True,
+                f"{path}/newer", {**lease, "metadata": {"name": "newer"}}, APPLY, {**DRY, "fieldManager": "m"}, silent=True
             ),
             asker.post(path, {**lease, "metadata": {"name": "third"}}, DRY, silent=True),
             asker.put(f"{path}/l", lease, DRY, silent=True),
@@ -1434,9 +1294,7 @@ def verbs_that_requests_need(client: Client) -> None:
 @scenario
 def custom_resources_and_their_rights(client: Client) -> None:
     """Group, resource and subresource of custom resources in rules; a grant that is older than the definition; discovery for all."""
-    body = definition(
-        client, version={"subresources": {"status": {}}}, names={"singular": "widget", "shortNames": ["wd"]}
-    )
+    body = definition(client, version={"subresources": {"status": {}}}, names={"singular": "widget", "shortNames": ["wd"]})
     group, name = body["spec"]["group"], f"user-{client.id}"
     user = As(client, {"Impersonate-User": name})
     grant(client, name, rule("get list create", "widgets", group), rule("patch", "widgets/status", group, "one"))
@@ -1450,11 +1308,7 @@ def custom_resources_and_their_rights(client: Client) -> None:
         user.get(f"{path}/one/status")
         user.get(f"/apis/{group}/v1/namespaces/{client.ns}/wd")
         user.get(f"/apis/{group}/v1/namespaces/{client.ns}/widget")
-        note(
-            client,
-            "resources",
-            [r["name"] for r in user.get(f"/apis/{group}/v1", silent=True).get("resources", default=[])],
-        )
+        note(client, "resources", [r["name"] for r in user.get(f"/apis/{group}/v1", silent=True).get("resources", default=[])])
         user.get(f"/apis/{group}")
         user.get(f"{CRDS}/{body['metadata']['name']}")
         user.get(f"/apis/{group}/v1/widgets")
@@ -1501,25 +1355,12 @@ def signing_requests_bear_their_author(client: Client) -> None:
         note(
             client,
             "made",
-            [
-                reply.status,
-                reply.get("message"),
-                {k: v for k, v in (reply.get("spec") or {}).items() if k != "request"},
-            ],
+            [reply.status, reply.get("message"), {k: v for k, v in (reply.get("spec") or {}).items() if k != "request"}],
         )
         found = client.get(f"{path}/{name}", silent=True).json or {}
-        reply = user.patch(
-            f"{path}/{name}", {"spec": {"username": "root", "usages": ["server auth"]}}, MERGE, silent=True
-        )
-        note(
-            client,
-            "changed",
-            [reply.status, reply.get("message"), reply.get("spec", "username"), reply.get("spec", "usages")],
-        )
-        approved = {
-            **found,
-            "status": {"conditions": [{"type": "Approved", "status": "True", "reason": "R", "message": "m"}]},
-        }
+        reply = user.patch(f"{path}/{name}", {"spec": {"username": "root", "usages": ["server auth"]}}, MERGE, silent=True)
+        note(client, "changed", [reply.status, reply.get("message"), reply.get("spec", "username"), reply.get("spec", "usages")])
+        approved = {**found, "status": {"conditions": [{"type": "Approved", "status": "True", "reason": "R", "message": "m"}]}}
         for rights in ("", "approve"):
             if rights:
                 client.post(
@@ -1543,9 +1384,7 @@ def signing_requests_bear_their_author(client: Client) -> None:
                     silent=True,
                 )
                 until(
-                    lambda: allowed(
-                        client, asker, "approve", "signers", "certificates.k8s.io", ns="", name="example.com/signer"
-                    )
+                    lambda: allowed(client, asker, "approve", "signers", "certificates.k8s.io", ns="", name="example.com/signer")
                 )
             reply = user.put(f"{path}/{name}/approval", approved, silent=True)
             note(
@@ -1561,10 +1400,7 @@ def signing_requests_bear_their_author(client: Client) -> None:
                 ],
             )
         reply = user.patch(
-            f"{path}/{name}/status",
-            {"status": {"certificate": base64.b64encode(b"no certificate").decode()}},
-            MERGE,
-            silent=True,
+            f"{path}/{name}/status", {"status": {"certificate": base64.b64encode(b"no certificate").decode()}}, MERGE, silent=True
         )
         note(client, "status", [reply.status, reply.get("message")])
         client.delete(f"{RBAC}/clusterrolebindings/{client.name('approver')}", silent=True)
@@ -1583,9 +1419,7 @@ def signing_requests_bear_their_author(client: Client) -> None:
         {"expirationSeconds": 5},
     ):
         reply = client.post(path, {**body, "spec": {**body["spec"], **spec}}, DRY, silent=True)
-        note(
-            client, json.dumps({k: v for k, v in spec.items() if k != "request"}), [reply.status, reply.get("message")]
-        )
+        note(client, json.dumps({k: v for k, v in spec.items() if k != "request"}), [reply.status, reply.get("message")])
 
 
 #: A request for a certificate, for no one.
@@ -1642,18 +1476,11 @@ def keys_are_published(client: Client) -> None:
 def controlled_aggregation(client: Client) -> None:
     """A cluster role with an aggregationRule is filled by a controller; without one it stays as it was stored."""
     name = client.name("sum")
-    parts = {
-        "a": rule("get", "configmaps"),
-        "b": rule("list", "secrets"),
-        "c": {"nonResourceURLs": ["/x"], "verbs": ["get"]},
-    }
+    parts = {"a": rule("get", "configmaps"), "b": rule("list", "secrets"), "c": {"nonResourceURLs": ["/x"], "verbs": ["get"]}}
     for n, r in parts.items():
         client.post(
             f"{RBAC}/clusterroles",
-            {
-                **role(client.name(n), r, kind="ClusterRole"),
-                "metadata": {"name": client.name(n), "labels": {"sum": client.id}},
-            },
+            {**role(client.name(n), r, kind="ClusterRole"), "metadata": {"name": client.name(n), "labels": {"sum": client.id}}},
             silent=True,
         )
     client.post(
@@ -1789,10 +1616,7 @@ def certificates_are_told_to_extensions(client: Client) -> None:
         "published",
         [
             reply.status,
-            {
-                k: (v if "BEGIN" not in v else f"{v.count('BEGIN')} certificates")
-                for k, v in (reply.get("data") or {}).items()
-            },
+            {k: (v if "BEGIN" not in v else f"{v.count('BEGIN')} certificates") for k, v in (reply.get("data") or {}).items()},
         ],
     )
     note(

@@ -23,9 +23,7 @@ def cms(c: Client, name: str = "") -> str:
 def fill(c: Client, *names: str, **labels: str) -> list[Reply]:
     """ConfigMaps with these names, made without notice; a list first, so that every cache has seen them."""
     made = [
-        c.post(
-            cms(c), {"metadata": {"name": n, "labels": {"run": c.id, "n": n, **labels}}, "data": {"n": n}}, silent=True
-        )
+        c.post(cms(c), {"metadata": {"name": n, "labels": {"run": c.id, "n": n, **labels}}, "data": {"n": n}}, silent=True)
         for n in names
     ]
     c.get(cms(c), silent=True)
@@ -294,11 +292,7 @@ def events_are_not_cached(c: Client) -> None:
     """The same questions to a kind without watch cache."""
     path = f"/api/v1/namespaces/{c.ns}/events"
     made = [
-        c.post(
-            path,
-            {"metadata": {"name": n}, "involvedObject": {"namespace": c.ns, "name": n, "kind": "Pod"}},
-            silent=True,
-        )
+        c.post(path, {"metadata": {"name": n}, "involvedObject": {"namespace": c.ns, "name": n, "kind": "Pod"}}, silent=True)
         for n in ("a", "b", "c")
     ]
     for query in (
@@ -363,11 +357,7 @@ def tokens_that_are_none(c: Client) -> None:
     fill(c, "a", "b")
 
     def encode(value: Any) -> str:
-        return (
-            base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode())
-            .decode()
-            .rstrip("=")
-        )
+        return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).decode().rstrip("=")
 
     for place in (
         "!!!",
@@ -549,11 +539,7 @@ def pods_can_be_selected_by_more_fields(c: Client) -> None:
         ("p2", {"nodeName": "n1", "restartPolicy": "Never"}),
         ("p3", {"serviceAccountName": "robot", "hostNetwork": True, "schedulerName": "mine"}),
     ):
-        c.post(
-            path,
-            {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}},
-            silent=True,
-        )
+        c.post(path, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}, silent=True)
     c.patch(
         path + "/p2/status",
         {"status": {"phase": "Running", "podIP": "10.5.5.5", "podIPs": [{"ip": "10.5.5.5"}]}},
@@ -588,11 +574,7 @@ def other_kinds_and_their_fields(c: Client) -> None:
     c.post(root + "/secrets", {"metadata": {"name": "s2"}, "type": "example.com/t"}, silent=True)
     for selector in ("type=Opaque", "type!=Opaque", "type=example.com/t", "type=", "immutable=true"):
         c.get(root + "/secrets", {"fieldSelector": selector})
-    c.post(
-        root + "/services",
-        {"metadata": {"name": "v1"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}}},
-        silent=True,
-    )
+    c.post(root + "/services", {"metadata": {"name": "v1"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}}}, silent=True)
     for selector in ("spec.clusterIP=None", "spec.clusterIP=x", "spec.type=ClusterIP", "spec.selector=x"):
         c.get(root + "/services", {"fieldSelector": selector})
     c.post(
@@ -634,9 +616,7 @@ def collections_across_namespaces(c: Client) -> None:
     other = c.name("other")
     c.post("/api/v1/namespaces", {"metadata": {"name": other, "labels": {"run": c.id}}}, silent=True)
     for name in ("b", "a"):
-        c.post(
-            f"/api/v1/namespaces/{other}/configmaps", {"metadata": {"name": name, "labels": {"run": c.id}}}, silent=True
-        )
+        c.post(f"/api/v1/namespaces/{other}/configmaps", {"metadata": {"name": name, "labels": {"run": c.id}}}, silent=True)
     fill(c, "c", "a")
     mine = {"labelSelector": f"run={c.id}"}
     c.get("/api/v1/configmaps", mine)

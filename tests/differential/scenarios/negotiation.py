@@ -24,17 +24,11 @@ def core(c: Client, what: str) -> str:
 
 
 def config_map(c: Client, name: str = "m", **fields: Any) -> str:
-    c.post(
-        core(c, "configmaps"),
-        {"metadata": {"name": name, "labels": {"app": "a"}}, "data": {"k": "v"}, **fields},
-        silent=True,
-    )
+    c.post(core(c, "configmaps"), {"metadata": {"name": name, "labels": {"app": "a"}}, "data": {"k": "v"}, **fields}, silent=True)
     return core(c, f"configmaps/{name}")
 
 
-def keep(
-    c: Client, method: str, path: str, query: Any, body: Any, accept: str, ctype: str, reply: Reply, seen: Any
-) -> None:
+def keep(c: Client, method: str, path: str, query: Any, body: Any, accept: str, ctype: str, reply: Reply, seen: Any) -> None:
     """Record an exchange with what a helper made of the answer's body."""
     c._record(
         method,
@@ -84,9 +78,7 @@ def cbor(data: bytes, at: int = 0) -> tuple[Any, int]:
         item, at = cbor(data, at)
         return (item if value == 55799 else {f"tag {value}": item}), at
     return (
-        {20: False, 21: True, 22: None}.get(
-            info, struct.unpack(">d", data[at - 8 : at])[0] if info == 27 else f"simple {info}"
-        )
+        {20: False, 21: True, 22: None}.get(info, struct.unpack(">d", data[at - 8 : at])[0] if info == 27 else f"simple {info}")
     ), at
 
 
@@ -232,9 +224,7 @@ def widgets(c: Client) -> Iterator[tuple[str, str]]:
     )
     collection = f"/apis/{group}/v1/namespaces/{c.ns}/widgets"
     for _ in range(200):
-        conditions = (
-            c.get(f"{definitions}/widgets.{group}", silent=True).get("status", "conditions", default=None) or []
-        )
+        conditions = c.get(f"{definitions}/widgets.{group}", silent=True).get("status", "conditions", default=None) or []
         if (
             any(x["type"] == "Established" and x["status"] == "True" for x in conditions)
             and c.get(collection, silent=True).status == 200
@@ -386,9 +376,7 @@ def accept_of_errors(c: Client) -> None:
 @scenario
 def accept_of_writes(c: Client) -> None:
     """POST, PUT and DELETE negotiate too; an unacceptable Accept does not stop the decoder first."""
-    for number, accept in enumerate(
-        (YAML, TABLE, PARTIAL, "text/plain", "application/json;as=Nope;v=v1;g=meta.k8s.io", "*/*")
-    ):
+    for number, accept in enumerate((YAML, TABLE, PARTIAL, "text/plain", "application/json;as=Nope;v=v1;g=meta.k8s.io", "*/*")):
         name = f"m{number}"
         c.post(
             core(c, "configmaps"), {"metadata": {"name": name}, "data": {"k": "v"}}, headers={"Accept": accept}
@@ -448,11 +436,7 @@ def content_type_of_a_post(c: Client) -> None:
             "multipart/form-data",
         )
     ):
-        c.post(
-            core(c, "configmaps"),
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{number}"}},
-            ctype=ctype,
-        )
+        c.post(core(c, "configmaps"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{number}"}}, ctype=ctype)
 
 
 @scenario
@@ -600,9 +584,7 @@ def cbor_bodies(c: Client) -> None:
     def octets(s: str) -> bytes:
         return bytes([0x40 + len(s)]) + s.encode()
 
-    def document(
-        name: str, put: Any = text, data: bytes = b"\xa1\x61k\x61v", extra: bytes = b"", members: int = 4
-    ) -> bytes:
+    def document(name: str, put: Any = text, data: bytes = b"\xa1\x61k\x61v", extra: bytes = b"", members: int = 4) -> bytes:
         return (
             bytes([0xA0 + members])
             + put("apiVersion")
@@ -782,11 +764,7 @@ def custom_resources_in_other_forms(c: Client) -> None:
             {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "t"}, "spec": {"size": 1}},
             ctype="text/plain",
         )
-        c.post(
-            path,
-            {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "n"}, "spec": {"size": 1}},
-            ctype="",
-        )
+        c.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "n"}, "spec": {"size": 1}}, ctype="")
         c.post(path, {"metadata": {"name": "nameless"}, "spec": {"size": 1}})
         c.get(path + "/w/scale", headers={"Accept": YAML})
         binary(c, "GET", path + "/w/scale", PROTOBUF)
@@ -850,11 +828,7 @@ def gzip_from_128_kib(c: Client) -> None:
                 encoding,
                 "",
                 reply,
-                {
-                    "name": json.loads(body)["metadata"]["name"],
-                    "size": len(body) > 100_000,
-                    "compressed": body != reply.body,
-                },
+                {"name": json.loads(body)["metadata"]["name"], "size": len(body) > 100_000, "compressed": body != reply.body},
             )
     for accept in (YAML, CBOR, PROTOBUF, "application/json;pretty=1"):
         reply = c.get(core(c, "configmaps/big"), headers={"Accept-Encoding": "gzip", "Accept": accept}, silent=True)
@@ -877,17 +851,7 @@ def gzip_from_128_kib(c: Client) -> None:
         headers={"Accept-Encoding": "gzip"},
         silent=True,
     )
-    keep(
-        c,
-        "PUT",
-        core(c, "configmaps/big"),
-        None,
-        None,
-        "gzip",
-        "",
-        reply,
-        {"compressed": reply.body[:2].hex() == "1f8b"},
-    )
+    keep(c, "PUT", core(c, "configmaps/big"), None, None, "gzip", "", reply, {"compressed": reply.body[:2].hex() == "1f8b"})
     reply = c.get("/openapi/v2", headers={"Accept-Encoding": "gzip"}, silent=True)
     keep(c, "GET", "/openapi/v2", None, None, "gzip", "", reply, {"compressed": reply.body[:2].hex() == "1f8b"})
 
@@ -924,9 +888,7 @@ def table_versions_and_parts(c: Client) -> None:
     table(c, core(c, "configmaps"), TABLE, {"labelSelector": "app=a", "limit": "1"})
     table(c, core(c, "configmaps/absent"))
     table(c, core(c, "configmaps"), "application/yaml;as=Table;v=v1;g=meta.k8s.io", {"labelSelector": "app=none"})
-    binary(
-        c, "GET", core(c, "configmaps"), PROTOBUF + ";as=Table;v=v1;g=meta.k8s.io", query={"labelSelector": "app=none"}
-    )
+    binary(c, "GET", core(c, "configmaps"), PROTOBUF + ";as=Table;v=v1;g=meta.k8s.io", query={"labelSelector": "app=none"})
     binary(c, "GET", core(c, "configmaps"), CBOR + ";as=Table;v=v1;g=meta.k8s.io", query={"labelSelector": "app=none"})
     table(c, "/version")
     table(c, "/api/v1")
@@ -951,11 +913,7 @@ def table_of_a_watch(c: Client) -> None:
 def table_of_custom_resources(c: Client) -> None:
     """additionalPrinterColumns of a definition; the definition itself as a table."""
     with widgets(c) as (path, group):
-        c.post(
-            path,
-            {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "v"}, "spec": {"size": 1}},
-            silent=True,
-        )
+        c.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "v"}, "spec": {"size": 1}}, silent=True)
         for accept in (TABLE, "application/json;as=Table;v=v1beta1;g=meta.k8s.io"):
             table(c, path, accept)
             table(c, path + "/w", accept)
@@ -991,12 +949,7 @@ def _each_kind(c: Client, names: list[str]) -> None:
         status = own.pop("status", None)
         c.post(
             collection,
-            {
-                "apiVersion": version,
-                "kind": name.split("/")[0],
-                **own,
-                "metadata": {**own.get("metadata", {}), "name": identity},
-            },
+            {"apiVersion": version, "kind": name.split("/")[0], **own, "metadata": {**own.get("metadata", {}), "name": identity}},
         )
         if status:
             c.patch(f"{collection}/{identity}/status", {"status": status}, MERGE)
@@ -1006,10 +959,7 @@ def _each_kind(c: Client, names: list[str]) -> None:
             c.delete(f"{collection}/{identity}", silent=True)
 
 
-_POD = {
-    "containers": [{"name": "c", "image": "nginx:1.27"}, {"name": "d", "image": "redis:7"}],
-    "restartPolicy": "Always",
-}
+_POD = {"containers": [{"name": "c", "image": "nginx:1.27"}, {"name": "d", "image": "redis:7"}], "restartPolicy": "Always"}
 _TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": _POD}
 _SELECTOR = {"matchLabels": {"app": "a"}}
 _RULE = [{"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["*"]}]
@@ -1083,12 +1033,7 @@ SAMPLES: dict[str, Any] = {
         "batch/v1",
         "cronjobs",
         True,
-        {
-            "spec": {
-                "schedule": "0 * * * *",
-                "jobTemplate": {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}},
-            }
-        },
+        {"spec": {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}}}},
         (),
     ),
     "IngressClass": ("networking.k8s.io/v1", "ingressclasses", False, {"spec": {"controller": "x.io/y"}}, ()),
@@ -1224,9 +1169,7 @@ def tables_of_workloads(c: Client) -> None:
 @scenario
 def tables_of_network_and_storage(c: Client) -> None:
     """Columns and cells of networking, discovery, storage and resource kinds."""
-    _each_kind(
-        c, [n for n, s in SAMPLES.items() if s[0].split(".")[0] in ("networking", "discovery", "storage", "resource")]
-    )
+    _each_kind(c, [n for n, s in SAMPLES.items() if s[0].split(".")[0] in ("networking", "discovery", "storage", "resource")])
 
 
 @scenario
@@ -1237,8 +1180,7 @@ def tables_of_the_rest(c: Client) -> None:
         [
             n
             for n, s in SAMPLES.items()
-            if s[0].split(".")[0]
-            in ("rbac", "admissionregistration", "scheduling", "node", "coordination", "flowcontrol")
+            if s[0].split(".")[0] in ("rbac", "admissionregistration", "scheduling", "node", "coordination", "flowcontrol")
         ],
     )
 

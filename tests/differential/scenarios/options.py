@@ -128,9 +128,7 @@ def unknown_fields_at_three_levels(c: Client) -> None:
         },
     }
     for level in ("Ignore", "Warn", "Strict", None, "", "strict", "Nope"):
-        c.post(
-            at(c, "pods"), body, {"fieldValidation": level, "dryRun": "All"} if level is not None else {"dryRun": "All"}
-        )
+        c.post(at(c, "pods"), body, {"fieldValidation": level, "dryRun": "All"} if level is not None else {"dryRun": "All"})
     make(c, "u", "pods")
     for level in ("Ignore", "Warn", "Strict"):
         query = {"fieldValidation": level, "dryRun": "All"}
@@ -164,10 +162,7 @@ def duplicate_fields_at_three_levels(c: Client) -> None:
         c.patch(at(c, "configmaps", "e"), '{"data": {"m": "1", "m": "2"}, "data": {"n": "3"}}', MERGE, query)
         c.patch(at(c, "configmaps", "e"), '{"data": {"m": "1", "m": "2"}}', STRATEGIC, query)
         c.patch(
-            at(c, "configmaps", "e"),
-            '[{"op": "add", "path": "/data/z", "path": "/data/y", "value": "1"}]',
-            JSON_PATCH,
-            query,
+            at(c, "configmaps", "e"), '[{"op": "add", "path": "/data/z", "path": "/data/y", "value": "1"}]', JSON_PATCH, query
         )
         c.patch(
             at(c, "configmaps", "e"),
@@ -201,11 +196,7 @@ def a_wrong_type_hides_unknown_fields(c: Client) -> None:
         query = {"fieldValidation": level}
         c.post(at(c), {"metadata": {"name": "w"}, "bogus": 1, "data": "text"}, query)
         c.post(at(c, "pods"), {"metadata": {"name": "w"}, "nope": 1, "spec": {"containers": "x"}}, query)
-        c.post(
-            at(c, "deployments"),
-            {"metadata": {"name": "w"}, "spec": {**DEPLOYMENT, "replicas": "three", "nope": 1}},
-            query,
-        )
+        c.post(at(c, "deployments"), {"metadata": {"name": "w"}, "spec": {**DEPLOYMENT, "replicas": "three", "nope": 1}}, query)
     for spec in (
         {"replicas": 1.5},
         {"replicas": 2**40},
@@ -229,9 +220,7 @@ def warnings_beyond_fields(c: Client) -> None:
         {
             "metadata": {"name": "w", "annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},
             "spec": {
-                "containers": [
-                    {"name": "c", "image": "i", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
-                ],
+                "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}],
                 "nodeSelector": {"beta.kubernetes.io/os": "linux"},
                 "serviceAccount": "x",
             },
@@ -273,13 +262,7 @@ def warnings_beyond_fields(c: Client) -> None:
     c.get(at(c, "endpoints"))
     c.get("/api/v1/componentstatuses", {"labelSelector": f"x={c.id}"})
     service(
-        c,
-        "w",
-        {"dryRun": "All"},
-        externalIPs=["1.2.3.4"],
-        type="ClusterIP",
-        sessionAffinity="None",
-        loadBalancerIP="5.6.7.8",
+        c, "w", {"dryRun": "All"}, externalIPs=["1.2.3.4"], type="ClusterIP", sessionAffinity="None", loadBalancerIP="5.6.7.8"
     )
     c.post(
         at(c, "persistentvolumeclaims"),
@@ -435,9 +418,7 @@ def tokens_of_service_accounts(c: Client) -> None:
         },
     )
     if isinstance(c.transcript[-1].get("body"), dict) and "status" in c.transcript[-1]["body"]:
-        c.transcript[-1]["body"]["status"]["token"] = (
-            f"a token of {len(str(reply.get('status', 'token')).split('.'))} parts"
-        )
+        c.transcript[-1]["body"]["status"]["token"] = f"a token of {len(str(reply.get('status', 'token')).split('.'))} parts"
     c.post(at(c, "serviceaccounts", "absent/token"), {"spec": {}})
     c.get(path)
     c.delete(path)
@@ -485,22 +466,13 @@ def ephemeral_containers(c: Client) -> None:
         {
             "spec": {
                 "ephemeralContainers": [
-                    {
-                        "name": "bad",
-                        "image": "x",
-                        "ports": [{"containerPort": 1}],
-                        "resources": {"limits": {"cpu": "1"}},
-                    }
+                    {"name": "bad", "image": "x", "ports": [{"containerPort": 1}], "resources": {"limits": {"cpu": "1"}}}
                 ]
             }
         },
         STRATEGIC,
     )
-    c.patch(
-        path,
-        {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "changed"}]}},
-        STRATEGIC,
-    )
+    c.patch(path, {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "changed"}]}}, STRATEGIC)
     c.post(path, {})
     c.get(at(c, "pods", "absent/ephemeralcontainers"))
 
@@ -517,10 +489,7 @@ def resizing_pods(c: Client) -> None:
                     {
                         "name": "c",
                         "image": "i",
-                        "resources": {
-                            "requests": {"cpu": "100m", "memory": "64Mi"},
-                            "limits": {"cpu": "200m", "memory": "64Mi"},
-                        },
+                        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "200m", "memory": "64Mi"}},
                     }
                 ]
             },
@@ -555,29 +524,17 @@ def access_reviews(c: Client) -> None:
         headers={"Authorization": "Bearer user-token"},
     )
     c.post(AUTH + "/selfsubjectaccessreviews", {"spec": {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}})
+    c.post(AUTH + "/subjectaccessreviews", {"spec": {"user": "alice", "groups": ["g"], "resourceAttributes": attributes}})
     c.post(
-        AUTH + "/subjectaccessreviews", {"spec": {"user": "alice", "groups": ["g"], "resourceAttributes": attributes}}
-    )
-    c.post(
-        AUTH + "/subjectaccessreviews",
-        {"spec": {"user": "root", "groups": ["system:masters"], "resourceAttributes": attributes}},
+        AUTH + "/subjectaccessreviews", {"spec": {"user": "root", "groups": ["system:masters"], "resourceAttributes": attributes}}
     )
     c.post(AUTH + "/subjectaccessreviews", {"spec": {"resourceAttributes": attributes}})
     c.post(AUTH + "/subjectaccessreviews", {"spec": {"user": "x"}})
     c.post(
         AUTH + "/subjectaccessreviews",
-        {
-            "spec": {
-                "user": "x",
-                "resourceAttributes": attributes,
-                "nonResourceAttributes": {"path": "/", "verb": "get"},
-            }
-        },
+        {"spec": {"user": "x", "resourceAttributes": attributes, "nonResourceAttributes": {"path": "/", "verb": "get"}}},
     )
-    c.post(
-        AUTH + f"/namespaces/{c.ns}/localsubjectaccessreviews",
-        {"spec": {"user": "alice", "resourceAttributes": attributes}},
-    )
+    c.post(AUTH + f"/namespaces/{c.ns}/localsubjectaccessreviews", {"spec": {"user": "alice", "resourceAttributes": attributes}})
     c.post(
         AUTH + f"/namespaces/{c.ns}/localsubjectaccessreviews",
         {"spec": {"user": "alice", "resourceAttributes": {**attributes, "namespace": "other"}}},
@@ -815,12 +772,7 @@ def pretty_answers(c: Client) -> None:
         ({}, {"User-Agent": "curl/8"}),
     ):
         reply = c.get(at(c, "configmaps", "p"), query, headers=headers)
-        c.transcript[-1]["body"] = [
-            reply.json,
-            reply.body.count(b"\n"),
-            reply.body[:20].decode(),
-            reply.body[-3:].decode(),
-        ]
+        c.transcript[-1]["body"] = [reply.json, reply.body.count(b"\n"), reply.body[:20].decode(), reply.body[-3:].decode()]
         reply = c.post(at(c), {"metadata": {"name": "p"}}, query, headers=headers)
         c.transcript[-1]["body"] = [reply.json, reply.body.count(b"\n"), reply.body[-3:].decode()]
 

@@ -599,12 +599,7 @@ def strategic_primitive_lists(c: Client) -> None:
         {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/b"], "finalizers": ["example.com/c"]}},
         {"metadata": {"$deleteFromPrimitiveList/finalizers": "example.com/c"}},
         {"metadata": {"$deleteFromPrimitiveList/absent": ["x"]}},
-        {
-            "metadata": {
-                "$setElementOrder/finalizers": ["example.com/c", "example.com/d"],
-                "finalizers": ["example.com/d"],
-            }
-        },
+        {"metadata": {"$setElementOrder/finalizers": ["example.com/c", "example.com/d"], "finalizers": ["example.com/d"]}},
         pod_patch(containers=[{"name": "one", "$deleteFromPrimitiveList/args": ["a"]}]),
         {"metadata": {"finalizers": None}},
     ):
@@ -823,10 +818,7 @@ def custom_resources_take_no_strategic_patch(c: Client) -> None:
     for document in (
         [{"op": "add", "path": "/spec", "value": {"size": 3}}],
         [{"op": "add", "path": "/spec/list", "value": []}, {"op": "add", "path": "/spec/list/-", "value": "z"}],
-        [
-            {"op": "add", "path": "/spec/map", "value": {}},
-            {"op": "add", "path": "/spec/map/a~1b~0c~01", "value": "escaped"},
-        ],
+        [{"op": "add", "path": "/spec/map", "value": {}}, {"op": "add", "path": "/spec/map/a~1b~0c~01", "value": "escaped"}],
         [{"op": "remove", "path": "/spec/map/a~1b~0c~01"}],
         [{"op": "test", "path": "/spec/size", "value": 3}],
         [{"op": "replace", "path": "/spec/size", "value": "x"}],
@@ -907,11 +899,7 @@ def status_patches(c: Client) -> None:
     path = deployment(c)
     c.patch(
         path + "/status",
-        {
-            "status": {"replicas": 3, "observedGeneration": 1},
-            "spec": {"replicas": 9},
-            "metadata": {"labels": {"l": "x"}},
-        },
+        {"status": {"replicas": 3, "observedGeneration": 1}, "spec": {"replicas": 9}, "metadata": {"labels": {"l": "x"}}},
         MERGE,
     )
     c.patch(path, {"status": {"replicas": 7}}, MERGE)

@@ -108,10 +108,7 @@ def exclusions_win(client: Client) -> None:
             {"excludeResourceRules": [on("configmaps", "*", versions="v9"), on("secrets", "*")]},
             {
                 "resourceRules": [on("*", "*", group="*", versions="*", scope="Namespaced")],
-                "excludeResourceRules": [
-                    on("leases", "*", "coordination.k8s.io", "*"),
-                    on("configmaps", "CREATE DELETE"),
-                ],
+                "excludeResourceRules": [on("leases", "*", "coordination.k8s.io", "*"), on("configmaps", "CREATE DELETE")],
             },
             {"excludeResourceRules": [on("*", "*", group="*", versions="*")]},
         )
@@ -174,16 +171,12 @@ def namespaces_choose(client: Client) -> None:
             client.post(maps(client), config_map(), DRY)
             client.post(maps(client, other), config_map(), DRY)
             client.post("/api/v1/namespaces", {"metadata": {"name": client.name("third")}}, DRY)
-            client.post(
-                "/api/v1/namespaces", {"metadata": {"name": client.name("third"), "labels": {"tier": client.id}}}, DRY
-            )
+            client.post("/api/v1/namespaces", {"metadata": {"name": client.name("third"), "labels": {"tier": client.id}}}, DRY)
             client.patch(f"/api/v1/namespaces/{other}", {"metadata": {"annotations": {"a": "b"}}}, MERGE, DRY)
             client.post("/api/v1/nodes", node, DRY)
             client.patch(f"/api/v1/namespaces/{client.ns}", {"metadata": {"labels": {"tier": client.id}}}, MERGE)
         settled(client)
-        client.patch(
-            f"/api/v1/namespaces/{client.ns}", {"metadata": {"labels": {"tier": client.id}}}, MERGE, silent=True
-        )
+        client.patch(f"/api/v1/namespaces/{client.ns}", {"metadata": {"labels": {"tier": client.id}}}, MERGE, silent=True)
         with policed(
             client,
             denying(matchConstraints={"namespaceSelector": selector, "resourceRules": [on("configmaps", "*")]}),
@@ -194,11 +187,7 @@ def namespaces_choose(client: Client) -> None:
         with policed(
             client,
             denying(
-                matchConstraints={
-                    "namespaceSelector": selector,
-                    **only(tier=client.id),
-                    "resourceRules": [on("nodes", "*")],
-                }
+                matchConstraints={"namespaceSelector": selector, **only(tier=client.id), "resourceRules": [on("nodes", "*")]}
             ),
             suffix="nodes",
         ):
@@ -247,10 +236,7 @@ def other_versions_are_equivalent(client: Client) -> None:
                             "metrics": [
                                 {
                                     "type": "Resource",
-                                    "resource": {
-                                        "name": "cpu",
-                                        "target": {"type": "Utilization", "averageUtilization": 50},
-                                    },
+                                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
                                 }
                             ],
                         },
@@ -260,10 +246,7 @@ def other_versions_are_equivalent(client: Client) -> None:
     event = {"metadata": {"name": "e"}, "reason": "R", "action": "A", "type": "Normal"}
     with policed(
         client,
-        denying(
-            says.split(" + (", maxsplit=1)[0],
-            matchConstraints={"resourceRules": [on("events", "CREATE", "events.k8s.io")]},
-        ),
+        denying(says.split(" + (", maxsplit=1)[0], matchConstraints={"resourceRules": [on("events", "CREATE", "events.k8s.io")]}),
         suffix="events",
     ):
         client.post(
@@ -337,9 +320,7 @@ def conditions_come_first(client: Client) -> None:
         {"name": "not-alice", "expression": "request.userInfo.username != 'alice'"},
     ]
     for failure in ("Fail", "Ignore"):
-        with policed(
-            client, {**denying(), "matchConditions": conditions, "failurePolicy": failure}, suffix=failure.lower()
-        ):
+        with policed(client, {**denying(), "matchConditions": conditions, "failurePolicy": failure}, suffix=failure.lower()):
             for labels in (None, {"go": "yes"}, {"go": "no"}, {"stop": "yes"}):
                 client.post(maps(client), config_map("one", labels), DRY)
     for expressions in (
@@ -416,9 +397,7 @@ def variables_are_lazy(client: Client) -> None:
     ]
     for failure in ("Fail", "Ignore"):
         with policed(
-            client,
-            {"variables": variables, "validations": validations, "failurePolicy": failure},
-            suffix=failure.lower(),
+            client, {"variables": variables, "validations": validations, "failurePolicy": failure}, suffix=failure.lower()
         ):
             for data in (
                 {"a": "1"},
@@ -446,10 +425,7 @@ def messages_and_reasons(client: Client) -> None:
         "trimmed": {"messageExpression": "'  trimmed  '"},
         "errs": {"message": "instead of an error", "messageExpression": "string(object.data.absent)"},
         "errsalone": {"messageExpression": "string(object.data.absent)"},
-        "long": {
-            "message": "instead of a long one",
-            "messageExpression": "string(object.data.text) + string(object.data.text)",
-        },
+        "long": {"message": "instead of a long one", "messageExpression": "string(object.data.text) + string(object.data.text)"},
         "short": {"messageExpression": "string(object.data.text)"},
         "Forbidden": {"reason": "Forbidden", "message": "forbidden it is"},
         "Invalid": {"reason": "Invalid"},
@@ -460,8 +436,7 @@ def messages_and_reasons(client: Client) -> None:
         "spaces": {"expression": "  object.data.which   !=   'spaces'  "},
     }
     with policed(
-        client,
-        {"validations": [{"expression": f"object.data.which != '{name}'", **case} for name, case in cases.items()]},
+        client, {"validations": [{"expression": f"object.data.which != '{name}'", **case} for name, case in cases.items()]}
     ):
         for name in cases:
             client.post(
@@ -495,11 +470,7 @@ def the_first_failure_is_told(client: Client) -> None:
     validations = [
         {"expression": "object.data.a == '1'", "message": "a must be 1", "reason": "Forbidden"},
         {"expression": "int(object.data.b) == 2", "message": "b must be 2"},
-        {
-            "expression": "object.data.c == '3'",
-            "messageExpression": "'c is ' + object.data.c",
-            "reason": "RequestEntityTooLarge",
-        },
+        {"expression": "object.data.c == '3'", "messageExpression": "'c is ' + object.data.c", "reason": "RequestEntityTooLarge"},
     ]
     for failure in ("Fail", "Ignore"):
         with policed(
@@ -665,8 +636,7 @@ def parameters_by_name(client: Client) -> None:
     ):
         until(
             lambda: (
-                "at most" in str(post("named", 3, True).get("message"))
-                and "at most" in str(post("near", 3, True).get("message"))
+                "at most" in str(post("named", 3, True).get("message")) and "at most" in str(post("near", 3, True).get("message"))
             )
         )
         for by in (*refs, "none", "other"):
@@ -768,9 +738,7 @@ def parameters_of_ones_own_kind(client: Client) -> None:
     group = near["spec"]["group"]
     with served(client, near) as path, served(client, wide) as wide_path:
         client.post(path, make(near, spec={"max": 2}), silent=True)
-        client.post(
-            wide_path, make(wide, "all", spec={"max": 1, "names": ["sized", "other"], "mode": "lax"}), silent=True
-        )
+        client.post(wide_path, make(wide, "all", spec={"max": 1, "names": ["sized", "other"], "mode": "lax"}), silent=True)
         for kind, ref in (
             ("Limit", {"name": "one", "namespace": client.ns}),
             ("WideLimit", {"name": "all"}),
@@ -793,12 +761,7 @@ def parameters_of_ones_own_kind(client: Client) -> None:
                         ),
                         45,
                     )
-                until(
-                    lambda: (
-                        "not yet synced"
-                        not in str(client.post(maps(client), sized(5), DRY, silent=True).get("message"))
-                    )
-                )
+                until(lambda: "not yet synced" not in str(client.post(maps(client), sized(5), DRY, silent=True).get("message")))
                 for size in (1, 3):
                     client.post(maps(client), sized(size), DRY)
                 client.post(maps(client), config_map("stranger"), DRY)
@@ -833,11 +796,7 @@ def parameters_of_cluster_wide_objects(client: Client) -> None:
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
             "failurePolicy": failure,
             "validations": [{"expression": "false", "messageExpression": "'found ' + params.data.max"}],
-            "matchConstraints": {
-                **only(owner=client.id),
-                "namespaceSelector": {},
-                "resourceRules": [on("nodes", "CREATE")],
-            },
+            "matchConstraints": {**only(owner=client.id), "namespaceSelector": {}, "resourceRules": [on("nodes", "CREATE")]},
         }
         with policed(client, spec, {"paramRef": {**ref, "parameterNotFoundAction": "Deny"}}, suffix=f"p{i}"):
             if "namespace" in ref:
@@ -972,17 +931,11 @@ def the_authorizer_can_be_asked(client: Client) -> None:
         "authorizer.group('').resource('configmaps').labelSelector('a in (b').check('list').errored()",
         "authorizer.requestResource.check('create').reason().startsWith('RBAC: allowed by RoleBinding \"')",
     ]
-    rich = [
-        rule("create", "configmaps"),
-        rule("update", "configmaps", names="one"),
-        rule("patch", "deployments/scale", "apps"),
-    ]
+    rich = [rule("create", "configmaps"), rule("update", "configmaps", names="one"), rule("patch", "deployments/scale", "apps")]
     grant(client, f"some-{client.id}", *rich)
     bot = robot(client)
     grant(client, f"system:serviceaccount:{client.ns}:robot", *rich, name="robot")
-    with policed(
-        client, {"validations": [{"expression": part, "message": f"{i} no"} for i, part in enumerate(parts)]}, WARN
-    ):
+    with policed(client, {"validations": [{"expression": part, "message": f"{i} no"} for i, part in enumerate(parts)]}, WARN):
         client.post(maps(client), config_map(), DRY)
         client.post(maps(client), config_map(), DRY, headers={"Impersonate-User": f"some-{client.id}"})
         bot.post(maps(client), config_map(), DRY)
@@ -1045,9 +998,7 @@ def libraries_are_there(client: Client) -> None:
     for part in parts:
         reply = client.post(
             collection("Validating"),
-            policy(
-                client, "Validating", client.name("one"), {"validations": [{"expression": f"string({part}) == ''"}]}
-            ),
+            policy(client, "Validating", client.name("one"), {"validations": [{"expression": f"string({part}) == ''"}]}),
             DRY,
             silent=True,
         )
@@ -1083,17 +1034,12 @@ def costs_are_bounded(client: Client) -> None:
         },
         "message": {
             "validations": [
-                {
-                    "expression": "false",
-                    "messageExpression": f"{' && '.join([costly] * 6)} ? 'yes' : 'no'",
-                    "message": "plain",
-                }
+                {"expression": "false", "messageExpression": f"{' && '.join([costly] * 6)} ? 'yes' : 'no'", "message": "plain"}
             ]
         },
         "messages": {
             "validations": [
-                {"expression": f"!({four}) && {i} > 20", "messageExpression": f"{four} ? 'yes {i}' : 'no {i}'"}
-                for i in range(11)
+                {"expression": f"!({four}) && {i} > 20", "messageExpression": f"{four} ? 'yes {i}' : 'no {i}'"} for i in range(11)
             ]
         },
     }
@@ -1202,10 +1148,7 @@ def controlled_types_are_checked(client: Client) -> None:
     check(
         "variables",
         {
-            "variables": [
-                {"name": "v", "expression": "object.data.size()"},
-                {"name": "w", "expression": "object.dta.size()"},
-            ],
+            "variables": [{"name": "v", "expression": "object.data.size()"}, {"name": "w", "expression": "object.dta.size()"}],
             "validations": [{"expression": "variables.v < 5"}, {"expression": "variables.w < 5"}],
         },
     )
@@ -1213,8 +1156,7 @@ def controlled_types_are_checked(client: Client) -> None:
     with served(client, body):
         until(
             lambda: (
-                f"apis/{body['spec']['group']}/v1"
-                in (client.get("/openapi/v3", silent=True).get("paths", default=None) or {})
+                f"apis/{body['spec']['group']}/v1" in (client.get("/openapi/v3", silent=True).get("paths", default=None) or {})
             ),
             10,
         )
@@ -1289,18 +1231,10 @@ def policies_as_objects(client: Client) -> None:
         APPLY,
         {"fieldManager": "other"},
     )
-    client.post(
-        collection("Validating", True), policy_binding(client, "Validating", client.name("b"), {"policyName": name})
-    )
+    client.post(collection("Validating", True), policy_binding(client, "Validating", client.name("b"), {"policyName": name}))
     client.patch(f"{collection('Validating', True)}/{client.name('b')}", {"spec": {"policyName": "other"}}, MERGE)
-    client.patch(
-        f"{collection('Validating', True)}/{client.name('b')}", {"spec": {"validationActions": ["Warn", "Deny"]}}, MERGE
-    )
-    client.get(
-        collection("Validating", True),
-        {"fieldSelector": f"metadata.name={client.name('b')}"},
-        headers={"Accept": TABLE},
-    )
+    client.patch(f"{collection('Validating', True)}/{client.name('b')}", {"spec": {"validationActions": ["Warn", "Deny"]}}, MERGE)
+    client.get(collection("Validating", True), {"fieldSelector": f"metadata.name={client.name('b')}"}, headers={"Accept": TABLE})
     client.delete(f"{collection('Validating', True)}/{client.name('b')}", silent=True)
     client.delete(f"{path}/{client.name('applied')}")
     client.delete(f"{path}/{name}")
@@ -1359,11 +1293,7 @@ def constraints_are_checked(client: Client) -> None:
         {"policyName": "p", "validationActions": ["Warn"], "matchResources": {"resourceRules": [on("configmaps *")]}},
         {"policyName": "p", "validationActions": ["Warn"], "matchResources": {"matchPolicy": "X"}},
         {"policyName": "p", "validationActions": ["Warn"], "paramRef": {"parameterNotFoundAction": "Deny"}},
-        {
-            "policyName": "p",
-            "validationActions": ["Warn"],
-            "paramRef": {"name": "A b", "parameterNotFoundAction": "Deny"},
-        },
+        {"policyName": "p", "validationActions": ["Warn"], "paramRef": {"name": "A b", "parameterNotFoundAction": "Deny"}},
         {
             "policyName": "p",
             "validationActions": ["Warn"],
@@ -1411,15 +1341,10 @@ def subresources_are_asked(client: Client) -> None:
             {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}},
             DRY,
         )
-        client.post(
-            f"{ns}/pods/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}, DRY
-        )
+        client.post(f"{ns}/pods/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}, DRY)
         client.post(f"{accounts(client)}/sa/token", {"spec": {"audiences": ["x"]}}, DRY, silent=True)
         client.patch(
-            f"{ns}/pods/p/ephemeralcontainers",
-            {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}},
-            STRATEGIC,
-            DRY,
+            f"{ns}/pods/p/ephemeralcontainers", {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}}, STRATEGIC, DRY
         )
         client.patch(
             f"{ns}/pods/p/resize",
@@ -1429,15 +1354,9 @@ def subresources_are_asked(client: Client) -> None:
         )
 
     for i, resources in enumerate(
-        (
-            ("deployments pods serviceaccounts", ""),
-            ("*/scale */status", ""),
-            ("pods/* deployments/* serviceaccounts/*", ""),
-        )
+        (("deployments pods serviceaccounts", ""), ("*/scale */status", ""), ("pods/* deployments/* serviceaccounts/*", ""))
     ):
-        with policed(
-            client, denying(says, matchConstraints={"resourceRules": [on(resources[0], "*", "apps,")]}), suffix=f"s{i}"
-        ):
+        with policed(client, denying(says, matchConstraints={"resourceRules": [on(resources[0], "*", "apps,")]}), suffix=f"s{i}"):
             requests()
     with policed(
         client,
@@ -1533,11 +1452,7 @@ def deletions_are_asked(client: Client) -> None:
         client.delete(f"{path}/a", {"propagationPolicy": "Orphan"})
         reply = client.delete(path, None, {"labelSelector": "set=one"}, silent=True)
         note(client, "collection", [reply.status, reply.get("message"), reply.get("reason"), reply.get("details")])
-        note(
-            client,
-            "left",
-            "keep" in [i["metadata"]["name"] for i in client.get(path, silent=True).get("items", default=[])],
-        )
+        note(client, "left", "keep" in [i["metadata"]["name"] for i in client.get(path, silent=True).get("items", default=[])])
         client.delete(path, None, {"fieldSelector": "metadata.name=z"})
         client.patch(f"{path}/keep", {"metadata": {"finalizers": ["example.com/hold"]}}, MERGE, silent=True)
         client.delete(f"{path}/keep")
@@ -1550,11 +1465,7 @@ def deletions_are_asked(client: Client) -> None:
         client,
         denying(
             "request.operation + ' ' + request.name + ' in ' + request.namespace",
-            matchConstraints={
-                **only(owner=client.id),
-                "namespaceSelector": {},
-                "resourceRules": [on("namespaces", "DELETE")],
-            },
+            matchConstraints={**only(owner=client.id), "namespaceSelector": {}, "resourceRules": [on("namespaces", "DELETE")]},
         ),
         suffix="namespaces",
     ):
@@ -1586,16 +1497,11 @@ def every_way_to_write(client: Client) -> None:
         client.patch(f"{path}/old", {"data": {"c": "bad"}}, MERGE)
         client.patch(f"{path}/old", {"data": {"d": "bad"}}, STRATEGIC, DRY)
         client.patch(f"{path}/old", [{"op": "add", "path": "/data/e", "value": "bad"}], JSON_PATCH)
-        client.patch(
-            f"{path}/old", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"f": "bad"}}, APPLY, {"fieldManager": "m"}
-        )
+        client.patch(f"{path}/old", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"f": "bad"}}, APPLY, {"fieldManager": "m"})
         client.patch(f"{path}/fresh", config_map("fresh", g="bad"), APPLY, {"fieldManager": "m"})
         client.get(path)
         client.patch(
-            f"{path}/old",
-            {"apiVersion": "v1", "kind": "ConfigMap", "data": {"f": "good"}},
-            APPLY,
-            {"fieldManager": "m"},
+            f"{path}/old", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"f": "good"}}, APPLY, {"fieldManager": "m"}
         )
         client.post(path, config_map("Bad Name", a="bad"))
         client.post(path, {**config_map("x", a="bad"), "immutable": "maybe"})
@@ -1607,24 +1513,14 @@ def every_way_to_write(client: Client) -> None:
 def custom_resources_are_asked(client: Client) -> None:
     """Policies on custom resources, after pruning and defaulting and before the schema speaks; status and scale apart; other versions converted."""
     schema = obj(
-        {
-            "spec": obj({"size": {"type": "integer", "default": 3, "maximum": 50}, "name": {"type": "string"}}),
-            "status": ANY,
-        }
+        {"spec": obj({"size": {"type": "integer", "default": 3, "maximum": 50}, "name": {"type": "string"}}), "status": ANY}
     )
     body = definition(
         client,
         schema,
-        {
-            "subresources": {
-                "status": {},
-                "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
-            }
-        },
+        {"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}}},
     )
-    body["spec"]["versions"].append(
-        {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": schema}}
-    )
+    body["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": schema}})
     group = body["spec"]["group"]
     spec = {
         "matchConstraints": {"resourceRules": [on("widgets", "*", group)]},
@@ -1666,9 +1562,7 @@ def custom_resources_are_asked(client: Client) -> None:
             client.patch(f"{path}/one/status", {"status": {"size": 20}}, MERGE, DRY)
         with policed(
             client,
-            denying(
-                "string(object.status.size)", matchConstraints={"resourceRules": [on("widgets/status", "*", group)]}
-            ),
+            denying("string(object.status.size)", matchConstraints={"resourceRules": [on("widgets/status", "*", group)]}),
             suffix="status",
         ):
             client.patch(f"{path}/one/status", {"status": {"size": 20}}, MERGE, DRY)
@@ -1679,12 +1573,7 @@ def custom_resources_are_asked(client: Client) -> None:
             matchConstraints={
                 "namespaceSelector": {},
                 "resourceRules": [
-                    on(
-                        "customresourcedefinitions",
-                        "CREATE",
-                        "apiextensions.k8s.io",
-                        resourceNames=[body["metadata"]["name"]],
-                    )
+                    on("customresourcedefinitions", "CREATE", "apiextensions.k8s.io", resourceNames=[body["metadata"]["name"]])
                 ],
             },
         ),
@@ -1700,31 +1589,19 @@ def some_things_are_not_asked(client: Client) -> None:
     spec = {"policyName": "p", "validationActions": ["Audit"]}
     with policed(
         client,
-        denying(
-            matchConstraints={
-                **only(owner=client.id),
-                "namespaceSelector": {},
-                "resourceRules": [on("*", "*", "*", "*")],
-            }
-        ),
+        denying(matchConstraints={**only(owner=client.id), "namespaceSelector": {}, "resourceRules": [on("*", "*", "*", "*")]}),
     ):
         client.post(collection("Validating", True), {**marked, "spec": spec}, DRY)
         client.post(
-            f"{collection('Validating').rsplit('/', 1)[0]}/validatingwebhookconfigurations",
-            {**marked, "webhooks": []},
-            DRY,
+            f"{collection('Validating').rsplit('/', 1)[0]}/validatingwebhookconfigurations", {**marked, "webhooks": []}, DRY
         )
         client.post(
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-            {
-                "metadata": {"labels": {"owner": client.id}},
-                "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}},
-            },
+            {"metadata": {"labels": {"owner": client.id}}, "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}},
         )
         client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {"metadata": {"labels": {"owner": client.id}}})
         client.post(
-            "/apis/authentication.k8s.io/v1/tokenreviews",
-            {"metadata": {"labels": {"owner": client.id}}, "spec": {"token": "x"}},
+            "/apis/authentication.k8s.io/v1/tokenreviews", {"metadata": {"labels": {"owner": client.id}}, "spec": {"token": "x"}}
         )
         client.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", {**marked, "rules": []}, DRY)
         client.post("/api/v1/nodes", marked, DRY)
@@ -1733,10 +1610,7 @@ def some_things_are_not_asked(client: Client) -> None:
             f"/apis/authorization.k8s.io/v1/namespaces/{client.ns}/localsubjectaccessreviews",
             {
                 "metadata": {"namespace": client.ns, "labels": {"owner": client.id}},
-                "spec": {
-                    "user": "u",
-                    "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "pods"},
-                },
+                "spec": {"user": "u", "resourceAttributes": {"namespace": client.ns, "verb": "get", "resource": "pods"}},
             },
         )
 
@@ -1748,10 +1622,7 @@ def policies_change(client: Client) -> None:
     with policed(client, {"validations": [{"expression": "object.data.a == '1'", "message": "first"}]}) as where_:
         client.post(path, config_map("one", None, a="2"), DRY)
         client.patch(
-            where_,
-            {"spec": {"validations": [{"expression": "object.data.a == '2'", "message": "second"}]}},
-            MERGE,
-            silent=True,
+            where_, {"spec": {"validations": [{"expression": "object.data.a == '2'", "message": "second"}]}}, MERGE, silent=True
         )
         settled(client)
         client.post(path, config_map("one", None, a="2"), DRY)
@@ -1811,12 +1682,7 @@ def mutations_apply(client: Client) -> None:
         "conditional": "has(object.metadata.labels) ? Object{} : Object{metadata: Object.metadata{labels: {'had': 'none'}}}",
     }
     with policed_each(
-        client,
-        {name: mutating(expression) for name, expression in cases.items()},
-        "Mutating",
-        "CREATE",
-        "deployments",
-        "apps",
+        client, {name: mutating(expression) for name, expression in cases.items()}, "Mutating", "CREATE", "deployments", "apps"
     ):
         for name in cases:
             client.post(deployments, deployment(name), DRY)
@@ -1843,8 +1709,7 @@ def mutations_that_cannot_apply(client: Client) -> None:
         "restart": "Object{spec: Object.spec{restartPolicy: 'Sometimes'}}",
     }
     specs = {name: mutating(expression) for name, expression in cases.items()} | {
-        f"{name}-ignore": mutating(cases[name], failurePolicy="Ignore")
-        for name in ("atomic", "unknown", "error", "type")
+        f"{name}-ignore": mutating(cases[name], failurePolicy="Ignore") for name in ("atomic", "unknown", "error", "type")
     }
     with policed_each(client, specs, "Mutating", "CREATE", "pods"):
         for name in specs:
@@ -1910,9 +1775,7 @@ def mutations_patch(client: Client) -> None:
         "''",
         "[JSONPatch{op: 'add', path: '/x', value: Nope{}}]",
     ):
-        client.post(
-            collection("Mutating"), policy(client, "Mutating", client.name("bad"), mutating(patched(expression))), DRY
-        )
+        client.post(collection("Mutating"), policy(client, "Mutating", client.name("bad"), mutating(patched(expression))), DRY)
 
 
 @scenario
@@ -2039,11 +1902,7 @@ def mutated_then_validated(client: Client) -> None:
             },
             suffix="v",
         ):
-            for body in (
-                config_map("one"),
-                config_map("two", None, remove="it"),
-                config_map("three", None, a="1", b="2", c="3"),
-            ):
+            for body in (config_map("one"), config_map("two", None, remove="it"), config_map("three", None, a="1", b="2", c="3")):
                 client.post(maps(client), body)
             client.patch(f"{maps(client)}/one", {"data": {"b": "2"}}, MERGE, DRY)
             client.patch(f"{maps(client)}/one", {"data": {"b": "2", "c": "3"}}, MERGE, DRY)
@@ -2124,14 +1983,10 @@ def mutations_are_invoked_again(client: Client) -> None:
         client.post(maps(client), config_map(), DRY)
     growing = "Object{data: {'count': string(int('count' in object.data ? string(object.data.count) : '0') + 1)}}"
     for again in ("Never", "IfNeeded"):
-        with policed(
-            client, mutating(growing, reinvocationPolicy=again), kind="Mutating", suffix=f"alone-{again.lower()}"
-        ):
+        with policed(client, mutating(growing, reinvocationPolicy=again), kind="Mutating", suffix=f"alone-{again.lower()}"):
             client.post(maps(client), config_map(again.lower()), DRY)
             client.post(maps(client), config_map(again.lower(), None, count="7"), DRY)
-    with policed(
-        client, mutating(growing, growing, reinvocationPolicy="Never"), {}, {}, kind="Mutating", suffix="two-bindings"
-    ):
+    with policed(client, mutating(growing, growing, reinvocationPolicy="Never"), {}, {}, kind="Mutating", suffix="two-bindings"):
         client.post(maps(client), config_map(), DRY)
 
 
@@ -2156,9 +2011,7 @@ def mutations_that_err(client: Client) -> None:
         "strict": mutating(patched("[JSONPatch{op: 'add', path: '/extra', value: 'text'}]")),
     }
     for failure in ("Fail", "Ignore"):
-        with policed_each(
-            client, {name: {**spec, "failurePolicy": failure} for name, spec in cases.items()}, "Mutating"
-        ):
+        with policed_each(client, {name: {**spec, "failurePolicy": failure} for name, spec in cases.items()}, "Mutating"):
             for name in cases:
                 client.post(maps(client), config_map(name), DRY)
         settled(client, "Mutating")
@@ -2268,16 +2121,9 @@ def mutations_of_custom_resources(client: Client) -> None:
     body = definition(
         client,
         schema,
-        {
-            "subresources": {
-                "status": {},
-                "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
-            }
-        },
+        {"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}}},
     )
-    body["spec"]["versions"].append(
-        {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": schema}}
-    )
+    body["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": schema}})
     group = body["spec"]["group"]
     widgets = {"matchConstraints": {"resourceRules": [on("widgets", "CREATE UPDATE", group)]}}
     cases = {
@@ -2295,9 +2141,7 @@ def mutations_of_custom_resources(client: Client) -> None:
             with policed(client, mutating(expression, **widgets), kind="Mutating", suffix=name):
                 until(lambda: client.post(path, make(body, spec={}), DRY, silent=True).status != 503, 30)
                 client.post(
-                    path,
-                    make(body, spec={"size": 1, "parts": [{"name": "a", "count": 1}, {"name": "b", "count": 1}]}),
-                    DRY,
+                    path, make(body, spec={"size": 1, "parts": [{"name": "a", "count": 1}, {"name": "b", "count": 1}]}), DRY
                 )
                 if name in ("labels", "size"):
                     client.post(two, make(body, "two", "v2", spec={"size": 2}), DRY)
@@ -2345,9 +2189,7 @@ def mutations_of_subresources(client: Client) -> None:
 
     with policed(
         client,
-        mutating(
-            "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}", **constrained("deployments/scale", "apps")
-        ),
+        mutating("Object{spec: Object.spec{replicas: object.spec.replicas + 1}}", **constrained("deployments/scale", "apps")),
         kind="Mutating",
         suffix="scale",
     ):
@@ -2372,9 +2214,7 @@ def mutations_of_subresources(client: Client) -> None:
         note(client, "token", [reply.status, reply.get("message"), reply.get("spec", "expirationSeconds")])
     with policed(
         client,
-        mutating(
-            "Object{metadata: Object.metadata{annotations: {'bound': 'by policy'}}}", **constrained("pods/binding")
-        ),
+        mutating("Object{metadata: Object.metadata{annotations: {'bound': 'by policy'}}}", **constrained("pods/binding")),
         kind="Mutating",
         suffix="binding",
     ):
@@ -2386,19 +2226,14 @@ def mutations_of_subresources(client: Client) -> None:
     with policed(
         client,
         mutating(
-            patched(
-                "[JSONPatch{op: 'replace', path: '/spec/ephemeralContainers/0/image', value: 'example.com/debug:2'}]"
-            ),
+            patched("[JSONPatch{op: 'replace', path: '/spec/ephemeralContainers/0/image', value: 'example.com/debug:2'}]"),
             **constrained("pods/ephemeralcontainers"),
         ),
         kind="Mutating",
         suffix="ephemeral",
     ):
         client.patch(
-            f"{ns}/pods/p/ephemeralcontainers",
-            {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}},
-            STRATEGIC,
-            DRY,
+            f"{ns}/pods/p/ephemeralcontainers", {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}}, STRATEGIC, DRY
         )
 
 

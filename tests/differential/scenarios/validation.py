@@ -52,9 +52,7 @@ def refuses(
 
         def body(change: Any, named: str) -> Any:
             own = {"apiVersion": version, "kind": kind, "metadata": {"name": named}}
-            return json.loads(
-                json.dumps(merged(merged(own, minimal), change)).replace("{ns}", c.ns).replace("{name}", named)
-            )
+            return json.loads(json.dumps(merged(merged(own, minimal), change)).replace("{ns}", c.ns).replace("{name}", named))
 
         try:
             if "name" in minimal.get("metadata", {}):
@@ -106,10 +104,7 @@ refuses(
             ]
         ),
         container(
-            env=[
-                {"name": "1=", "value": "x"},
-                {"name": "OK", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "a b"}}},
-            ]
+            env=[{"name": "1=", "value": "x"}, {"name": "OK", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "a b"}}}]
         ),
         container(resources={"limits": {"cpu": "1m"}, "requests": {"cpu": "2m", "memory": "1.5"}}),
         container(livenessProbe={"exec": {"command": ["x"]}, "successThreshold": 3, "timeoutSeconds": -1}),
@@ -161,11 +156,7 @@ refuses(
         spec(loadBalancerIP="x", publishNotReadyAddresses="y"),
         spec(ports=[{"port": 80, "targetPort": "a b"}, {"port": 80, "targetPort": 0, "name": "x"}]),
     ],
-    [
-        spec(clusterIP="10.0.0.98"),
-        spec(type="NodePort", ports=[{"port": 443, "name": "tls", "nodePort": 1}]),
-        spec(type="Nope"),
-    ],
+    [spec(clusterIP="10.0.0.98"), spec(type="NodePort", ports=[{"port": 443, "name": "tls", "nodePort": 1}]), spec(type="Nope")],
 )
 
 refuses(
@@ -255,13 +246,7 @@ refuses(
             {
                 "host": "a.b",
                 "http": {
-                    "paths": [
-                        {
-                            "path": "/",
-                            "pathType": "Prefix",
-                            "backend": {"service": {"name": "s", "port": {"name": "web"}}},
-                        }
-                    ]
+                    "paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"name": "web"}}}}]
                 },
             }
         ]
@@ -270,19 +255,13 @@ refuses(
         spec(rules=None),
         spec(rules=[{"host": "A.B"}]),
         spec(rules=[{"host": "*"}]),
-        spec(
-            rules=[{"http": {"paths": [{"path": "/x", "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}}]
-        ),
+        spec(rules=[{"http": {"paths": [{"path": "/x", "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}}]),
         spec(
             rules=[
                 {
                     "http": {
                         "paths": [
-                            {
-                                "path": "/./x",
-                                "pathType": "Prefix",
-                                "backend": {"service": {"name": "", "port": {"number": -1}}},
-                            }
+                            {"path": "/./x", "pathType": "Prefix", "backend": {"service": {"name": "", "port": {"number": -1}}}}
                         ]
                     }
                 }
@@ -320,12 +299,7 @@ refuses(
     "PodDisruptionBudget",
     "policy/v1/poddisruptionbudgets",
     spec(maxUnavailable=1),
-    [
-        spec(maxUnavailable=-1),
-        spec(minAvailable="10%"),
-        spec(maxUnavailable="200%"),
-        spec(unhealthyPodEvictionPolicy="Always"),
-    ],
+    [spec(maxUnavailable=-1), spec(minAvailable="10%"), spec(maxUnavailable="200%"), spec(unhealthyPodEvictionPolicy="Always")],
     [spec(maxUnavailable="5%")],
 )
 refuses(
@@ -408,11 +382,7 @@ refuses(
     "EndpointSlice",
     "discovery.k8s.io/v1/endpointslices",
     {"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}]},
-    [
-        {"addressType": "ipv4"},
-        {"endpoints": [{"addresses": ["10.1.2.300"]}]},
-        {"ports": [{"port": 65536}, {"name": "A"}]},
-    ],
+    [{"addressType": "ipv4"}, {"endpoints": [{"addresses": ["10.1.2.300"]}]}, {"ports": [{"port": 65536}, {"name": "A"}]}],
     [{"addressType": "FQDN"}],
 )
 refuses(

@@ -22,9 +22,7 @@ def at(c: Client, plural: str = "configmaps", name: str = "") -> str:
 
 
 def make(c: Client, name: str, **labels: str) -> Reply:
-    return c.post(
-        at(c), {"metadata": {"name": name, "labels": {"run": c.id, **labels}}, "data": {"n": name}}, silent=True
-    )
+    return c.post(at(c), {"metadata": {"name": name, "labels": {"run": c.id, **labels}}, "data": {"n": name}}, silent=True)
 
 
 def watch(c: Client, path: str, query: dict[str, Any] | None = None, quiet: float = QUIET, **kw: Any) -> list[Any]:
@@ -81,11 +79,7 @@ def widgets(c: Client) -> str:
         ):
             break
         pacing.sleep(0.05)
-    c.post(
-        path,
-        {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}},
-        silent=True,
-    )
+    c.post(path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}, silent=True)
     c.get(path, silent=True)
     return path
 
@@ -111,12 +105,7 @@ def a_watch_tells_what_happens(c: Client) -> None:
 @scenario
 def a_watch_repeats_the_past_from_a_revision(c: Client) -> None:
     """Start exactly at: everything after the revision, nothing of it."""
-    revisions = [
-        now(c),
-        make(c, "a").rv,
-        make(c, "b").rv,
-        c.patch(at(c, name="a"), {"data": {"z": "1"}}, MERGE, silent=True).rv,
-    ]
+    revisions = [now(c), make(c, "a").rv, make(c, "b").rv, c.patch(at(c, name="a"), {"data": {"z": "1"}}, MERGE, silent=True).rv]
     c.delete(at(c, name="b"), silent=True)
     revisions.append(make(c, "b").rv)
     now(c)
@@ -171,9 +160,7 @@ def changes_of_fields_move_objects_in_and_out(c: Client) -> None:
     """Pods come and go with spec.nodeName and status.phase."""
     rv = now(c, "pods")
     c.post(at(c, "pods"), {"metadata": {"name": "p"}, "spec": POD}, silent=True)
-    c.post(
-        at(c, "pods", "p/binding"), {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}, silent=True
-    )
+    c.post(at(c, "pods", "p/binding"), {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}, silent=True)
     c.patch(at(c, "pods", "p/status"), {"status": {"phase": "Running"}}, MERGE, silent=True)
     c.patch(at(c, "pods", "p/status"), {"status": {"phase": "Succeeded"}}, MERGE, silent=True)
     c.delete(at(c, "pods", "p"), None, {"gracePeriodSeconds": "0"}, silent=True)
@@ -266,10 +253,7 @@ def streaming_lists_start_with_the_state_and_a_bookmark(c: Client) -> None:
     for start, marks in itertools.product((None, "", "0", rv), (None, "true", "false")):
         query = {**STREAM, "resourceVersion": start, "allowWatchBookmarks": marks}
         watch(
-            c,
-            at(c),
-            {k: v for k, v in query.items() if v is not None},
-            **({"quiet": 3, "limit": 3} if marks == "true" else {}),
+            c, at(c), {k: v for k, v in query.items() if v is not None}, **({"quiet": 3, "limit": 3} if marks == "true" else {})
         )
 
 
@@ -278,9 +262,7 @@ def streaming_lists_with_every_other_parameter(c: Client) -> None:
     """sendInitialEvents needs NotOlderThan, NotOlderThan needs sendInitialEvents."""
     make(c, "a")
     rv = now(c)
-    for send, match, start in itertools.product(
-        (None, "true", "false"), (None, "NotOlderThan", "Exact", "Bogus"), (None, rv)
-    ):
+    for send, match, start in itertools.product((None, "true", "false"), (None, "NotOlderThan", "Exact", "Bogus"), (None, rv)):
         if (send, match) != ("true", "NotOlderThan"):
             watch(
                 c,
@@ -419,12 +401,7 @@ def metadata_only_watches(c: Client) -> None:
     c.patch(at(c, name="a"), {"data": {"only": "data"}}, MERGE, silent=True)
     now(c)
     watch(c, at(c), {"resourceVersion": rv}, headers={"Accept": PARTIAL})
-    watch(
-        c,
-        at(c),
-        {"resourceVersion": "0"},
-        headers={"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"},
-    )
+    watch(c, at(c), {"resourceVersion": "0"}, headers={"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"})
     watch(c, at(c), {"resourceVersion": rv}, headers={"Accept": PARTIAL_LIST})
 
 
@@ -506,9 +483,7 @@ def a_deleted_collection_shows_one_by_one(c: Client) -> None:
         {"resourceVersion": now(c), "fieldSelector": "metadata.name=b"},
         then=lambda: c.delete(at(c), None, {"labelSelector": "even=yes"}) and None,
     )
-    watch(
-        c, at(c), {"resourceVersion": now(c), "fieldSelector": "metadata.name=c"}, then=lambda: c.delete(at(c)) and None
-    )
+    watch(c, at(c), {"resourceVersion": now(c), "fieldSelector": "metadata.name=c"}, then=lambda: c.delete(at(c)) and None)
 
 
 @scenario
@@ -519,10 +494,7 @@ def two_versions_of_one_stream(c: Client) -> None:
     target = {"kind": "Deployment", "name": "d"}
     c.post(
         v1,
-        {
-            "metadata": {"name": "one"},
-            "spec": {"maxReplicas": 2, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": target},
-        },
+        {"metadata": {"name": "one"}, "spec": {"maxReplicas": 2, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": target}},
         silent=True,
     )
     c.post(v2, {"metadata": {"name": "two"}, "spec": {"maxReplicas": 3, "scaleTargetRef": target}}, silent=True)
@@ -566,10 +538,7 @@ def subresources_show_in_the_watch_of_their_object(c: Client) -> None:
         path,
         {
             "metadata": {"name": "d"},
-            "spec": {
-                "selector": {"matchLabels": {"a": "b"}},
-                "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD},
-            },
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}},
         },
         silent=True,
     )

@@ -76,9 +76,7 @@ def listening(client: Client, answer: Answer) -> Iterator[tuple[str, list[Any]]]
         server.shutdown()
         server.server_close()
         text = (
-            json.dumps(client.transcript)
-            .replace(f"127.0.0.1:{port}", "127.0.0.1:443")
-            .replace(self_signed()[1], "<ca bundle>")
+            json.dumps(client.transcript).replace(f"127.0.0.1:{port}", "127.0.0.1:443").replace(self_signed()[1], "<ca bundle>")
         )
         client.transcript[:] = json.loads(text)
 
@@ -97,9 +95,7 @@ def json_patch(*operations: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def hooked(
-    client: Client, kind: str, answer: Answer, *entries: dict[str, Any], probe: bool = True
-) -> Iterator[list[Any]]:
+def hooked(client: Client, kind: str, answer: Answer, *entries: dict[str, Any], probe: bool = True) -> Iterator[list[Any]]:
     """A webhook configuration for the scenario's namespace that asks our server; yields what it is sent."""
     plural = f"{kind.lower()}webhookconfigurations"
     with listening(client, answer) as (url, seen):
@@ -128,11 +124,7 @@ def hooked(
         try:
             if probe:
                 until(
-                    lambda: (
-                        client.post(config_maps(client), config_map("probe"), DRY, silent=True).status != 201
-                        or bool(seen)
-                    ),
-                    3,
+                    lambda: client.post(config_maps(client), config_map("probe"), DRY, silent=True).status != 201 or bool(seen), 3
                 )
             else:
                 pacing.sleep(0.7)
@@ -168,12 +160,7 @@ def policed(client: Client, spec: dict[str, Any], *bindings: dict[str, Any], wai
     constraints = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": client.ns}},
         "resourceRules": [
-            {
-                "apiGroups": [""],
-                "apiVersions": ["v1"],
-                "operations": ["CREATE", "UPDATE", "DELETE"],
-                "resources": ["configmaps"],
-            }
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["configmaps"]}
         ],
     }
     body = {
@@ -219,9 +206,7 @@ def configuration(client: Client, kind: str, *hooks: Any) -> None:
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": f"{kind}WebhookConfiguration",
             "metadata": {"name": client.name("c")},
-            "webhooks": [
-                {k: v for k, v in {**base, **h}.items() if v != "drop"} if isinstance(h, dict) else h for h in hooks
-            ],
+            "webhooks": [{k: v for k, v in {**base, **h}.items() if v != "drop"} if isinstance(h, dict) else h for h in hooks],
         },
         DRY,
     )
@@ -334,9 +319,7 @@ def a_patch_changes_the_object(client: Client) -> None:
     """JSON patches of a mutating webhook; then defaults, validation and managed fields."""
     patches = {
         "labels": json_patch({"op": "add", "path": "/metadata/labels", "value": {"patched": "yes"}}),
-        "data": json_patch(
-            {"op": "replace", "path": "/data/a", "value": "9"}, {"op": "add", "path": "/data/b", "value": "8"}
-        ),
+        "data": json_patch({"op": "replace", "path": "/data/a", "value": "9"}, {"op": "add", "path": "/data/b", "value": "8"}),
         "empty": {},
         "bad": json_patch({"op": "remove", "path": "/data/nope"}),
         "odd": json_patch({"op": "nonsense", "path": "/data"}),
@@ -387,9 +370,7 @@ def rejections_and_warnings(client: Client) -> None:
         "status": {"status": {"code": 500, "message": "ignored"}},
     }
 
-    with hooked(
-        client, "Validating", lambda path, review: allow(path, review, **responses.get(review["request"]["name"], {}))
-    ):
+    with hooked(client, "Validating", lambda path, review: allow(path, review, **responses.get(review["request"]["name"], {}))):
         for name in responses:
             client.post(config_maps(client), config_map(name))
 
@@ -546,9 +527,7 @@ def reinvocation(client: Client) -> None:
 def equivalent_versions_match(client: Client) -> None:
     """matchPolicy Equivalent converts the object to the version of the rule; Exact passes by."""
     body = definition(client)
-    body["spec"]["versions"].append(
-        {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": ANY}}
-    )
+    body["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": ANY}})
     rule = {
         "apiGroups": [body["spec"]["group"]],
         "apiVersions": ["v1"],
@@ -671,8 +650,7 @@ def conversion_that_fails(client: Client) -> None:
         "generation": lambda r: review_of(
             r,
             convertedObjects=[
-                {**o, "metadata": {**o["metadata"], "generation": 99, "finalizers": ["example.com/x"]}}
-                for o in converted(r)
+                {**o, "metadata": {**o["metadata"], "generation": 99, "finalizers": ["example.com/x"]}} for o in converted(r)
             ],
         ),
         "badlabel": lambda r: review_of(
@@ -716,10 +694,7 @@ def conversion_that_fails(client: Client) -> None:
 @scenario
 def conversion_without_a_webhook(client: Client) -> None:
     """Nobody listens, or the service is not there."""
-    for config in (
-        {"url": "https://127.0.0.1:9/x"},
-        {"service": {"namespace": client.ns, "name": "nobody", "path": "/c"}},
-    ):
+    for config in ({"url": "https://127.0.0.1:9/x"}, {"service": {"namespace": client.ns, "name": "nobody", "path": "/c"}}):
         body = convertible(client, "https://127.0.0.1:9", clientConfig=config)
         with served(client, body) as path:
             client.post(path, make(client, body, spec={"size": 1}), silent=True)
@@ -734,9 +709,7 @@ def conversion_without_a_webhook(client: Client) -> None:
 def policies(client: Client, *specs: dict[str, Any]) -> None:
     base = {
         "matchConstraints": {
-            "resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-            ]
+            "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
         },
         "validations": [{"expression": "true"}],
     }
@@ -779,10 +752,7 @@ def policies_are_checked(client: Client) -> None:
         {"variables": [{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "1"}]},
         {"validations": [{"expression": "variables.zz == 1"}]},
         {"validations": [{"expression": "params.x == 1"}]},
-        {
-            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-            "validations": [{"expression": "params.data.x == '1'"}],
-        },
+        {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "validations": [{"expression": "params.data.x == '1'"}]},
         {"paramKind": {"apiVersion": "v1"}},
         {"paramKind": {"apiVersion": "a/b/c", "kind": ""}},
         {"auditAnnotations": [{"key": "k", "valueExpression": "'v'"}]},
@@ -806,11 +776,7 @@ def policies_are_checked(client: Client) -> None:
         {"policyName": "x", "validationActions": ["Deny", "Deny"]},
         {"policyName": "x", "validationActions": ["Refuse"]},
         {"policyName": "x", "validationActions": ["Warn", "Audit"], "paramRef": {"name": "p"}},
-        {
-            "policyName": "x",
-            "validationActions": ["Audit"],
-            "paramRef": {"name": "p", "parameterNotFoundAction": "Deny"},
-        },
+        {"policyName": "x", "validationActions": ["Audit"], "paramRef": {"name": "p", "parameterNotFoundAction": "Deny"}},
         {
             "policyName": "x",
             "validationActions": ["Audit"],
@@ -856,10 +822,7 @@ def policies_deny(client: Client) -> None:
                 "expression": "request.operation != 'UPDATE' || object.data.a == oldObject.data.a",
                 "messageExpression": "'a was ' + oldObject.data.a",
             },
-            {
-                "expression": "request.operation != 'DELETE' || oldObject.metadata.name != 'keep'",
-                "message": "may not be deleted",
-            },
+            {"expression": "request.operation != 'DELETE' || oldObject.metadata.name != 'keep'", "message": "may not be deleted"},
             {
                 "expression": "object == null || object.metadata.name != 'late' || namespaceObject.metadata.name == 'x'",
                 "reason": "RequestEntityTooLarge",
@@ -959,10 +922,7 @@ def policies_with_parameters(client: Client) -> None:
     spec = {
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "validations": [
-            {
-                "expression": "object.data.size() <= int(params.data.max)",
-                "messageExpression": "'at most ' + params.data.max",
-            }
+            {"expression": "object.data.size() <= int(params.data.max)", "messageExpression": "'at most ' + params.data.max"}
         ],
     }
     refs = (
@@ -974,10 +934,7 @@ def policies_with_parameters(client: Client) -> None:
     with policed(
         client,
         spec,
-        *(
-            {"paramRef": ref, "matchResources": {"objectSelector": {"matchLabels": {"by": str(i)}}}}
-            for i, ref in enumerate(refs)
-        ),
+        *({"paramRef": ref, "matchResources": {"objectSelector": {"matchLabels": {"by": str(i)}}}} for i, ref in enumerate(refs)),
         wait=0,
     ):
 
@@ -1004,9 +961,7 @@ def mutating_policies(client: Client) -> None:
     """MutatingAdmissionPolicy: where it is served and what it checks."""
     base = {
         "matchConstraints": {
-            "resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-            ]
+            "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
         },
         "reinvocationPolicy": "Never",
         "failurePolicy": "Fail",
@@ -1023,10 +978,7 @@ def mutating_policies(client: Client) -> None:
         {
             **base,
             "mutations": [
-                {
-                    "patchType": "JSONPatch",
-                    "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/data/x', value: 'y'}]"},
-                }
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/data/x', value: 'y'}]"}}
             ],
         },
         {**base, "mutations": [{"patchType": "Odd"}]},

@@ -251,10 +251,7 @@ def a_patch_may_carry_a_revision(c: Client) -> None:
     c.patch(path, [{"op": "replace", "path": "/metadata/resourceVersion", "value": first}], JSON_PATCH)
     c.patch(
         path,
-        [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": second},
-            {"op": "add", "path": "/data/b", "value": "4"},
-        ],
+        [{"op": "test", "path": "/metadata/resourceVersion", "value": second}, {"op": "add", "path": "/data/b", "value": "4"}],
         JSON_PATCH,
     )
     c.patch(path, {"metadata": {"resourceVersion": ""}, "data": {"c": "5"}}, MERGE)
@@ -286,9 +283,7 @@ def the_server_owns_some_metadata(c: Client) -> None:
         c.post(at(c, plural), make(c, plural, "m", meta))
         c.put(at(c, plural, "m"), make(c, plural, "m", {k: v for k, v in meta.items() if k != "uid"}))
         c.patch(at(c, plural, "m"), {"metadata": dict.fromkeys(meta)}, MERGE)
-        c.patch(
-            at(c, plural, "m"), {"metadata": {"generation": 77, "creationTimestamp": None, "selfLink": "/y"}}, MERGE
-        )
+        c.patch(at(c, plural, "m"), {"metadata": {"generation": 77, "creationTimestamp": None, "selfLink": "/y"}}, MERGE)
     c.post(at(c, "configmaps"), make(c, "configmaps", "t", {"creationTimestamp": "yesterday"}))
     c.post(at(c, "configmaps"), make(c, "configmaps", "t", {"creationTimestamp": 5}))
 
@@ -315,10 +310,7 @@ def status_belongs_to_its_subresource(c: Client) -> None:
         ("deployments", {"replicas": 3}),
         ("pods", {"phase": "Running", "podIP": "1.2.3.4"}),
         ("jobs", {"active": 1, "startTime": "2026-01-01T00:00:00Z"}),
-        (
-            "poddisruptionbudgets",
-            {"disruptionsAllowed": 2, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 3},
-        ),
+        ("poddisruptionbudgets", {"disruptionsAllowed": 2, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 3}),
     ):
         path = at(c, plural, "st")
         body = c.post(at(c, plural), make(c, plural, "st", status=status)).json
@@ -431,13 +423,7 @@ def managed_fields_may_be_cleared_and_not_forged(c: Client) -> None:
     )
     c.patch(
         path,
-        {
-            "metadata": {
-                "managedFields": [
-                    {"manager": "fake", "operation": "Nope", "apiVersion": "v1", "fieldsType": "FieldsV1"}
-                ]
-            }
-        },
+        {"metadata": {"managedFields": [{"manager": "fake", "operation": "Nope", "apiVersion": "v1", "fieldsType": "FieldsV1"}]}},
         MERGE,
     )
     c.patch(
@@ -445,21 +431,13 @@ def managed_fields_may_be_cleared_and_not_forged(c: Client) -> None:
         {
             "metadata": {
                 "managedFields": [
-                    {
-                        "manager": "fake",
-                        "operation": "Update",
-                        "apiVersion": "v1",
-                        "fieldsType": "Other",
-                        "fieldsV1": {},
-                    }
+                    {"manager": "fake", "operation": "Update", "apiVersion": "v1", "fieldsType": "Other", "fieldsV1": {}}
                 ]
             }
         },
         MERGE,
     )
-    c.post(
-        at(c, "configmaps"), make(c, "configmaps", "mf2", {"managedFields": [{"manager": "x", "operation": "Update"}]})
-    )
+    c.post(at(c, "configmaps"), make(c, "configmaps", "mf2", {"managedFields": [{"manager": "x", "operation": "Update"}]}))
     c.post(at(c, "configmaps"), make(c, "configmaps", "mf3"), {"fieldManager": "x" * 128})
     c.post(at(c, "configmaps"), make(c, "configmaps", "mf4"), {"fieldManager": "x" * 129})
     c.post(at(c, "configmaps"), make(c, "configmaps", "mf5"), {"fieldManager": "tab\there"})
@@ -630,12 +608,7 @@ def quantities_come_back_canonical(c: Client) -> None:
     ):
         c.post(
             at(c, "pods"),
-            make(
-                c,
-                "pods",
-                "q",
-                spec={"containers": [{**CONTAINER, "resources": {"limits": {"cpu": cpu, "memory": memory}}}]},
-            ),
+            make(c, "pods", "q", spec={"containers": [{**CONTAINER, "resources": {"limits": {"cpu": cpu, "memory": memory}}}]}),
         )
         c.delete(at(c, "pods", "q"), None, {"gracePeriodSeconds": "0"}, silent=True)
 
@@ -646,9 +619,7 @@ def one_event_through_two_groups(c: Client) -> None:
     new = f"/apis/events.k8s.io/v1/namespaces/{c.ns}/events"
     c.post(
         at(c, "events"),
-        make(
-            c, "events", "old", count=3, firstTimestamp="2026-01-01T00:00:00Z", source={"component": "s", "host": "h"}
-        ),
+        make(c, "events", "old", count=3, firstTimestamp="2026-01-01T00:00:00Z", source={"component": "s", "host": "h"}),
     )
     c.get(new + "/old")
     body = {
@@ -705,15 +676,7 @@ def apply_creates_what_is_not_there(c: Client) -> None:
     c.patch(path, {**body, "data": {"a": "3"}}, APPLY, {"fieldManager": "n"})
     c.patch(path, {**body, "data": {"a": "3"}}, APPLY, {"fieldManager": "n", "force": "true"})
     c.patch(
-        path,
-        {**body, "metadata": {"name": "applied", "resourceVersion": "1"}},
-        APPLY,
-        {"fieldManager": "m", "force": "true"},
+        path, {**body, "metadata": {"name": "applied", "resourceVersion": "1"}}, APPLY, {"fieldManager": "m", "force": "true"}
     )
     c.patch(at(c, "configmaps", "no"), {**body, "metadata": {"name": "no", "uid": "1"}}, APPLY, {"fieldManager": "m"})
-    c.patch(
-        at(c, "configmaps", "no"),
-        {**body, "metadata": {"name": "no", "resourceVersion": "1"}},
-        APPLY,
-        {"fieldManager": "m"},
-    )
+    c.patch(at(c, "configmaps", "no"), {**body, "metadata": {"name": "no", "resourceVersion": "1"}}, APPLY, {"fieldManager": "m"})

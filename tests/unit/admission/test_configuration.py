@@ -66,7 +66,9 @@ def test_a_file_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "selectors.yaml").write_text("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b, default: a=b}")
     entry = {"name": "PodNodeSelector", "path": "selectors.yaml"}
     main = tmp_path / "main.yaml"
-    main.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [entry]}))
+    main.write_text(
+        json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [entry]})
+    )
     for file in (main, tmp_path / "selectors.yaml"):
         made = cluster(file, "PodNodeSelector")
         asked = {**POD, "spec": {**POD["spec"], "nodeSelector": {"z": "y"}}}  # type: ignore[dict-item]
@@ -76,7 +78,8 @@ def test_a_file_beside_the_file(tmp_path: Path) -> None:
 
 def test_defaults_and_exemptions_of_pod_security(tmp_path: Path) -> None:
     configuration = {
-        "apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration",
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
         "defaults": {"enforce": "baseline", "enforce-version": "latest"},
         "exemptions": {"usernames": ["alice"], "namespaces": ["kube-system"], "runtimeClasses": ["safe"]},
     }
@@ -142,10 +145,15 @@ class Backend:
         self._thread.start()
         server = {"server": f"https://127.0.0.1:{self._server.server_address[1]}/policy", "certificate-authority": "ca.crt"}
         (folder / "ca.crt").write_bytes(base64.b64decode(certificate.ca_bundle))
-        (folder / "images.yaml").write_text(json.dumps({
-            "clusters": [{"name": "c", "cluster": server}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-            "current-context": "c",
-        }))
+        (folder / "images.yaml").write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "c", "cluster": server}],
+                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
+                    "current-context": "c",
+                }
+            )
+        )
 
     def close(self) -> None:
         self._server.shutdown()
@@ -163,14 +171,14 @@ def backend(tmp_path: Path) -> Iterator[Backend]:
 def test_images_that_a_backend_judges(tmp_path: Path, backend: Backend) -> None:
     said = {"imagePolicy": {"kubeConfigFile": str(tmp_path / "images.yaml"), "allowTTL": 60}}
     made = cluster(file_for(tmp_path, "ImagePolicyWebhook", said), "ImagePolicyWebhook")
-    assert refusal(made, POD) == (
-        'pods "p" is forbidden: image policy webhook backend denied one or more images: not good'
-    )
+    assert refusal(made, POD) == ('pods "p" is forbidden: image policy webhook backend denied one or more images: not good')
     metadata = {"name": "p", "annotations": {"break-glass.image-policy.k8s.io/ticket": "1", "other": "x"}}
     good = {**POD, "metadata": metadata, "spec": {"containers": [{"name": "c", "image": "good"}]}}
     made.create(good)
     assert backend.seen[-1]["spec"] == {
-        "containers": [{"image": "good"}], "annotations": {"break-glass.image-policy.k8s.io/ticket": "1"}, "namespace": "default",
+        "containers": [{"image": "good"}],
+        "annotations": {"break-glass.image-policy.k8s.io/ticket": "1"},
+        "namespace": "default",
     }
     made.delete("pods", "p", gracePeriodSeconds=0)
     asked = len(backend.seen)

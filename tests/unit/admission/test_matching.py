@@ -38,8 +38,14 @@ class Context:
 
 
 def request(
-    resource: str = "v1/pods", *, operation: Operation = Operation.CREATE, namespace: str = "n", name: str = "x",
-    subresource: str = "", labels: dict[str, str] | None = None, old: dict[str, str] | None = None,
+    resource: str = "v1/pods",
+    *,
+    operation: Operation = Operation.CREATE,
+    namespace: str = "n",
+    name: str = "x",
+    subresource: str = "",
+    labels: dict[str, str] | None = None,
+    old: dict[str, str] | None = None,
 ) -> Attributes:
     group, version, plural = ["", *resource.split("/")][-3:]
     found = REGISTRY.get(group, version, plural)
@@ -48,36 +54,37 @@ def request(
     objects = [None if given is None else {"metadata": {"labels": given}} for given in (labels or {}, old)]
     if operation is Operation.DELETE:
         objects[0] = None
-    return Attributes(
-        found, subresource, namespace if found.namespaced else "", name, operation, objects[0], objects[1], context
-    )
+    return Attributes(found, subresource, namespace if found.namespaced else "", name, operation, objects[0], objects[1], context)
 
 
 def hook(policy: str = "Equivalent", **rule: Any) -> Criteria:
     return Criteria.of_webhook({"rules": [{**ANYTHING, **rule}], "matchPolicy": policy})
 
 
-@pytest.mark.parametrize(("rule", "attributes", "expected"), [
-    ({}, request(), True),
-    ({"operations": ["UPDATE"]}, request(), False),
-    ({"operations": ["UPDATE", "CREATE"]}, request(), True),
-    ({"apiGroups": ["apps"]}, request(), False),
-    ({"apiGroups": [""]}, request(), True),
-    ({"apiVersions": ["v2"]}, request(), False),
-    ({"resources": ["services"]}, request(), False),
-    ({"resources": ["*"]}, request(subresource="status"), False),
-    ({"resources": ["*/*"]}, request(subresource="status"), True),
-    ({"resources": ["*/*"]}, request(), True),
-    ({"resources": ["pods/*"]}, request(), True),
-    ({"resources": ["pods/status"]}, request(), False),
-    ({"resources": ["*/status"]}, request(subresource="status"), True),
-    ({"scope": "Namespaced"}, request(), True),
-    ({"scope": "Cluster"}, request(), False),
-    ({"scope": "Cluster"}, request("v1/nodes"), True),
-    ({"scope": "Namespaced"}, request("v1/nodes"), False),
-    ({"scope": "Cluster"}, request("v1/namespaces"), True),
-    ({"scope": "Namespaced"}, request("v1/namespaces"), False),
-])
+@pytest.mark.parametrize(
+    ("rule", "attributes", "expected"),
+    [
+        ({}, request(), True),
+        ({"operations": ["UPDATE"]}, request(), False),
+        ({"operations": ["UPDATE", "CREATE"]}, request(), True),
+        ({"apiGroups": ["apps"]}, request(), False),
+        ({"apiGroups": [""]}, request(), True),
+        ({"apiVersions": ["v2"]}, request(), False),
+        ({"resources": ["services"]}, request(), False),
+        ({"resources": ["*"]}, request(subresource="status"), False),
+        ({"resources": ["*/*"]}, request(subresource="status"), True),
+        ({"resources": ["*/*"]}, request(), True),
+        ({"resources": ["pods/*"]}, request(), True),
+        ({"resources": ["pods/status"]}, request(), False),
+        ({"resources": ["*/status"]}, request(subresource="status"), True),
+        ({"scope": "Namespaced"}, request(), True),
+        ({"scope": "Cluster"}, request(), False),
+        ({"scope": "Cluster"}, request("v1/nodes"), True),
+        ({"scope": "Namespaced"}, request("v1/nodes"), False),
+        ({"scope": "Cluster"}, request("v1/namespaces"), True),
+        ({"scope": "Namespaced"}, request("v1/namespaces"), False),
+    ],
+)
 def test_rules(rule: dict[str, Any], attributes: Attributes, expected: bool) -> None:
     assert (hook("Exact", **rule).match(attributes) is not None) is expected
 
@@ -93,11 +100,14 @@ def test_the_kind_is_that_of_the_body() -> None:
     assert (match.kind.api_version, match.kind.kind, match.resource.plural) == ("autoscaling/v1", "Scale", "deployments")
 
 
-@pytest.mark.parametrize(("resource", "rule", "expected"), [
-    ("autoscaling/v1/horizontalpodautoscalers", {"apiVersions": ["v2"]}, "autoscaling/v2"),
-    ("v1/events", {"apiGroups": ["events.k8s.io"]}, "events.k8s.io/v1"),
-    ("events.k8s.io/v1/events", {"apiGroups": [""]}, "v1"),
-])
+@pytest.mark.parametrize(
+    ("resource", "rule", "expected"),
+    [
+        ("autoscaling/v1/horizontalpodautoscalers", {"apiVersions": ["v2"]}, "autoscaling/v2"),
+        ("v1/events", {"apiGroups": ["events.k8s.io"]}, "events.k8s.io/v1"),
+        ("events.k8s.io/v1/events", {"apiGroups": [""]}, "v1"),
+    ],
+)
 def test_another_version_of_the_resource_is_equivalent(resource: str, rule: dict[str, Any], expected: str) -> None:
     match = hook("Equivalent", **rule).match(request(resource))
     assert match is not None and match.resource.api_version == expected == match.kind.api_version
@@ -112,15 +122,18 @@ def test_the_version_of_the_request_comes_before_all_others() -> None:
     assert match is not None and match.resource.version == "v1"
 
 
-@pytest.mark.parametrize(("attributes", "expected"), [
-    (request(), True),
-    (request(namespace="m"), False),
-    (request("v1/nodes"), True),
-    (request("v1/namespaces", labels={"env": "test"}, name="new"), True),
-    (request("v1/namespaces", labels={}, name="n"), False),
-    (request("v1/namespaces", labels={}, name="n", operation=Operation.UPDATE, subresource="status"), True),
-    (request("v1/namespaces", name="n", operation=Operation.DELETE), True),
-])
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        (request(), True),
+        (request(namespace="m"), False),
+        (request("v1/nodes"), True),
+        (request("v1/namespaces", labels={"env": "test"}, name="new"), True),
+        (request("v1/namespaces", labels={}, name="n"), False),
+        (request("v1/namespaces", labels={}, name="n", operation=Operation.UPDATE, subresource="status"), True),
+        (request("v1/namespaces", name="n", operation=Operation.DELETE), True),
+    ],
+)
 def test_namespace_selectors(attributes: Attributes, expected: bool) -> None:
     criteria = Criteria.of_match_resources({"namespaceSelector": {"matchLabels": {"env": "test"}}})
     assert (criteria.match(attributes) is not None) is expected

@@ -38,9 +38,7 @@ def validate(old: dict[str, Any], new: dict[str, Any], node: str) -> str:
     context: Any = Context()
     before, after = ({"metadata": {"name": "p"}, "spec": {**spec, "nodeName": node}} for spec in (old, new))
     try:
-        NodeDeclaredFeatureValidator().validate(
-            Attributes(PODS, "resize", "n", "p", Operation.UPDATE, after, before, context)
-        )
+        NodeDeclaredFeatureValidator().validate(Attributes(PODS, "resize", "n", "p", Operation.UPDATE, after, before, context))
     except StatusError as error:
         assert error.code == 403
         return error.message.removeprefix('pods "p" is forbidden: ')
@@ -53,14 +51,17 @@ SIDECAR = tuple({"initContainers": [{"name": "i", "restartPolicy": "Always", **s
 REQUIRES = "pod update requires features {} which are not available on node {}"
 
 
-@pytest.mark.parametrize(("change", "node", "problem"), [
-    (POD, "", ""),
-    (POD, "new", ""),
-    (POD, "old", REQUIRES.format("InPlacePodLevelResourcesVerticalScaling", '"old"')),
-    (POD, "none", 'node "none" not found'),
-    (CONTAINER, "new", REQUIRES.format("InPlacePodVerticalScalingInitContainers", '"new"')),
-    (SIDECAR, "old", ""),
-    ((POD[0], POD[0]), "none", ""),
-])
+@pytest.mark.parametrize(
+    ("change", "node", "problem"),
+    [
+        (POD, "", ""),
+        (POD, "new", ""),
+        (POD, "old", REQUIRES.format("InPlacePodLevelResourcesVerticalScaling", '"old"')),
+        (POD, "none", 'node "none" not found'),
+        (CONTAINER, "new", REQUIRES.format("InPlacePodVerticalScalingInitContainers", '"new"')),
+        (SIDECAR, "old", ""),
+        ((POD[0], POD[0]), "none", ""),
+    ],
+)
 def test_a_node_must_know_how(change: tuple[dict[str, Any], dict[str, Any]], node: str, problem: str) -> None:
     assert validate(*change, node) == problem

@@ -31,13 +31,21 @@ def refusal(made: Cluster, obj: dict[str, Any], code: int = 403) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("flags", "problem"), [
-    ({"enable_admission_plugins": ["Nope"]}, 'enable-admission-plugins plugin "Nope" is unknown'),
-    ({"disable_admission_plugins": "PodSecurity,Nope"}, 'disable-admission-plugins plugin "Nope" is unknown'),
-    ({"enable_admission_plugins": ["A"], "disable_admission_plugins": ["A"]}, 'enable-admission-plugins plugin "A" is unknown'),
-    ({"enable_admission_plugins": "AlwaysDeny", "disable_admission_plugins": "AlwaysDeny"},
-     "[AlwaysDeny] in enable-admission-plugins and disable-admission-plugins overlapped"),
-])
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ({"enable_admission_plugins": ["Nope"]}, 'enable-admission-plugins plugin "Nope" is unknown'),
+        ({"disable_admission_plugins": "PodSecurity,Nope"}, 'disable-admission-plugins plugin "Nope" is unknown'),
+        (
+            {"enable_admission_plugins": ["A"], "disable_admission_plugins": ["A"]},
+            'enable-admission-plugins plugin "A" is unknown',
+        ),
+        (
+            {"enable_admission_plugins": "AlwaysDeny", "disable_admission_plugins": "AlwaysDeny"},
+            "[AlwaysDeny] in enable-admission-plugins and disable-admission-plugins overlapped",
+        ),
+    ],
+)
 def test_unknown_plugins(flags: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         Cluster(profile="apiserver", **flags)
@@ -81,7 +89,9 @@ def test_anti_affinity_keeps_to_nodes() -> None:
 
 def test_extended_resources_are_tolerated() -> None:
     amounts = {"example.com/gpu": "1", "cpu": "1"}
-    spec = cluster("ExtendedResourceToleration").create(pod(container={"resources": {"requests": amounts, "limits": amounts}}))["spec"]
+    spec = cluster("ExtendedResourceToleration").create(pod(container={"resources": {"requests": amounts, "limits": amounts}}))[
+        "spec"
+    ]
     assert {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
 
 
@@ -92,12 +102,15 @@ def test_namespaces_that_make_themselves() -> None:
     assert (namespace["status"], namespace["spec"]) == ({"phase": "Active"}, {"finalizers": ["kubernetes"]})
 
 
-@pytest.mark.parametrize(("selector", "asked", "expected"), [
-    ("a=b", {}, {"a": "b"}),
-    (" a = b ,c=d", {"z": "y"}, {"a": "b", "c": "d", "z": "y"}),
-    ("a=b", {"a": "x"}, 'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector'),
-    ("a=b=c", {}, "invalid selector: [a b c]"),
-])
+@pytest.mark.parametrize(
+    ("selector", "asked", "expected"),
+    [
+        ("a=b", {}, {"a": "b"}),
+        (" a = b ,c=d", {"z": "y"}, {"a": "b", "c": "d", "z": "y"}),
+        ("a=b", {"a": "x"}, 'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector'),
+        ("a=b=c", {}, "invalid selector: [a b c]"),
+    ],
+)
 def test_nodes_of_a_namespace(selector: str, asked: dict[str, str], expected: Any) -> None:
     made = cluster("PodNodeSelector", **{"node-selector": selector})
     if isinstance(expected, dict):
@@ -112,12 +125,20 @@ def test_tolerations_of_a_namespace() -> None:
     kept = made.create(pod(tolerations=[narrow]))["spec"]["tolerations"]
     assert wide in kept and narrow not in kept
     problem = "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"
-    assert refusal(cluster("PodTolerationRestriction", tolerationsWhitelist=json.dumps([narrow])), pod(tolerations=[wide]), 500) == problem
+    assert (
+        refusal(cluster("PodTolerationRestriction", tolerationsWhitelist=json.dumps([narrow])), pod(tolerations=[wide]), 500)
+        == problem
+    )
 
 
 def test_external_addresses_of_services() -> None:
     made = cluster("DenyServiceExternalIPs")
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], "externalIPs": ["1.2.3.4"]}}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 80}], "externalIPs": ["1.2.3.4"]},
+    }
     assert refusal(made, service) == 'services "s" is forbidden: Use of external IPs is denied by admission control'
 
 
@@ -131,7 +152,9 @@ def test_owners_are_set_by_those_who_may() -> None:
     made.create({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": rules})
     subjects = [{"kind": "User", "name": "alice", "apiGroup": group}]
     role = {"apiGroup": group, "kind": "Role", "name": "r"}
-    made.create({"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": "r"}, "roleRef": role, "subjects": subjects})
+    made.create(
+        {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": "r"}, "roleRef": role, "subjects": subjects}
+    )
     alice = made.as_user("alice")
 
     def owned(name: str, **owner: Any) -> dict[str, Any]:

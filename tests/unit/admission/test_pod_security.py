@@ -85,7 +85,9 @@ def test_restricted_checks_take_the_place_of_baseline_ones() -> None:
     assert reasons("restricted", 22, added) == ["unrestricted capabilities"]
 
 
-@pytest.mark.parametrize(("sysctl", "since"), [("net.ipv4.ip_local_reserved_ports", 27), ("net.ipv4.tcp_fin_timeout", 29), ("net.ipv4.tcp_rmem", 32)])
+@pytest.mark.parametrize(
+    ("sysctl", "since"), [("net.ipv4.ip_local_reserved_ports", 27), ("net.ipv4.tcp_fin_timeout", 29), ("net.ipv4.tcp_rmem", 32)]
+)
 def test_sysctls_that_became_safe(sysctl: str, since: int) -> None:
     spec = {**GOOD, "securityContext": {"sysctls": [{"name": sysctl}]}}
     assert reasons("baseline", since - 1, spec) == ["forbidden sysctls"]
@@ -104,11 +106,20 @@ def test_pods_with_users_of_their_own_may_more_since_35() -> None:
 def test_windows_pods_need_not_say_what_windows_does_not_know() -> None:
     windows = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}, "containers": [{"name": "c"}]}
     assert reasons("restricted", 25, windows) == []
-    assert reasons("restricted", 24, windows) == ["allowPrivilegeEscalation != false", "unrestricted capabilities", "seccompProfile"]
+    assert reasons("restricted", 24, windows) == [
+        "allowPrivilegeEscalation != false",
+        "unrestricted capabilities",
+        "seccompProfile",
+    ]
 
 
 def test_old_annotations() -> None:
-    meta = {"annotations": {"container.apparmor.security.beta.kubernetes.io/c": "unconfined", "seccomp.security.alpha.kubernetes.io/pod": "unconfined"}}
+    meta = {
+        "annotations": {
+            "container.apparmor.security.beta.kubernetes.io/c": "unconfined",
+            "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
+        }
+    }
     assert reasons("baseline", 18, GOOD, meta) == ["forbidden AppArmor profile", "seccompProfile"]
     assert reasons("baseline", 19, GOOD, meta) == ["forbidden AppArmor profile"]
 

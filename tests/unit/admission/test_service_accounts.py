@@ -5,7 +5,9 @@ from __future__ import annotations
 from fakekube import Cluster
 
 POD = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "default"},
     "spec": {"containers": [{"name": "web", "image": "nginx"}]},
 }
 

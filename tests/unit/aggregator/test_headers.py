@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.aggregator.headers import (
-    encoded_path,
-    encoded_query,
-    forwarded_uri,
-    identity,
-    passed_answer,
-    passed_on,
-)
+from fakekube.aggregator.headers import encoded_path, encoded_query, forwarded_uri, identity, passed_answer, passed_on
 from fakekube.aggregator.links import Front, rewritten, rewritten_location
 from fakekube.registry.request import Query, User
 
@@ -20,7 +13,14 @@ FRONT = Front((HOST,), "https", HOST)
 
 
 def test_what_is_for_one_hop_stays() -> None:
-    sent = {"connection": "close, X-Mine", "x-mine": "1", "te": "trailers, gzip", "upgrade": "x", "x-kept": "2", "keep-alive": "3"}
+    sent = {
+        "connection": "close, X-Mine",
+        "x-mine": "1",
+        "te": "trailers, gzip",
+        "upgrade": "x",
+        "x-kept": "2",
+        "keep-alive": "3",
+    }
     assert passed_on(sent, upgrade=False) == [("X-Kept", "2"), ("Te", "trailers")]
     assert ("Upgrade", "x") in passed_on(sent, upgrade=True)
 
@@ -43,7 +43,13 @@ def test_who_asks() -> None:
 
 
 def test_answers_keep_what_is_for_the_client() -> None:
-    came = [("connection", "X-Mine"), ("X-Mine", "1"), ("access-control-allow-origin", "*"), ("set-cookie", "a"), ("Set-Cookie", "b")]
+    came = [
+        ("connection", "X-Mine"),
+        ("X-Mine", "1"),
+        ("access-control-allow-origin", "*"),
+        ("set-cookie", "a"),
+        ("Set-Cookie", "b"),
+    ]
     assert passed_answer(came) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
 
 

@@ -36,7 +36,11 @@ class Metrics:
             start_response("200 OK", [("Content-Type", "application/json")])
             return iter([b'{"type": "ADDED"}\n', b'{"type": "DELETED"}\n'])
         else:
-            body = {"kind": "PodMetricsList", "items": [{"metadata": {"name": "p"}}], "sent": environ["wsgi.input"].read().decode()}
+            body = {
+                "kind": "PodMetricsList",
+                "items": [{"metadata": {"name": "p"}}],
+                "sent": environ["wsgi.input"].read().decode(),
+            }
         start_response(self.status, [("Content-Type", "application/json")])
         return [json.dumps(body).encode()]
 
@@ -90,7 +94,13 @@ def test_it_ends_where_it_is_told_to(cluster: Cluster) -> None:
 
 def test_an_api_service_that_is_there_is_used_and_left(cluster: Cluster) -> None:
     reference = {"namespace": "kube-system", "name": "metrics-server", "port": 443}
-    spec = {"group": "metrics.example.com", "version": "v1beta1", "service": reference, "groupPriorityMinimum": 100, "versionPriority": 100}
+    spec = {
+        "group": "metrics.example.com",
+        "version": "v1beta1",
+        "service": reference,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+    }
     name = "v1beta1.metrics.example.com"
     cluster.create({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}, "spec": spec})
     with cluster.aggregate(GROUP_VERSION, Metrics()):

@@ -37,7 +37,9 @@ def test_of_a_path_that_both_have_the_first_counts() -> None:
 
 
 def test_what_is_called_alike_and_is_not_is_renamed() -> None:
-    found = merged(document("/a/x", x="first"), [document("/b/x", x="second"), document("/c/x", x="third"), document("/d/x", x="second")])
+    found = merged(
+        document("/a/x", x="first"), [document("/b/x", x="second"), document("/c/x", x="third"), document("/d/x", x="second")]
+    )
     described = {name: schema["description"] for name, schema in found["definitions"].items()}
     assert described == {"x": "first", "x_v2": "second", "x_v3": "third"}
     references = {path: item["get"]["schema"]["$ref"].rpartition("/")[2] for path, item in found["paths"].items()}
@@ -92,7 +94,8 @@ _DOCUMENTS = st.lists(
         st.lists(st.sampled_from(["/a/x", "/a/y", "/b/x", "/c/z"]), max_size=3, unique=True),
         st.dictionaries(st.sampled_from("xyz"), st.sampled_from(["1", "2", "3"])),
     ),
-    min_size=1, max_size=4,
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -105,6 +108,8 @@ def test_merging_keeps_every_path_and_changes_no_document(documents: list[Json])
     for path, item in found["paths"].items():
         name = item["get"]["schema"]["$ref"].rpartition("/")[2]
         owner = next(one for one in documents if path in one["paths"])
-        assert found.get("definitions", {}).get(name, {}).get("description") == owner["definitions"].get(
-            path.rpartition("/")[2], {}
-        ).get("description") or path.rpartition("/")[2] not in owner["definitions"]
+        assert (
+            found.get("definitions", {}).get(name, {}).get("description")
+            == owner["definitions"].get(path.rpartition("/")[2], {}).get("description")
+            or path.rpartition("/")[2] not in owner["definitions"]
+        )

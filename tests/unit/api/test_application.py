@@ -139,7 +139,9 @@ def test_a_stream_is_handed_on_as_it_is(machinery, monkeypatch: pytest.MonkeyPat
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/pods", "QUERY_STRING": "watch=1", "wsgi.url_scheme": "http",
     }  # fmt: skip
     seen = []
-    body = Application(machinery.backend, machinery.access, machinery.aggregator)(environ, lambda _, headers: seen.extend(headers))
+    body = Application(machinery.backend, machinery.access, machinery.aggregator)(
+        environ, lambda _, headers: seen.extend(headers)
+    )
     assert body is stream
     assert "Content-Length" not in dict(seen)
 

@@ -25,8 +25,7 @@ def is_cbor(reply: Reply) -> bool:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/api/v1", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/nope"],
+    "path", ["/api/v1", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/nope"]
 )
 def test_resources_and_what_is_said_of_them(gated: Api, path: str) -> None:
     assert is_cbor(gated.get(path, headers=CBOR))

@@ -20,14 +20,18 @@ def test_who_takes_gzip(header: str, taken: bool) -> None:
     assert takes_gzip(header) is taken
 
 
-@pytest.mark.parametrize("media_type", ["application/json", "application/json;stream=watch", "application/vnd.kubernetes.protobuf"])
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "application/json;stream=watch", "application/vnd.kubernetes.protobuf"]
+)
 def test_objects_are_compressed(media_type: str) -> None:
     response = Response(200, [("Content-Type", media_type)], BODY)
     assert gzip.decompress(compress(response, BODY, "gzip")) == BODY
     assert response.headers[1:] == [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
 
 
-@pytest.mark.parametrize(("media_type", "accepted"), [("text/plain", "gzip"), ("application/json", "br"), ("application/json", "")])
+@pytest.mark.parametrize(
+    ("media_type", "accepted"), [("text/plain", "gzip"), ("application/json", "br"), ("application/json", "")]
+)
 def test_other_things_are_not(media_type: str, accepted: str) -> None:
     response = Response(200, [("Content-Type", media_type)], BODY)
     assert compress(response, BODY, accepted) is BODY

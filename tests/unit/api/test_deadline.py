@@ -50,9 +50,18 @@ def test_long_running_requests_are_not_judged(verb: str, subresource: str) -> No
     assert _check("x", verb, subresource) == math.inf
 
 
-@pytest.mark.parametrize(("text", "verb", "seconds"), [
-    ("", "list", 60), ("", "create", 34), ("0", "patch", 34), ("-1s", "update", 34), ("1.5s", "create", 1.5),
-    ("50s", "create", 34), ("50s", "deletecollection", 50), ("2h", "list", 60),
-])
+@pytest.mark.parametrize(
+    ("text", "verb", "seconds"),
+    [
+        ("", "list", 60),
+        ("", "create", 34),
+        ("0", "patch", 34),
+        ("-1s", "update", 34),
+        ("1.5s", "create", 1.5),
+        ("50s", "create", 34),
+        ("50s", "deletecollection", 50),
+        ("2h", "list", 60),
+    ],
+)
 def test_how_long_a_request_may_take(text: str, verb: str, seconds: float) -> None:
     assert _check(text, verb) == seconds

@@ -36,7 +36,9 @@ def test_messages() -> None:
         b"\x1a\x0b\x08\x01\x11\x00\x00\x00\x00\x00\x00\xe0?", b"\x1a\x0b\x08\x01\x11\x00\x00\x00\x00\x00\x00\xf0?"
     )  # fmt: skip
     histogram = b"\x08\x03\x11\x00\x00\x00\x00\x00\x00\x1d@" + b"".join(buckets)
-    assert body.endswith(b"\x0a\x01h\x12\x01h\x18\x04\x22" + bytes([len(histogram) + 2]) + b"\x3a" + bytes([len(histogram)]) + histogram)
+    assert body.endswith(
+        b"\x0a\x01h\x12\x01h\x18\x04\x22" + bytes([len(histogram) + 2]) + b"\x3a" + bytes([len(histogram)]) + histogram
+    )
 
 
 def test_messages_as_text() -> None:

@@ -19,12 +19,16 @@ from fakekube.data import descriptions as source
 POD = "io.k8s.api.core.v1.Pod"
 PODS = "/api/v1/namespaces/{namespace}/pods"
 PUBLISHED = {
-    "paths": {PODS: {
-        "parameters": [{"$ref": "#/parameters/pretty-1"}],
-        "get": {"description": "list pods", "parameters": [{"name": "limit", "in": "query", "description": "How many."}]},
-    }},
+    "paths": {
+        PODS: {
+            "parameters": [{"$ref": "#/parameters/pretty-1"}],
+            "get": {"description": "list pods", "parameters": [{"name": "limit", "in": "query", "description": "How many."}]},
+        }
+    },
     "parameters": {"pretty-1": {"name": "pretty", "in": "query", "description": "Indented."}},
-    "definitions": {POD: {"description": "A pod.", "properties": {"spec": {"description": "What is wanted."}, "gone": {"description": "x"}}}},
+    "definitions": {
+        POD: {"description": "A pod.", "properties": {"spec": {"description": "What is wanted."}, "gone": {"description": "x"}}}
+    },
 }
 
 
@@ -73,7 +77,12 @@ def test_operations_and_their_parameters_are_described() -> None:
     definitions = Definitions(data.minor("1.36"), "1.36")
     shown = v3.document({}, {PODS: paths[PODS]}, definitions)["paths"][PODS]
     assert shown["get"]["description"] == "list pods"
-    assert {"name": "pretty", "in": "query", "description": "Indented.", "schema": {"type": "string", "uniqueItems": True}} in shown["parameters"]
+    assert {
+        "name": "pretty",
+        "in": "query",
+        "description": "Indented.",
+        "schema": {"type": "string", "uniqueItems": True},
+    } in shown["parameters"]
 
 
 def test_kubernetes_validate_is_asked_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def events(log: Path, stage: str = "ResponseComplete") -> list[dict[str, Any]]:
 
 def test_levels(start: Start, log: Path) -> None:
     for level, members in (
-        ("Metadata", set()), ("Request", {"requestObject"}), ("RequestResponse", {"requestObject", "responseObject"}),
+        ("Metadata", set()),
+        ("Request", {"requestObject"}),
+        ("RequestResponse", {"requestObject", "responseObject"}),
     ):
         start({"level": level}).create(CONFIG_MAP)
         event = events(log)[-1]
@@ -66,14 +68,29 @@ def test_an_event(start: Start, log: Path) -> None:
     received, complete = events(log, "RequestReceived")[0], events(log)[0]
     now = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     assert list(complete) == [
-        "kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user", "sourceIPs", "userAgent", "objectRef",
-        "responseStatus", "requestReceivedTimestamp", "stageTimestamp", "annotations",
+        "kind",
+        "apiVersion",
+        "level",
+        "auditID",
+        "stage",
+        "requestURI",
+        "verb",
+        "user",
+        "sourceIPs",
+        "userAgent",
+        "objectRef",
+        "responseStatus",
+        "requestReceivedTimestamp",
+        "stageTimestamp",
+        "annotations",
     ]
-    assert complete["user"] == {
-        "username": "alice", "uid": "u", "groups": ["g", "system:authenticated"], "extra": {"k": ["v"]}
-    }
+    assert complete["user"] == {"username": "alice", "uid": "u", "groups": ["g", "system:authenticated"], "extra": {"k": ["v"]}}
     assert complete["responseStatus"] == {
-        "metadata": {}, "status": "Failure", "reason": "Forbidden", "code": 403, "details": {"name": "none", "kind": "configmaps"},
+        "metadata": {},
+        "status": "Failure",
+        "reason": "Forbidden",
+        "code": 403,
+        "details": {"name": "none", "kind": "configmaps"},
         "message": 'configmaps "none" is forbidden: User "alice" cannot get resource "configmaps" in API group "" in the namespace "default"',
     }
     assert complete["annotations"] == {"authorization.k8s.io/decision": "forbid", "authorization.k8s.io/reason": ""}
@@ -84,9 +101,15 @@ def test_an_event(start: Start, log: Path) -> None:
 
 def test_the_rule_that_allowed_a_request_is_named(start: Start, log: Path) -> None:
     cluster = start({"level": "Metadata"})
-    cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "readers"}, "roleRef": {
-        "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}, "subjects": [
-        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]})
+    cluster.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "readers"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
+        }
+    )
     role = {"metadata": {"name": "view"}, "rules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}]}
     cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", **role})
     cluster.as_user("alice").list("pods")
@@ -182,12 +205,24 @@ def test_impersonation_and_failed_authentication(start: Start, log: Path) -> Non
 
     def ask(**headers: str) -> None:
         environ = {
-            "REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/nodes", "QUERY_STRING": "", "wsgi.url_scheme": "http", "SERVER_NAME": "x",
-            "SERVER_PORT": "80", "REMOTE_ADDR": "127.0.0.1", "HTTP_AUDIT_ID": "id", **headers,
+            "REQUEST_METHOD": "GET",
+            "PATH_INFO": "/api/v1/nodes",
+            "QUERY_STRING": "",
+            "wsgi.url_scheme": "http",
+            "SERVER_NAME": "x",
+            "SERVER_PORT": "80",
+            "REMOTE_ADDR": "127.0.0.1",
+            "HTTP_AUDIT_ID": "id",
+            **headers,
         }
         application(environ, lambda *_: None)
 
-    ask(HTTP_IMPERSONATE_USER="bob", HTTP_IMPERSONATE_GROUP="g", HTTP_X_FORWARDED_FOR="10.0.0.1, nonsense, ::1", HTTP_USER_AGENT="u" * 2000)
+    ask(
+        HTTP_IMPERSONATE_USER="bob",
+        HTTP_IMPERSONATE_GROUP="g",
+        HTTP_X_FORWARDED_FOR="10.0.0.1, nonsense, ::1",
+        HTTP_USER_AGENT="u" * 2000,
+    )
     event = events(log)[0]
     assert event["impersonatedUser"] == {"username": "bob", "groups": ["g", "system:authenticated"]}
     assert event["authenticationMetadata"] == {"impersonationConstraint": "impersonate:user-info"}
@@ -233,17 +268,24 @@ def test_a_webhook_gets_batches(start: Start, tmp_path: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps({
-        "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}/audit"}}],
-        "contexts": [{"name": "a", "context": {"cluster": "a"}}], "current-context": "a",
-    }))
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}/audit"}}],
+                "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+                "current-context": "a",
+            }
+        )
+    )
     flags = {"audit_log_path": "", "audit_webhook_config_file": kubeconfig}
     cluster = start({"level": "Metadata"}, audit_webhook_batch_max_size=2, **flags)
     for name in ("a", "b", "c"):
         cluster.create({**CONFIG_MAP, "metadata": {"name": name}})
     cluster.stop()
     assert {(found["kind"], found["apiVersion"]) for found in lists} == {("EventList", "audit.k8s.io/v1")}
-    names = [event["objectRef"].get("name") for found in lists for event in found["items"] if event["stage"] == "ResponseComplete"]
+    names = [
+        event["objectRef"].get("name") for found in lists for event in found["items"] if event["stage"] == "ResponseComplete"
+    ]
     assert names == ["a", "b", "c"]
     lists.clear()
     start({"level": "Metadata", "omitStages": ["RequestReceived"]}, audit_webhook_mode="blocking", **flags).create(CONFIG_MAP)
@@ -254,14 +296,20 @@ def test_a_webhook_gets_batches(start: Start, tmp_path: Path) -> None:
 
 def test_flags_that_are_refused(start: Start, tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"audit_log_format": "xml"}, "invalid audit log format xml"), ({"audit_webhook_config_file": tmp_path / "none"}, "no such file"),
+        ({"audit_log_format": "xml"}, "invalid audit log format xml"),
+        ({"audit_webhook_config_file": tmp_path / "none"}, "no such file"),
         ({"audit_webhook_config_file": tmp_path / "policy.yaml", "audit_webhook_mode": "x"}, "invalid audit webhook mode x"),
         ({"audit_policy_file": ""}, "--audit-policy-file"),
     )
     for flags, problem in cases:
         with pytest.raises(OptionError) as caught:
             start({"level": "Metadata"}) if not flags else Cluster(
-                **{"profile": "apiserver", "audit_policy_file": tmp_path / "policy.yaml", "audit_log_path": tmp_path / "log", **flags}
+                **{
+                    "profile": "apiserver",
+                    "audit_policy_file": tmp_path / "policy.yaml",
+                    "audit_log_path": tmp_path / "log",
+                    **flags,
+                }
             )
         assert problem in str(caught.value)
         (tmp_path / "policy.yaml").write_text('{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}')

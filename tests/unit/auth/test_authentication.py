@@ -66,8 +66,7 @@ def test_nobody_is_an_admin_over_http_only(objects, signer: Signer, clock: _Cloc
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["Bearer user-token", "bearer user-token", "BEARER user-token", " Bearer user-token ", "Bearer user-token more"],
+    "header", ["Bearer user-token", "bearer user-token", "BEARER user-token", " Bearer user-token ", "Bearer user-token more"]
 )
 def test_bearer_tokens(authenticator: Authenticator, header: str) -> None:
     user = _user(authenticator, HTTP_AUTHORIZATION=header)
@@ -192,14 +191,8 @@ def _problem(authenticator: Authenticator, token: str, audiences: tuple[str, ...
         ({"nbf": int(NOW.timestamp()) + 61}, "service account token is not valid yet"),
         ({"iat": int(NOW.timestamp()) + 61}, "service account token is issued in the future"),
         ({"private": {"serviceaccount": {"name": "gone", "uid": "u1"}}}, 'serviceaccounts "gone" not found'),
-        (
-            {"private": {"serviceaccount": {"name": "robot", "uid": "u0"}}},
-            "service account UID (u1) does not match claim (u0)",
-        ),
-        (
-            {"aud": ["a", "b"]},
-            'token audiences ["a" "b"] is invalid for the target audiences ["https://kubernetes.default.svc"]',
-        ),
+        ({"private": {"serviceaccount": {"name": "robot", "uid": "u0"}}}, "service account UID (u1) does not match claim (u0)"),
+        ({"aud": ["a", "b"]}, 'token audiences ["a" "b"] is invalid for the target audiences ["https://kubernetes.default.svc"]'),
         ({"private": {"pod": {"name": "p", "uid": "1"}}}, "service account token has been invalidated"),
         ({"private": {"node": {"name": "n", "uid": "1"}}}, "service account token has been invalidated"),
     ],

@@ -31,7 +31,12 @@ class Authority:
         self.pem = (issuer or self).issue(self.name, self.key, extensions=[constraints])
 
     def issue(
-        self, subject: x509.Name, key: Any = None, *, begins: datetime = NOW - DAY, ends: datetime = NOW + DAY,
+        self,
+        subject: x509.Name,
+        key: Any = None,
+        *,
+        begins: datetime = NOW - DAY,
+        ends: datetime = NOW + DAY,
         extensions: Sequence[x509.ExtensionType] = (),
     ) -> str:
         public = (key or ec.generate_private_key(ec.SECP256R1())).public_key()
@@ -115,15 +120,23 @@ def test_certificates_of_an_environment() -> None:
 
 def proxies(root: Authority, *names: str) -> RequestHeaders:
     return RequestHeaders(
-        CertificateVerifier(root.pem), names, ("X-Remote-User", "X-User"), ("X-Remote-Uid",), ("X-Remote-Group", "X-Group"),
+        CertificateVerifier(root.pem),
+        names,
+        ("X-Remote-User", "X-User"),
+        ("X-Remote-Uid",),
+        ("X-Remote-Group", "X-Group"),
         ("X-Remote-Extra-",),
     )
 
 
 def test_a_front_proxy_says_who_asks(root: Authority) -> None:
     environment = {
-        "HTTP_X_USER": "CN=a,O=b", "HTTP_X_REMOTE_GROUP": "one, two", "HTTP_X_GROUP": "three", "HTTP_X_REMOTE_UID": "7",
-        "HTTP_X_REMOTE_EXTRA_ACME.COM%2FPROJECT": "x,y", "HTTP_X_REMOTE_EXTRA_ODD%": "z",
+        "HTTP_X_USER": "CN=a,O=b",
+        "HTTP_X_REMOTE_GROUP": "one, two",
+        "HTTP_X_GROUP": "three",
+        "HTTP_X_REMOTE_UID": "7",
+        "HTTP_X_REMOTE_EXTRA_ACME.COM%2FPROJECT": "x,y",
+        "HTTP_X_REMOTE_EXTRA_ODD%": "z",
     }
     user = proxies(root, "proxy").user_of(environment, (root.client("proxy"),), NOW)
     assert user is not None

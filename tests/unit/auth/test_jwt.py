@@ -43,7 +43,10 @@ class Issuer:
             "/keys": {"keys": [*self.more_keys, jose.json_web_key(self.key.public_key(), self.key_id)]},
         }
         body = json.dumps(documents.get(path)).encode()
-        start("200 OK" if path in documents else "404 Not Found", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        start(
+            "200 OK" if path in documents else "404 Not Found",
+            [("Content-Type", "application/json"), ("Content-Length", str(len(body)))],
+        )
         return [body]
 
     def token(self, clock: Clock, **claims: Any) -> str:
@@ -67,10 +70,13 @@ Start = Callable[..., Cluster]
 def start(issuer: Issuer, tmp_path: Path) -> Iterator[Start]:
     clusters = []
 
-    def make(mappings: dict[str, Any] | None = None, *, issued: dict[str, Any] | None = None, anonymous: Any = None, **more: Any) -> Cluster:
+    def make(
+        mappings: dict[str, Any] | None = None, *, issued: dict[str, Any] | None = None, anonymous: Any = None, **more: Any
+    ) -> Cluster:
         authenticator = {
             "issuer": {"url": issuer.url, "audiences": ["app"], "certificateAuthority": issuer.authority, **(issued or {})},
-            "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}, **(mappings or {})}, **more,
+            "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}, **(mappings or {})},
+            **more,
         }
         config = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [authenticator]}
         path = tmp_path / "authentication.yaml"
@@ -97,7 +103,9 @@ def test_claims_become_a_user(issuer: Issuer, start: Start) -> None:
     cluster = start({"groups": {"claim": "roles", "prefix": "g:"}, "uid": {"claim": "id"}})
     status = review(cluster, issuer.token(cluster.clock, roles=["a", "b"], id="7", jti="t1"))
     assert status["user"] == {
-        "username": "oidc:jane", "uid": "7", "groups": ["g:a", "g:b", "system:authenticated"],
+        "username": "oidc:jane",
+        "uid": "7",
+        "groups": ["g:a", "g:b", "system:authenticated"],
         "extra": {"authentication.kubernetes.io/credential-id": ["JTI=t1"]},
     }
     assert status["audiences"] == ["https://kubernetes.default.svc"]
@@ -106,15 +114,23 @@ def test_claims_become_a_user(issuer: Issuer, start: Start) -> None:
 
 
 def test_expressions_become_a_user(issuer: Issuer, start: Start) -> None:
-    cluster = start({
-        "username": {"expression": "claims.email_verified ? claims.email : 'nobody'"},
-        "groups": {"expression": "claims.roles.split(',') + ['']"}, "uid": {"expression": "string(claims.id)"},
-        "extra": [{"key": "acme.com/all", "valueExpression": "claims.?things.orValue(['none'])"},
-                  {"key": "acme.com/none", "valueExpression": "''"}],
-    })
+    cluster = start(
+        {
+            "username": {"expression": "claims.email_verified ? claims.email : 'nobody'"},
+            "groups": {"expression": "claims.roles.split(',') + ['']"},
+            "uid": {"expression": "string(claims.id)"},
+            "extra": [
+                {"key": "acme.com/all", "valueExpression": "claims.?things.orValue(['none'])"},
+                {"key": "acme.com/none", "valueExpression": "''"},
+            ],
+        }
+    )
     token = issuer.token(cluster.clock, email="j@x", email_verified=True, roles="a,b", id=7)
     assert review(cluster, token)["user"] == {
-        "username": "j@x", "uid": "7", "groups": ["a", "b", "system:authenticated"], "extra": {"acme.com/all": ["none"]}
+        "username": "j@x",
+        "uid": "7",
+        "groups": ["a", "b", "system:authenticated"],
+        "extra": {"acme.com/all": ["none"]},
     }
     wrong = issuer.token(cluster.clock, email="j@x", email_verified=True, roles=3, id=7)
     assert problem(cluster, wrong).startswith("oidc: error evaluating group claim expression: expression 'claims.roles.split")
@@ -134,10 +150,16 @@ def test_rules(issuer: Issuer, start: Start) -> None:
         ({}, "oidc: required claim tenant not present in ID token"),
         ({"tenant": "x"}, "oidc: required claim tenant value does not match. Got = x, want = acme"),
         ({"tenant": 1}, "oidc: parse claim tenant: json: cannot unmarshal number into Go value of type string"),
-        ({"tenant": "acme", "iat": 0}, "oidc: error evaluating claim validation expression: "
-         "validation expression 'claims.exp - claims.iat <= 86400' failed: a day at most"),
-        ({"tenant": "acme", "sub": "root"}, "oidc: error evaluating user info validation rule: "
-         "validation expression '!user.username.endsWith(':root')' failed: no root"),
+        (
+            {"tenant": "acme", "iat": 0},
+            "oidc: error evaluating claim validation expression: "
+            "validation expression 'claims.exp - claims.iat <= 86400' failed: a day at most",
+        ),
+        (
+            {"tenant": "acme", "sub": "root"},
+            "oidc: error evaluating user info validation rule: "
+            "validation expression '!user.username.endsWith(':root')' failed: no root",
+        ),
         ({"tenant": "acme", "sub": None}, 'oidc: parse username claims "sub": claim not present'),
     ):
         assert problem(cluster, issuer.token(clock, **claims)) == text
@@ -192,7 +214,11 @@ def test_keys_are_fetched_once_and_again_for_new_ones(issuer: Issuer, start: Sta
 
 
 def test_an_issuer_that_cannot_be_asked(issuer: Issuer, start: Start) -> None:
-    for issued in ({"certificateAuthority": ""}, {"discoveryURL": f"{issuer.url}/elsewhere"}, {"discoveryURL": f"{issuer.url}/nowhere"}):
+    for issued in (
+        {"certificateAuthority": ""},
+        {"discoveryURL": f"{issuer.url}/elsewhere"},
+        {"discoveryURL": f"{issuer.url}/nowhere"},
+    ):
         cluster = start(issued=issued)
         assert problem(cluster, issuer.token(cluster.clock)) == "oidc: authenticator not initialized"
 
@@ -200,14 +226,18 @@ def test_an_issuer_that_cannot_be_asked(issuer: Issuer, start: Start) -> None:
 def test_several_audiences(issuer: Issuer, start: Start) -> None:
     cluster = start(issued={"audiences": ["a", "b"], "audienceMatchPolicy": "MatchAny"})
     assert review(cluster, issuer.token(cluster.clock, aud="b"))["authenticated"]
-    assert problem(cluster, issuer.token(cluster.clock, aud="c")) == 'oidc: verify token: oidc: expected audience in ["a" "b"] got ["c"]'
+    assert (
+        problem(cluster, issuer.token(cluster.clock, aud="c"))
+        == 'oidc: verify token: oidc: expected audience in ["a" "b"] got ["c"]'
+    )
 
 
 @pytest.mark.parametrize(
     ("anonymous", "admitted"),
     [
         ({"enabled": True, "conditions": [{"path": "/livez"}]}, {"/livez": 200, "/version": 401, "/api/v1/nodes": 401}),
-        ({"enabled": False}, {"/livez": 401}), ({"enabled": True}, {"/livez": 200, "/version": 200, "/api/v1/nodes": 403}),
+        ({"enabled": False}, {"/livez": 401}),
+        ({"enabled": True}, {"/livez": 200, "/version": 200, "/api/v1/nodes": 403}),
     ],
 )
 def test_who_may_be_anonymous(start: Start, anonymous: dict[str, Any], admitted: dict[str, int]) -> None:
@@ -215,8 +245,13 @@ def test_who_may_be_anonymous(start: Start, anonymous: dict[str, Any], admitted:
     for path, code in admitted.items():
         answers: list[str] = []
         environ = {
-            "REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": "", "wsgi.url_scheme": "https", "SERVER_NAME": "x",
-            "SERVER_PORT": "443", "HTTP_ACCEPT": "*/*",
+            "REQUEST_METHOD": "GET",
+            "PATH_INFO": path,
+            "QUERY_STRING": "",
+            "wsgi.url_scheme": "https",
+            "SERVER_NAME": "x",
+            "SERVER_PORT": "443",
+            "HTTP_ACCEPT": "*/*",
         }
         application(environ, lambda line, _headers, known=answers: known.append(line))
         assert answers[0].startswith(str(code)), path
@@ -225,33 +260,64 @@ def test_who_may_be_anonymous(start: Start, anonymous: dict[str, Any], admitted:
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({"issuer": {"url": "http://x", "audiences": ["a"]}}, "jwt[0].issuer.url: Invalid value: \"http://x\": URL scheme must be https"),
+        (
+            {"issuer": {"url": "http://x", "audiences": ["a"]}},
+            'jwt[0].issuer.url: Invalid value: "http://x": URL scheme must be https',
+        ),
         ({"issuer": {"audiences": ["a"]}}, "jwt[0].issuer.url: Required value"),
-        ({"issuer": {"url": "https://kubernetes.default.svc", "audiences": ["a"]}}, "URL must not overlap with disallowed issuers"),
+        (
+            {"issuer": {"url": "https://kubernetes.default.svc", "audiences": ["a"]}},
+            "URL must not overlap with disallowed issuers",
+        ),
         ({"issuer": {"url": "https://x"}}, "at least one jwt[0].issuer.audiences is required"),
-        ({"issuer": {"url": "https://x", "audiences": ["a", "b"]}}, "audienceMatchPolicy must be MatchAny for multiple audiences"),
+        (
+            {"issuer": {"url": "https://x", "audiences": ["a", "b"]}},
+            "audienceMatchPolicy must be MatchAny for multiple audiences",
+        ),
         ({"issuer": {"url": "https://x", "audiences": ["a", "a"], "audienceMatchPolicy": "MatchAny"}}, "Duplicate value"),
-        ({"issuer": {"url": "https://x/", "discoveryURL": "https://x", "audiences": ["a"]}}, "discoveryURL must be different from URL"),
+        (
+            {"issuer": {"url": "https://x/", "discoveryURL": "https://x", "audiences": ["a"]}},
+            "discoveryURL must be different from URL",
+        ),
         ({"claimMappings": {}}, "jwt[0].claimMappings.username: Required value: claim or expression is required"),
         ({"claimMappings": {"username": {"claim": "sub"}}}, "prefix is required when claim is set"),
         ({"claimMappings": {"username": {"claim": "a", "prefix": "", "expression": "claims.a"}}}, "can't both be set"),
         ({"claimMappings": {"username": {"expression": "claims.email"}}}, "claims.email_verified must be used"),
         ({"claimMappings": {"username": {"expression": "claim.x"}}}, "undeclared reference to 'claim'"),
-        ({"claimMappings": {"username": {"claim": "a", "prefix": ""}, "extra": [{"key": "a", "valueExpression": "'x'"}]}},
-         "must be a domain-prefixed path"),
-        ({"claimMappings": {"username": {"claim": "a", "prefix": ""}, "extra": [{"key": "x.k8s.io/a", "valueExpression": "'x'"}]}},
-         "are reserved for Kubernetes use"),
+        (
+            {"claimMappings": {"username": {"claim": "a", "prefix": ""}, "extra": [{"key": "a", "valueExpression": "'x'"}]}},
+            "must be a domain-prefixed path",
+        ),
+        (
+            {
+                "claimMappings": {
+                    "username": {"claim": "a", "prefix": ""},
+                    "extra": [{"key": "x.k8s.io/a", "valueExpression": "'x'"}],
+                }
+            },
+            "are reserved for Kubernetes use",
+        ),
         ({"claimValidationRules": [{}]}, "claim or expression is required"),
         ({"claimValidationRules": [{"expression": "claims.a"}]}, "must evaluate to bool"),
-        ({"userValidationRules": [{"expression": "user.nope"}]}, "undefined field 'nope'"), ({"more": 1}, 'unknown field "jwt[0].more"'),
+        ({"userValidationRules": [{"expression": "user.nope"}]}, "undefined field 'nope'"),
+        ({"more": 1}, 'unknown field "jwt[0].more"'),
     ],
 )
 def test_configurations_that_are_refused(tmp_path: Path, changes: dict[str, Any], wrong: str) -> None:
-    authenticator = {"issuer": {"url": "https://x", "audiences": ["a"]}, "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
+    authenticator = {
+        "issuer": {"url": "https://x", "audiences": ["a"]},
+        "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+    }
     path = tmp_path / "authentication.yaml"
-    path.write_text(json.dumps({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [{**authenticator, **changes}],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "AuthenticationConfiguration",
+                "jwt": [{**authenticator, **changes}],
+            }
+        )
+    )
     with pytest.raises(OptionError) as caught:
         Cluster(profile="apiserver", authentication_config=path)
     assert wrong in str(caught.value)
@@ -259,8 +325,10 @@ def test_configurations_that_are_refused(tmp_path: Path, changes: dict[str, Any]
 
 def test_anonymous_is_said_once(tmp_path: Path) -> None:
     path = tmp_path / "authentication.yaml"
-    path.write_text(json.dumps({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "anonymous": {"enabled": True},
-    }))
+    path.write_text(
+        json.dumps(
+            {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "anonymous": {"enabled": True}}
+        )
+    )
     with pytest.raises(OptionError, match="--anonymous-auth flag cannot be set"):
         Cluster(profile="apiserver", authentication_config=path, anonymous_auth=True)

@@ -38,7 +38,8 @@ def test_a_token_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        rsa.generate_private_key(public_exponent=65537, key_size=2048), ec.generate_private_key(ec.SECP384R1()),
+        rsa.generate_private_key(public_exponent=65537, key_size=2048),
+        ec.generate_private_key(ec.SECP384R1()),
         ec.generate_private_key(ec.SECP521R1()),
     ],
     ids=["RSA", "P-384", "P-521"],
@@ -47,7 +48,9 @@ def test_keys_of_service_accounts(tmp_path: Path, key: Any) -> None:
     private, public = tmp_path / "sa.key", tmp_path / "sa.pub"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
     other = ec.generate_private_key(ec.SECP256R1()).public_key()
-    public.write_bytes(b"".join(k.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for k in (other, key.public_key())))
+    public.write_bytes(
+        b"".join(k.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for k in (other, key.public_key()))
+    )
     signer = AuthenticationOptions(service_account_signing_key_file=str(private), service_account_key_file=[str(public)]).signer()
     assert signer.verify(signer.sign({"sub": "x"}))["sub"] == "x"
     first, second = signer.key_set()["keys"]
@@ -57,7 +60,8 @@ def test_keys_of_service_accounts(tmp_path: Path, key: Any) -> None:
 @pytest.mark.parametrize(
     ("flag", "made"),
     [
-        ("token_auth_file", AuthenticationOptions.tokens), ("service_account_signing_key_file", AuthenticationOptions.signer),
+        ("token_auth_file", AuthenticationOptions.tokens),
+        ("service_account_signing_key_file", AuthenticationOptions.signer),
         ("client_ca_file", AuthenticationOptions.certificates),
         ("requestheader_client_ca_file", AuthenticationOptions.request_headers),
     ],

@@ -56,7 +56,14 @@ def test_a_rule(rule: dict[str, Any], allowed: bool) -> None:
 
 @pytest.mark.parametrize(
     ("resource", "allowed"),
-    [("deployments/scale", True), ("*/scale", True), ("*", True), ("deployments", False), ("deployments/*", False), ("*/*", False)],
+    [
+        ("deployments/scale", True),
+        ("*/scale", True),
+        ("*", True),
+        ("deployments", False),
+        ("deployments/*", False),
+        ("*/*", False),
+    ],
 )
 def test_subresources_are_named_with_their_resource(resource: str, allowed: bool) -> None:
     rule = {"verbs": ["get"], "apiGroups": ["apps"], "resources": [resource]}
@@ -207,10 +214,7 @@ def test_masters_may_do_everything(rbac) -> None:
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        (
-            LIST,
-            'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "ns"',
-        ),
+        (LIST, 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "ns"'),
         (
             replace(LIST, namespace=""),
             'pods is forbidden: User "alice" cannot list resource "pods" in API group "" at the cluster scope',

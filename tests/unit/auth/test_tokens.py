@@ -71,7 +71,9 @@ def test_what_was_changed_does_not(change, problem: str) -> None:
     assert str(caught.value) == problem
 
 
-@pytest.mark.parametrize("token", ["", "a", "a.b", "a.b.c", "a.e30.c.d", f"a.{_encoded([])}.c", f"a.{_encoded({'iss': 1})}.c", "a.e30.c"])
+@pytest.mark.parametrize(
+    "token", ["", "a", "a.b", "a.b.c", "a.e30.c.d", f"a.{_encoded([])}.c", f"a.{_encoded({'iss': 1})}.c", "a.e30.c"]
+)
 def test_no_issuer(token: str) -> None:
     assert issuer_of(token) is None
 

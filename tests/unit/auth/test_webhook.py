@@ -45,24 +45,40 @@ class Webhook:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.kubeconfig = folder / "kubeconfig"
-        self.kubeconfig.write_text(json.dumps({
-            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{self.server.server_port}"}}],
-            "contexts": [{"name": "a", "context": {"cluster": "a"}}], "current-context": "a",
-        }))
+        self.kubeconfig.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{self.server.server_port}"}}],
+                    "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+                    "current-context": "a",
+                }
+            )
+        )
 
     def configuration(self, **changes: Any) -> dict[str, Any]:
         return {
-            "timeout": "3s", "authorizedTTL": "5m", "unauthorizedTTL": "30s", "subjectAccessReviewVersion": "v1",
-            "failurePolicy": "NoOpinion", "matchConditionSubjectAccessReviewVersion": "v1",
-            "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(self.kubeconfig)}, **changes,
+            "timeout": "3s",
+            "authorizedTTL": "5m",
+            "unauthorizedTTL": "30s",
+            "subjectAccessReviewVersion": "v1",
+            "failurePolicy": "NoOpinion",
+            "matchConditionSubjectAccessReviewVersion": "v1",
+            "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(self.kubeconfig)},
+            **changes,
         }
 
     def file(self, *authorizers: dict[str, Any], **changes: Any) -> Path:
         own = {"type": "Webhook", "name": "hook", "webhook": self.configuration(**changes)}
         path = self.kubeconfig.with_name("authorization.yaml")
-        path.write_text(json.dumps({
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": [own, *authorizers],
-        }))
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "apiserver.config.k8s.io/v1",
+                    "kind": "AuthorizationConfiguration",
+                    "authorizers": [own, *authorizers],
+                }
+            )
+        )
         return path
 
 
@@ -83,19 +99,29 @@ def refusal(cluster: Cluster, user: str, code: int = 403) -> str:
 
 def test_what_is_asked_and_what_answers_mean(webhook: Webhook) -> None:
     webhook.answers = {
-        "yes": {"allowed": True}, "no": {"allowed": False, "denied": True, "reason": "never"},
-        "maybe": {"allowed": False, "reason": "no idea"}, "both": {"allowed": True, "denied": True}, "garbage": b"garbage",
+        "yes": {"allowed": True},
+        "no": {"allowed": False, "denied": True, "reason": "never"},
+        "maybe": {"allowed": False, "reason": "no idea"},
+        "both": {"allowed": True, "denied": True},
+        "garbage": b"garbage",
     }
     cluster = Cluster(profile="apiserver", authorization_config=webhook.file({"type": "RBAC", "name": "rbac"}))
     cluster.as_user("yes", groups=["g"]).list("configmaps", namespace="default", label_selector="a in (b)")
     assert webhook.asked[0] == {
-        "kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "status": {"allowed": False},
+        "kind": "SubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {},
+        "status": {"allowed": False},
         "spec": {
             "resourceAttributes": {
-                "namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps",
+                "namespace": "default",
+                "verb": "list",
+                "version": "v1",
+                "resource": "configmaps",
                 "labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b"]}]},
             },
-            "user": "yes", "groups": ["g", "system:authenticated"],
+            "user": "yes",
+            "groups": ["g", "system:authenticated"],
         },
     }
     assert refusal(cluster, "no").endswith(": never")
@@ -108,7 +134,9 @@ def test_what_is_asked_and_what_answers_mean(webhook: Webhook) -> None:
 
 def test_reviews_tell_of_denials_and_errors(webhook: Webhook) -> None:
     webhook.answers = {"no": {"allowed": False, "denied": True, "reason": "never"}, "garbage": b"[]"}
-    cluster = Cluster(profile="apiserver", authorization_mode="RBAC,Webhook", authorization_webhook_config_file=webhook.kubeconfig)
+    cluster = Cluster(
+        profile="apiserver", authorization_mode="RBAC,Webhook", authorization_webhook_config_file=webhook.kubeconfig
+    )
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     question = {"verb": "get", "resource": "pods"}
     status = cluster.create({**review, "spec": {"user": "no", "resourceAttributes": question}})["status"]
@@ -161,14 +189,16 @@ def test_a_webhook_that_is_not_there(webhook: Webhook) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"timeout": "31s"}, 'timeout: Invalid value: "31s": must be > 0s and <= 30s'), ({"timeout": None}, "timeout: Required value"),
+        ({"timeout": "31s"}, 'timeout: Invalid value: "31s": must be > 0s and <= 30s'),
+        ({"timeout": None}, "timeout: Required value"),
         ({"failurePolicy": "Fail"}, "failurePolicy: Unsupported value"),
         ({"subjectAccessReviewVersion": "v2"}, "subjectAccessReviewVersion: Unsupported value"),
         ({"connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": "relative"}}, "must be an absolute path"),
         ({"matchConditions": [{"expression": "request.nope"}]}, "undefined field 'nope'"),
         ({"matchConditions": [{"expression": "request.user"}]}, "must evaluate to bool but got string"),
         ({"matchConditions": [{"expression": "true"}, {"expression": "true"}]}, "Duplicate value"),
-        ({"more": 1}, 'unknown field "authorizers[0].webhook.more"'), ({"timeout": 3}, "timeout is not a string"),
+        ({"more": 1}, 'unknown field "authorizers[0].webhook.more"'),
+        ({"timeout": 3}, "timeout is not a string"),
     ],
 )
 def test_configurations_that_are_refused(webhook: Webhook, changes: dict[str, Any], problem: str) -> None:
@@ -180,8 +210,10 @@ def test_configurations_that_are_refused(webhook: Webhook, changes: dict[str, An
 @pytest.mark.parametrize(
     ("authorizer", "problem"),
     [
-        ({"type": "RBAC"}, "authorizers[1].name: Required value"), ({"name": "a"}, "authorizers[1].type: Required value"),
-        ({"type": "Nope", "name": "a"}, "Unsupported value"), ({"type": "RBAC", "name": "hook"}, "Duplicate value"),
+        ({"type": "RBAC"}, "authorizers[1].name: Required value"),
+        ({"name": "a"}, "authorizers[1].type: Required value"),
+        ({"type": "Nope", "name": "a"}, "Unsupported value"),
+        ({"type": "RBAC", "name": "hook"}, "Duplicate value"),
         ({"type": "Webhook", "name": "a"}, "required when type=Webhook"),
         ({"type": "RBAC", "name": "A"}, "authorizer name is invalid"),
     ],

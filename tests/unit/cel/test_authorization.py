@@ -28,17 +28,35 @@ def evaluated(source: str, decision: Decision = NO) -> tuple[Any, list[Mapping[s
     return admission().compile(source).program.evaluate(values)[0], asked
 
 
-@pytest.mark.parametrize(("source", "attributes"), [
-    ("authorizer.group('apps').resource('deployments').check('list').allowed()",
-     {"group": "apps", "version": "*", "verb": "list", "resource": "deployments"}),
-    ("authorizer.group('').resource('pods').subresource('log').namespace('n').name('p').check('get').allowed()",
-     {"group": "", "version": "*", "verb": "get", "resource": "pods", "subresource": "log", "namespace": "n", "name": "p"}),
-    ("authorizer.group('').resource('pods').fieldSelector('a=b').labelSelector('c in (d').check('list').allowed()",
-     {"group": "", "version": "*", "verb": "list", "resource": "pods", "fieldSelector": {"rawSelector": "a=b"}}),
-    ("authorizer.requestResource.check('patch').allowed()",
-     {"group": "apps", "version": "*", "verb": "patch", "resource": "deployments", "subresource": "scale", "namespace": "n",
-      "name": "web"}),
-])
+@pytest.mark.parametrize(
+    ("source", "attributes"),
+    [
+        (
+            "authorizer.group('apps').resource('deployments').check('list').allowed()",
+            {"group": "apps", "version": "*", "verb": "list", "resource": "deployments"},
+        ),
+        (
+            "authorizer.group('').resource('pods').subresource('log').namespace('n').name('p').check('get').allowed()",
+            {"group": "", "version": "*", "verb": "get", "resource": "pods", "subresource": "log", "namespace": "n", "name": "p"},
+        ),
+        (
+            "authorizer.group('').resource('pods').fieldSelector('a=b').labelSelector('c in (d').check('list').allowed()",
+            {"group": "", "version": "*", "verb": "list", "resource": "pods", "fieldSelector": {"rawSelector": "a=b"}},
+        ),
+        (
+            "authorizer.requestResource.check('patch').allowed()",
+            {
+                "group": "apps",
+                "version": "*",
+                "verb": "patch",
+                "resource": "deployments",
+                "subresource": "scale",
+                "namespace": "n",
+                "name": "web",
+            },
+        ),
+    ],
+)
 def test_a_check_is_a_question_about_a_resource(source: str, attributes: dict[str, Any]) -> None:
     value, asked = evaluated(source)
     assert value is False
@@ -47,10 +65,13 @@ def test_a_check_is_a_question_about_a_resource(source: str, attributes: dict[st
 
 def test_paths_and_service_accounts_can_be_asked_about() -> None:
     _, asked = evaluated("authorizer.serviceAccount('n', 'robot').path('/healthz').check('get').allowed()")
-    assert asked == [{
-        "user": "system:serviceaccount:n:robot", "groups": ["system:serviceaccounts", "system:serviceaccounts:n"],
-        "nonResourceAttributes": {"path": "/healthz", "verb": "get"},
-    }]
+    assert asked == [
+        {
+            "user": "system:serviceaccount:n:robot",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:n"],
+            "nonResourceAttributes": {"path": "/healthz", "verb": "get"},
+        }
+    ]
 
 
 def test_a_decision_tells_its_reason_and_its_error() -> None:
@@ -60,12 +81,15 @@ def test_a_decision_tells_its_reason_and_its_error() -> None:
     assert evaluated(told, Decision(True, "because ", "of this"))[0] == "because of this"
 
 
-@pytest.mark.parametrize(("source", "problem"), [
-    ("authorizer.path('  ').check('get').allowed()", "path must not be empty"),
-    ("authorizer.group('').resource('').check('get').allowed()", "resource must not be empty"),
-    ("authorizer.serviceAccount('n', 'A B').path('/').check('get').allowed()", "Invalid service account name"),
-    ("authorizer.serviceAccount('A B', 'n').path('/').check('get').allowed()", "Invalid service account namespace"),
-])
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("authorizer.path('  ').check('get').allowed()", "path must not be empty"),
+        ("authorizer.group('').resource('').check('get').allowed()", "resource must not be empty"),
+        ("authorizer.serviceAccount('n', 'A B').path('/').check('get').allowed()", "Invalid service account name"),
+        ("authorizer.serviceAccount('A B', 'n').path('/').check('get').allowed()", "Invalid service account namespace"),
+    ],
+)
 def test_what_cannot_be_asked(source: str, problem: str) -> None:
     value, asked = evaluated(source)
     assert isinstance(value, EvaluationError)

@@ -23,20 +23,41 @@ from tests.unit.cel.textproto import Message, read
 
 FOLDER = os.environ.get("FAKEKUBE_CEL_VECTORS", "")
 FILES = (
-    "basic", "comparisons", "conversions", "dynamic", "fields", "fp_math", "integer_math", "lists", "logic", "macros",
-    "macros2", "namespace", "optionals", "parse", "plumbing", "string", "string_ext", "timestamps",
+    "basic",
+    "comparisons",
+    "conversions",
+    "dynamic",
+    "fields",
+    "fp_math",
+    "integer_math",
+    "lists",
+    "logic",
+    "macros",
+    "macros2",
+    "namespace",
+    "optionals",
+    "parse",
+    "plumbing",
+    "string",
+    "string_ext",
+    "timestamps",
 )
 #: What stands in expressions that are about messages, or about what is not enabled.
 FOREIGN = ("TestAllTypes", "google.protobuf.", "proto2", "proto3", "GlobalEnum", "NestedEnum", "cel.bind")
 #: Kubernetes knows the strings extension at version 2 only, prints numbers as the library at this version does, has no
 #: names in backticks, and looks at keys before anything runs.
-DIFFERENT = frozenset({
-    "fields/map_fields/map_bad_key_type_or_true", "fields/map_fields/map_bad_key_type_and_false",
-    "fields/qualified_identifier_resolution/map_value_repeat_key",
-    "namespace/namespace_shadowing/comprehension_shadowing_selector",
-    "optionals/optionals/map_null_entry_no_such_key", "optionals/optionals/map_present_key_invalid_field",
-    "string_ext/value_errors/indexof_out_of_range", "string_ext/value_errors/lastindexof_out_of_range",
-})
+DIFFERENT = frozenset(
+    {
+        "fields/map_fields/map_bad_key_type_or_true",
+        "fields/map_fields/map_bad_key_type_and_false",
+        "fields/qualified_identifier_resolution/map_value_repeat_key",
+        "namespace/namespace_shadowing/comprehension_shadowing_selector",
+        "optionals/optionals/map_null_entry_no_such_key",
+        "optionals/optionals/map_present_key_invalid_field",
+        "string_ext/value_errors/indexof_out_of_range",
+        "string_ext/value_errors/lastindexof_out_of_range",
+    }
+)
 DIFFERENT_SECTIONS = ("fields/quoted_map_fields/", "string_ext/reverse/")
 #: Clauses of `format` that print otherwise.
 OTHERWISE_PRINTED = ("scientific", "NaN", "infinity", "default precision", "list support", "map support", "dyntype")

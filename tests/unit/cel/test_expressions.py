@@ -37,13 +37,18 @@ def _entries(value: Mapping) -> str:
 
 
 _SHOWN = {
-    bool: lambda value: f"bool({str(value).lower()})", int: lambda value: f"int({value})",
-    UInt: lambda value: f"uint({int(value)})", float: lambda value: f"double({double_text(value)})",
-    str: lambda value: f"string({json.dumps(value, ensure_ascii=False)})", bytes: lambda value: f"bytes({value.hex()})",
-    type(None): lambda value: "null", Duration: lambda value: f"duration({value.nanoseconds})",
+    bool: lambda value: f"bool({str(value).lower()})",
+    int: lambda value: f"int({value})",
+    UInt: lambda value: f"uint({int(value)})",
+    float: lambda value: f"double({double_text(value)})",
+    str: lambda value: f"string({json.dumps(value, ensure_ascii=False)})",
+    bytes: lambda value: f"bytes({value.hex()})",
+    type(None): lambda value: "null",
+    Duration: lambda value: f"duration({value.nanoseconds})",
     Timestamp: lambda value: f"timestamp({value.nanoseconds // _SECOND},{value.nanoseconds % _SECOND})",
     Optional: lambda value: f"optional({shown(value.content) if value.present else ''})",
-    CelType: lambda value: f"type({value.name})", list: lambda value: f"[{','.join(map(shown, value))}]",
+    CelType: lambda value: f"type({value.name})",
+    list: lambda value: f"[{','.join(map(shown, value))}]",
     Mapping: lambda value: f"{{{_entries(value)}}}",
 }
 

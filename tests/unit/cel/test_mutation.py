@@ -18,17 +18,28 @@ def evaluated(source: str) -> Any:
     return admission(patches=True).compile(source).program.evaluate({"object": untyped(OBJECT)})[0]
 
 
-@pytest.mark.parametrize(("source", "made"), [
-    ("Object{}", {}),
-    ("Object{spec: Object.spec{replicas: 1 + 1, ?paused: optional.none(), ?more: optional.of(true)}}",
-     {"spec": {"replicas": 2, "more": True}}),
-    ("Object{metadata: Object.metadata{labels: {'a': string(object.metadata.name), 'b': 'c'}}}",
-     {"metadata": {"labels": {"a": "x", "b": "c"}}}),
-    ("Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, own: c})}}",
-     {"spec": {"containers": [{"name": "a", "own": {"name": "a", "ports": [1, 2]}}]}}),
-    ("Object{b: 3, c: 1.5, d: [[1], [2]], e: type(1), f: optional.of('x')}",
-     {"b": 3, "c": 1.5, "d": [[1], [2]], "e": "int", "f": "x"}),
-])
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("Object{}", {}),
+        (
+            "Object{spec: Object.spec{replicas: 1 + 1, ?paused: optional.none(), ?more: optional.of(true)}}",
+            {"spec": {"replicas": 2, "more": True}},
+        ),
+        (
+            "Object{metadata: Object.metadata{labels: {'a': string(object.metadata.name), 'b': 'c'}}}",
+            {"metadata": {"labels": {"a": "x", "b": "c"}}},
+        ),
+        (
+            "Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, own: c})}}",
+            {"spec": {"containers": [{"name": "a", "own": {"name": "a", "ports": [1, 2]}}]}},
+        ),
+        (
+            "Object{b: 3, c: 1.5, d: [[1], [2]], e: type(1), f: optional.of('x')}",
+            {"b": 3, "c": 1.5, "d": [[1], [2]], "e": "int", "f": "x"},
+        ),
+    ],
+)
 def test_objects(source: str, made: Any) -> None:
     assert native(evaluated(source)) == made
 
@@ -44,32 +55,53 @@ def test_a_field_of_another_type_is_found_when_it_is_made() -> None:
     assert str(made) == "unexpected type int64 for JSONPatchType 'op' field"
 
 
-@pytest.mark.parametrize(("source", "text", "syntax"), [
-    ("null", "NULL_VALUE", "0"), ("uint(12)", "12", "0xc"), ("b'abc'", "[97 98 99]", "[]uint8{0x61, 0x62, 0x63}"),
-    ("duration('90s')", "1m30s", "90000000000"),
-    ("timestamp('2026-01-02T03:04:05.5Z')", "2026-01-02 03:04:05.5 +0000 UTC", "2026-01-02 03:04:05.5 +0000 UTC"),
-    ("quantity('1Gi')", "1Gi", "1Gi"),
-])
+@pytest.mark.parametrize(
+    ("source", "text", "syntax"),
+    [
+        ("null", "NULL_VALUE", "0"),
+        ("uint(12)", "12", "0xc"),
+        ("b'abc'", "[97 98 99]", "[]uint8{0x61, 0x62, 0x63}"),
+        ("duration('90s')", "1m30s", "90000000000"),
+        ("timestamp('2026-01-02T03:04:05.5Z')", "2026-01-02 03:04:05.5 +0000 UTC", "2026-01-02 03:04:05.5 +0000 UTC"),
+        ("quantity('1Gi')", "1Gi", "1Gi"),
+    ],
+)
 def test_what_is_no_json_stays_what_it_is_in_an_apply_configuration(source: str, text: str, syntax: str) -> None:
     made = native(evaluated(f"Object{{a: {source}}}"))["a"]
     assert (made.text, made.syntax) == (text, syntax)
 
 
-@pytest.mark.parametrize(("source", "made"), [
-    ("9007199254740991", 9007199254740991), ("-9007199254740993", "-9007199254740993"), ("2.0", 2), ("1.5", 1.5), ("7u", 7),
-    ("null", None), ("b'abc'", "YWJj"), ("duration('90s')", "90s"), ("timestamp('2026-01-02T03:04:05.5Z')", "2026-01-02T03:04:05.5Z"),
-    ("optional.of('x')", "x"), ("[1, 2]", [1, 2]), ("Object.a{b: [Object.a.b{c: 1u}], d: b'a'}", {"b": [{"c": 1}], "d": "YQ=="}),
-])
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("9007199254740991", 9007199254740991),
+        ("-9007199254740993", "-9007199254740993"),
+        ("2.0", 2),
+        ("1.5", 1.5),
+        ("7u", 7),
+        ("null", None),
+        ("b'abc'", "YWJj"),
+        ("duration('90s')", "90s"),
+        ("timestamp('2026-01-02T03:04:05.5Z')", "2026-01-02T03:04:05.5Z"),
+        ("optional.of('x')", "x"),
+        ("[1, 2]", [1, 2]),
+        ("Object.a{b: [Object.a.b{c: 1u}], d: b'a'}", {"b": [{"c": 1}], "d": "YQ=="}),
+    ],
+)
 def test_values_of_json_patches(source: str, made: Any) -> None:
     assert json_value(evaluated(source)) == made
 
 
-@pytest.mark.parametrize(("source", "problem"), [
-    ("{1: 2}", "unsupported type conversion from 'int' to string"), ("type(1)", "type conversion not supported for 'type'"),
-    ("quantity('1')", "type conversion error from 'Quantity' to '*structpb.Value'"),
-    ("ip('1.2.3.4')", "type conversion error from 'IP' to '*structpb.Value'"),
-    ("Object.a{b: null}", "proto: invalid type: structpb.NullValue"),
-])
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("{1: 2}", "unsupported type conversion from 'int' to string"),
+        ("type(1)", "type conversion not supported for 'type'"),
+        ("quantity('1')", "type conversion error from 'Quantity' to '*structpb.Value'"),
+        ("ip('1.2.3.4')", "type conversion error from 'IP' to '*structpb.Value'"),
+        ("Object.a{b: null}", "proto: invalid type: structpb.NullValue"),
+    ],
+)
 def test_what_has_no_json(source: str, problem: str) -> None:
     with pytest.raises(NotJSONError) as raised:
         json_value(evaluated(source))

@@ -31,11 +31,16 @@ def test_a_schema_without_rules_costs_nothing() -> None:
 
 
 def test_errors_say_where() -> None:
-    schema = obj(spec=ruled(obj(
-        a=ruled(STRING, {"rule": "self != 'bad'", "message": " bad a "}),
-        l={"type": "array", "items": ruled(obj(n={"type": "integer"}), "!has(self.n) || self.n > 0")},
-        m={"type": "object", "additionalProperties": ruled(STRING, "self.startsWith('x')")},
-    ), "!has(self.a) || !has(self.l)"))
+    schema = obj(
+        spec=ruled(
+            obj(
+                a=ruled(STRING, {"rule": "self != 'bad'", "message": " bad a "}),
+                l={"type": "array", "items": ruled(obj(n={"type": "integer"}), "!has(self.n) || self.n > 0")},
+                m={"type": "object", "additionalProperties": ruled(STRING, "self.startsWith('x')")},
+            ),
+            "!has(self.a) || !has(self.l)",
+        )
+    )
     value = {"spec": {"a": "bad", "l": [{}, {"n": 0}], "m": {"a.b": "y"}}}
     assert messages(schema, value) == [
         "spec: Invalid value: failed rule: !has(self.a) || !has(self.l)",
@@ -45,22 +50,26 @@ def test_errors_say_where() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rule", "message"), [
-    ({"reason": "FieldValueForbidden"}, "f: Forbidden: failed rule: false"),
-    ({"reason": "FieldValueRequired", "message": "told"}, "f: Required value: told"),
-    ({"reason": "FieldValueDuplicate"}, 'f: Duplicate value: "x"'),
-    ({"messageExpression": "'got ' + self"}, 'f: Invalid value: "x": got x'),
-    ({"message": "told", "messageExpression": "''"}, 'f: Invalid value: "x": told'),
-    ({"messageExpression": "'a\\nb'"}, 'f: Invalid value: "x": failed rule: false'),
-    ({"messageExpression": "string(1 / 0)", "message": "told"}, 'f: Invalid value: "x": told'),
-])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"reason": "FieldValueForbidden"}, "f: Forbidden: failed rule: false"),
+        ({"reason": "FieldValueRequired", "message": "told"}, "f: Required value: told"),
+        ({"reason": "FieldValueDuplicate"}, 'f: Duplicate value: "x"'),
+        ({"messageExpression": "'got ' + self"}, 'f: Invalid value: "x": got x'),
+        ({"message": "told", "messageExpression": "''"}, 'f: Invalid value: "x": told'),
+        ({"messageExpression": "'a\\nb'"}, 'f: Invalid value: "x": failed rule: false'),
+        ({"messageExpression": "string(1 / 0)", "message": "told"}, 'f: Invalid value: "x": told'),
+    ],
+)
 def test_what_a_broken_rule_says(rule: dict[str, Any], message: str) -> None:
     assert messages(obj(f=ruled(STRING, {"rule": "false", **rule})), {"f": "x"}) == [message]
 
 
-@pytest.mark.parametrize(("path", "shown"), [
-    (".a", "f.a"), (".a.b", "f.a.b"), (".a['odd-key']", "f.a.odd-key"), (".m.key", "f.m[key]"), (".m['a.b']", "f.m[a.b]"),
-])
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [(".a", "f.a"), (".a.b", "f.a.b"), (".a['odd-key']", "f.a.odd-key"), (".m.key", "f.m[key]"), (".m['a.b']", "f.m[a.b]")],
+)
 def test_field_paths(path: str, shown: str) -> None:
     inner = obj(a=obj(b=STRING, **{"odd-key": STRING}), m={"type": "object", "additionalProperties": STRING})
     assert messages(obj(f=ruled(inner, {"rule": "false", "fieldPath": path})), {"f": {}}) == [
@@ -68,11 +77,22 @@ def test_field_paths(path: str, shown: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(("rule", "value", "message"), [
-    ("int(self) > 0", "x", "f: Invalid value: \"string\": type conversion error from 'string' to 'int' evaluating rule: int(self) > 0"),
-    ("dyn(self) > 1", "x", "f: Invalid value: \"string\": 'no such overload': call arguments did not match a supported "
-                           "operator, function or macro signature for rule: dyn(self) > 1"),
-])
+@pytest.mark.parametrize(
+    ("rule", "value", "message"),
+    [
+        (
+            "int(self) > 0",
+            "x",
+            "f: Invalid value: \"string\": type conversion error from 'string' to 'int' evaluating rule: int(self) > 0",
+        ),
+        (
+            "dyn(self) > 1",
+            "x",
+            "f: Invalid value: \"string\": 'no such overload': call arguments did not match a supported "
+            "operator, function or macro signature for rule: dyn(self) > 1",
+        ),
+    ],
+)
 def test_errors_of_evaluation(rule: str, value: str, message: str) -> None:
     assert messages(obj(f=ruled(STRING, rule)), {"f": value}) == [message]
 
@@ -123,10 +143,19 @@ def test_values_are_what_their_schema_says() -> None:
     assert len(messages(schema, bad)) == len(bad)
 
 
-@pytest.mark.parametrize(("name", "identifier"), [
-    ("in", "__in__"), ("namespace", "__namespace__"), ("my-key", "my__dash__key"), ("my.key", "my__dot__key"),
-    ("my/key", "my__slash__key"), ("under__score", "under__underscores__score"), ("x_y", "x_y"), ("self", "self"),
-])
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [
+        ("in", "__in__"),
+        ("namespace", "__namespace__"),
+        ("my-key", "my__dash__key"),
+        ("my.key", "my__dot__key"),
+        ("my/key", "my__slash__key"),
+        ("under__score", "under__underscores__score"),
+        ("x_y", "x_y"),
+        ("self", "self"),
+    ],
+)
 def test_escaped_names(name: str, identifier: str) -> None:
     assert escape(name) == identifier
     assert unescape(identifier) == name

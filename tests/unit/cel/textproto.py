@@ -68,7 +68,9 @@ def _value(token: tuple[str, str], tokens: Iterator[tuple[str, str]]) -> Any:
     return text
 
 
-_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<byte>[0-9a-fA-F]{1,2})|(?:u|U)(?P<code>[0-9a-fA-F]{4,8})|(?P<plain>.))", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<byte>[0-9a-fA-F]{1,2})|(?:u|U)(?P<code>[0-9a-fA-F]{4,8})|(?P<plain>.))", re.DOTALL
+)
 _PLAIN = {"a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v"}
 
 

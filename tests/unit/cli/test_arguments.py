@@ -15,7 +15,26 @@ def test_without_flags_all_is_as_documented() -> None:
 
 def test_every_flag() -> None:
     options = parse(
-        ["serve", "--host", "::1", "--port", "8001", "--profile", "apiserver", "--tls", "--kubeconfig", "k", "--compaction-interval", "1m30s", "--feature-gates", "A=true,B=False", "--load", "a.yaml", "--load", "b"]
+        [
+            "serve",
+            "--host",
+            "::1",
+            "--port",
+            "8001",
+            "--profile",
+            "apiserver",
+            "--tls",
+            "--kubeconfig",
+            "k",
+            "--compaction-interval",
+            "1m30s",
+            "--feature-gates",
+            "A=true,B=False",
+            "--load",
+            "a.yaml",
+            "--load",
+            "b",
+        ]
     )
     assert options == Options(
         "serve", "::1", 8001, "apiserver", True, Path("k"), 90.0, {"A": True, "B": False}, [Path("a.yaml"), Path("b")]

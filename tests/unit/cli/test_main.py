@@ -121,7 +121,9 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_export_prints_what_another_cluster_can_load(tls: bool, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_export_prints_what_another_cluster_can_load(
+    tls: bool, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}
     with fakekube.Cluster(profile="apiserver", tls=tls) as cluster:
         cluster.create(secret)

@@ -32,7 +32,9 @@ class Format:
 
 
 def _protobuf(type_: Type, obj: Obj) -> bytes:
-    return protobuf.document(obj["apiVersion"], obj["kind"], protobuf.part(type_, {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}))
+    return protobuf.document(
+        obj["apiVersion"], obj["kind"], protobuf.part(type_, {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+    )
 
 
 FORMATS = [
@@ -97,7 +99,11 @@ def test_damaged_bytes_are_read_or_refused(drawn: tuple[Format, bytes]) -> None:
 
 
 HOSTILE = {
-    "an alias of aliases": ("yaml", b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(b"%c: &%c [%b]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 115))),
+    "an alias of aliases": (
+        "yaml",
+        b"a: &a [x,x,x,x,x,x,x,x]\n"
+        + b"".join(b"%c: &%c [%b]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 115)),
+    ),
     "an alias of itself": ("yaml", b"a: &a [*a]"),
     "lists in lists": ("yaml", b"[" * 50_000),
     "maps in maps": ("yaml", b"{a: " * 3_000),

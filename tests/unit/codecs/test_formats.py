@@ -34,13 +34,12 @@ PROTOBUFS = format_of(MediaType("protobuf", PROTOBUF))
 
 def answers(format_: Format, obj: dict[str, Any], kind: Kind, listing: Kind) -> tuple[bytes, bytes, bytes]:
     document = Document(obj)
-    part, whole_list = format_.part(document, kind), format_.list(format_.items([document] * 2, kind), listing, {"resourceVersion": "7"})
-    assert isinstance(whole_list, bytes)
-    return (
-        format_.object(part, kind),
-        whole_list,
-        format_.event("ADDED", part, kind),
+    part, whole_list = (
+        format_.part(document, kind),
+        format_.list(format_.items([document] * 2, kind), listing, {"resourceVersion": "7"}),
     )
+    assert isinstance(whole_list, bytes)
+    return (format_.object(part, kind), whole_list, format_.event("ADDED", part, kind))
 
 
 def test_compact_json() -> None:
@@ -56,7 +55,11 @@ def test_compact_json_of_custom_resources() -> None:
     thing = b'{"apiVersion":"g.io/v1","kind":"Thing","metadata":{"name":"t"}}'
     assert answers(COMPACT, THING, CUSTOM, CUSTOMS) == (
         thing + b"\n",
-        b'{"apiVersion":"g.io/v1","items":[' + thing + b"," + thing + b'],"kind":"ThingList","metadata":{"resourceVersion":"7"}}\n',
+        b'{"apiVersion":"g.io/v1","items":['
+        + thing
+        + b","
+        + thing
+        + b'],"kind":"ThingList","metadata":{"resourceVersion":"7"}}\n',
         b'{"type":"ADDED","object":' + thing + b"}\n",
     )
 

@@ -36,7 +36,9 @@ def test_the_result_is_that_of_the_function(values: list[Any]) -> None:
         assert encode(value) == repr(value).encode()
 
 
-@pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (1, 1.0), (1, True), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "null")])
+@pytest.mark.parametrize(
+    ("one", "other"), [(0.0, -0.0), (1, 1.0), (1, True), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, "null")]
+)
 def test_what_only_looks_alike(one: Any, other: Any) -> None:
     _, encode = counted()
     assert (encode([one]), encode([other])) == (repr([one]).encode(), repr([other]).encode())

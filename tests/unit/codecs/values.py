@@ -40,7 +40,9 @@ POD: dict[str, Any] = {
         "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
         "containers": [
             {
-                "name": "c", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                "name": "c",
+                "image": "i",
+                "ports": [{"containerPort": 80, "protocol": "TCP"}],
                 "livenessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 10},
                 "resources": {"limits": {"cpu": "500m"}},
             }

@@ -95,16 +95,24 @@ def test_the_own_origin_is_welcome(cluster: Cluster) -> None:
 def test_only_administrators_may(cluster: Cluster) -> None:
     code, body = ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer user-token")
     assert (code, body["kind"], body["message"]) == (
-        403, "Status", 'forbidden: User "alice" cannot get path "/fakekube/v1/clock"'
+        403,
+        "Status",
+        'forbidden: User "alice" cannot get path "/fakekube/v1/clock"',
     )
     assert ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer nonsense")[0] == 401
     rules = [{"nonResourceURLs": ["/fakekube/*"], "verbs": ["get"]}]
-    cluster.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "look"}, "rules": rules})
-    cluster.create({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "look"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"},
-        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
-    })
+    cluster.create(
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "look"}, "rules": rules}
+    )
+    cluster.create(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "look"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "look"},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
+        }
+    )
     assert ask(cluster, "GET", "/fakekube/v1/clock", Authorization="Bearer user-token")[0] == 200
     assert ask(cluster, "POST", "/fakekube/v1/clock/hold", Authorization="Bearer user-token")[0] == 403
 

@@ -48,9 +48,16 @@ def test_faults(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"on": {}, "do": {}}, {"on": {"verb": "get"}, "do": {"gone": {}}}, {"on": {}, "do": {"explode": {}}},
-        {"on": {"verbs": "eat"}, "do": {"gone": {}}}, {"on": {}, "do": {"status": {}}}, {"on": {}, "do": {"intercept": {}}},
-        {"on": {}, "do": {"gone": {}}, "every": 0}, {"on": {}, "do": {"slice": {"size": 0}}}, {"on": {}, "do": {"gone": 1}},
+        {},
+        {"on": {}, "do": {}},
+        {"on": {"verb": "get"}, "do": {"gone": {}}},
+        {"on": {}, "do": {"explode": {}}},
+        {"on": {"verbs": "eat"}, "do": {"gone": {}}},
+        {"on": {}, "do": {"status": {}}},
+        {"on": {}, "do": {"intercept": {}}},
+        {"on": {}, "do": {"gone": {}}, "every": 0},
+        {"on": {}, "do": {"slice": {"size": 0}}},
+        {"on": {}, "do": {"gone": 1}},
         {"on": {}, "do": {"gone": {}}, "more": 1},
     ],
 )

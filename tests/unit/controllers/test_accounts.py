@@ -23,13 +23,24 @@ def cluster() -> Iterator[Cluster]:
     cluster.stop()
 
 
-def secret(cluster: Cluster, name: str, kind: str, namespace: str = "default", data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    return cluster.create({"apiVersion": "v1", "kind": "Secret", "type": kind, "stringData": data or {},
-                           "metadata": {"name": name, "namespace": namespace, **metadata}})
+def secret(
+    cluster: Cluster, name: str, kind: str, namespace: str = "default", data: dict[str, str] | None = None, **metadata: Any
+) -> dict[str, Any]:
+    return cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": kind,
+            "stringData": data or {},
+            "metadata": {"name": name, "namespace": namespace, **metadata},
+        }
+    )
 
 
 def account(cluster: Cluster, name: str, **more: Any) -> dict[str, Any]:
-    return cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}, **more})
+    return cluster.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}, **more}
+    )
 
 
 def names(cluster: Cluster, resource: str, namespace: str | None = "default") -> list[str]:
@@ -88,8 +99,14 @@ def bootstrap_token(cluster: Cluster, token: str, **data: str) -> None:
 
 def test_bootstrap_tokens_sign_the_cluster_info_and_expire(cluster: Cluster) -> None:
     cluster.clock.hold()
-    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-info", "namespace": "kube-public"},
-                    "data": {"kubeconfig": "text", "jws-kubeconfig-gone00": "old"}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "cluster-info", "namespace": "kube-public"},
+            "data": {"kubeconfig": "text", "jws-kubeconfig-gone00": "old"},
+        }
+    )
     bootstrap_token(cluster, "abcdef")
     bootstrap_token(cluster, "short1", expiration=cluster.clock.now().replace(year=2100).isoformat())
     bootstrap_token(cluster, "unused", **{"usage-bootstrap-signing": "false"})
@@ -97,7 +114,8 @@ def test_bootstrap_tokens_sign_the_cluster_info_and_expire(cluster: Cluster) -> 
     cluster.settle()
     data = cluster.get("configmaps", "cluster-info", namespace="kube-public")["data"]
     assert data == {
-        "kubeconfig": "text", **{f"jws-kubeconfig-{token}": signature("text", token, "0123456789abcdef") for token in ("abcdef", "short1")}
+        "kubeconfig": "text",
+        **{f"jws-kubeconfig-{token}": signature("text", token, "0123456789abcdef") for token in ("abcdef", "short1")},
     }
     assert "bootstrap-token-wrong1" not in names(cluster, "secrets", "kube-system")
     cluster.clock.advance(days=36525)
@@ -111,10 +129,17 @@ def test_a_signature_is_a_detached_token() -> None:
     assert (body, len(digest)) == ("", 43)
 
 
-def role(name: str, rules: list[dict[str, list[str]]], selectors: list[dict[str, Any]] | None = None, **labels: str) -> dict[str, Any]:
+def role(
+    name: str, rules: list[dict[str, list[str]]], selectors: list[dict[str, Any]] | None = None, **labels: str
+) -> dict[str, Any]:
     rule = {"aggregationRule": {"clusterRoleSelectors": selectors}} if selectors else {}
-    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name, "labels": labels},
-            "rules": rules, **rule}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels},
+        "rules": rules,
+        **rule,
+    }
 
 
 def test_roles_aggregate_in_the_order_of_selectors_and_names(cluster: Cluster) -> None:

@@ -12,9 +12,15 @@ from fakekube.threads import WORKERS
 
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
-    "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": ANY}}]},
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": ANY}}],
+    },
 }
 
 
@@ -28,7 +34,11 @@ def cluster() -> Iterator[Cluster]:
 
 
 def thing(kind: str, name: str, *finalizers: str, api_version: str = "v1") -> dict[str, Any]:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "team", "finalizers": list(finalizers)}}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "team", "finalizers": list(finalizers)},
+    }
 
 
 def is_there(cluster: Cluster, resource: str, name: str, namespace: str | None = None) -> bool:
@@ -84,7 +94,10 @@ def test_finalizers_hold_a_namespace(cluster: Cluster, kind: str, api_version: s
     cluster.settle()
     conditions = {c["type"]: c for c in cluster.get("namespaces", "team")["status"]["conditions"]}
     remaining = conditions["NamespaceContentRemaining"]
-    assert (remaining["status"], remaining["message"]) == ("True", f"Some resources are remaining: {counted} has 1 resource instances")
+    assert (remaining["status"], remaining["message"]) == (
+        "True",
+        f"Some resources are remaining: {counted} has 1 resource instances",
+    )
     assert conditions["NamespaceFinalizersRemaining"]["message"] == (
         "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
     )

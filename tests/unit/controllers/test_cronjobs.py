@@ -25,8 +25,18 @@ def cluster() -> Iterator[Cluster]:
 
 def make(cluster: Cluster, hand: bool = False, **spec: Any) -> None:
     pod = template({}, "job:1", restartPolicy="Never", **({"schedulerName": "by-hand"} if hand else {}))
-    cluster.create({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c", "namespace": "default"}, "spec": {
-        "schedule": "*/10 * * * *", "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": pod}}, **spec}})
+    cluster.create(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": {
+                "schedule": "*/10 * * * *",
+                "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": pod}},
+                **spec,
+            },
+        }
+    )
     cluster.settle()
 
 
@@ -97,9 +107,9 @@ def cron_job(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"creationTimestamp": "2026-01-01T00:30:00Z"}, "spec": spec, "status": {}}
 
 
-@pytest.mark.parametrize(("now", "hour", "missed"), [
-    ((0, 59), None, 0), ((1, 0), 1, 0), ((1, 59), 1, 0), ((2, 30), 2, 2), ((9, 0), 9, 9),
-])
+@pytest.mark.parametrize(
+    ("now", "hour", "missed"), [((0, 59), None, 0), ((1, 0), 1, 0), ((1, 59), 1, 0), ((2, 30), 2, 2), ((9, 0), 9, 9)]
+)
 def test_the_most_recent_start(now: tuple[int, int], hour: int | None, missed: int) -> None:
     moment = datetime(2026, 1, 1, *now, tzinfo=UTC)
     found = most_recent(cron_job(), moment, HOURLY, deadline=True)

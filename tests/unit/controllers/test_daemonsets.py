@@ -61,10 +61,14 @@ def test_labels_and_taints_decide(cluster: Cluster) -> None:
     assert where(cluster) == []
 
 
-@pytest.mark.parametrize(("strategy", "tags"), [
-    ({"type": "RollingUpdate"}, {"app:2"}), ({"type": "OnDelete"}, {"app:1"}),
-    ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, {"app:2"}),
-])
+@pytest.mark.parametrize(
+    ("strategy", "tags"),
+    [
+        ({"type": "RollingUpdate"}, {"app:2"}),
+        ({"type": "OnDelete"}, {"app:1"}),
+        ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, {"app:2"}),
+    ],
+)
 def test_it_rolls(cluster: Cluster, strategy: dict[str, Any], tags: set[str]) -> None:
     make(cluster, updateStrategy=strategy)
     cluster.patch("daemonsets", "agent", image("app:2"), namespace="default")
@@ -91,8 +95,15 @@ def test_a_failed_pod_is_made_again(cluster: Cluster) -> None:
 
 def daemon_set(surge: int = 0, unavailable: int | str = 1, **spec: Any) -> dict[str, Any]:
     rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "uid": "u"}, "spec": {
-        "template": {"metadata": {}, "spec": spec}, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "uid": "u"},
+        "spec": {
+            "template": {"metadata": {}, "spec": spec},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+        },
+    }
 
 
 def node(name: str, *taints: dict[str, str]) -> dict[str, Any]:
@@ -101,14 +112,23 @@ def node(name: str, *taints: dict[str, str]) -> dict[str, Any]:
 
 def pod(name: str, hash_: str, ready: bool = True) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-    return {"metadata": {"name": name, "labels": {"controller-revision-hash": hash_}}, "spec": {}, "status": {"conditions": conditions}}
+    return {
+        "metadata": {"name": name, "labels": {"controller-revision-hash": hash_}},
+        "spec": {},
+        "status": {"conditions": conditions},
+    }
 
 
-@pytest.mark.parametrize(("taint", "found"), [
-    ({"key": "k", "effect": "NoSchedule"}, (False, True)), ({"key": "k", "effect": "NoExecute"}, (False, False)),
-    ({"key": "k", "effect": "PreferNoSchedule"}, (True, True)), ({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}, (True, True)),
-    ({"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}, (False, True)),
-])
+@pytest.mark.parametrize(
+    ("taint", "found"),
+    [
+        ({"key": "k", "effect": "NoSchedule"}, (False, True)),
+        ({"key": "k", "effect": "NoExecute"}, (False, False)),
+        ({"key": "k", "effect": "PreferNoSchedule"}, (True, True)),
+        ({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}, (True, True)),
+        ({"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}, (False, True)),
+    ],
+)
 def test_which_taints_are_tolerated(taint: dict[str, str], found: tuple[bool, bool]) -> None:
     assert should_run(node("a", taint), daemon_set()) == found
 
@@ -120,9 +140,16 @@ def test_a_pod_is_bound_to_its_node_by_its_name() -> None:
     assert len(made["spec"]["tolerations"]) == 7
 
 
-@pytest.mark.parametrize(("surge", "unavailable", "deleted", "made"), [
-    (0, 1, ["b"], []), (0, 2, ["b", "a"], []), (0, "100%", ["b", "a", "d"], []), (1, 0, [], ["b", "a"]), (2, 0, [], ["b", "a", "d"]),
-])
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "deleted", "made"),
+    [
+        (0, 1, ["b"], []),
+        (0, 2, ["b", "a"], []),
+        (0, "100%", ["b", "a", "d"], []),
+        (1, 0, [], ["b", "a"]),
+        (2, 0, [], ["b", "a", "d"]),
+    ],
+)
 def test_the_next_step_of_an_update(surge: int, unavailable: int | str, deleted: list[str], made: list[str]) -> None:
     nodes = [node(name) for name in "abcd"]
     pods = {"a": [pod("a", "old")], "b": [pod("b", "old", ready=False)], "c": [pod("c", "new")], "d": [pod("d", "old")]}

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from fakekube.controllers.deployment.annotations import last_revision, max_revision, updated_annotations
-from fakekube.controllers.deployment.arithmetic import (
-    max_surge,
-    max_unavailable,
-    new_replicas,
-    proportion,
-    resolve_fenceposts,
-)
+from fakekube.controllers.deployment.arithmetic import max_surge, max_unavailable, new_replicas, proportion, resolve_fenceposts
 
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
@@ -27,16 +21,27 @@ def deployment(replicas: int, surge: int | str = "25%", unavailable: int | str =
 
 def replica_set(replicas: int, **annotations: str) -> dict[str, Any]:
     named = {name.replace("_", "-"): value for name, value in annotations.items()}
-    return {"metadata": {"annotations": {f"deployment.kubernetes.io/{key}": value for key, value in named.items()}},
-            "spec": {"replicas": replicas}}
+    return {
+        "metadata": {"annotations": {f"deployment.kubernetes.io/{key}": value for key, value in named.items()}},
+        "spec": {"replicas": replicas},
+    }
 
 
-@pytest.mark.parametrize(("surge", "unavailable", "desired", "found"), [
-    (1, 0, 3, (1, 0)), ("25%", "25%", 10, (3, 2)), ("25%", "25%", 1, (1, 0)), (0, 0, 5, (0, 1)), ("0%", "10%", 5, (0, 1)),
-    (None, None, 4, (0, 1)), ("100%", "100%", 4, (4, 4)), ("150%", 0, 4, (6, 0)),
-])
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "desired", "found"),
+    [
+        (1, 0, 3, (1, 0)),
+        ("25%", "25%", 10, (3, 2)),
+        ("25%", "25%", 1, (1, 0)),
+        (0, 0, 5, (0, 1)),
+        ("0%", "10%", 5, (0, 1)),
+        (None, None, 4, (0, 1)),
+        ("100%", "100%", 4, (4, 4)),
+        ("150%", 0, 4, (6, 0)),
+    ],
+)
 def test_shares_are_rounded_up_and_down_and_never_both_nothing(
-    surge: int | str | None, unavailable: int | str | None, desired: int, found: tuple[int, int],
+    surge: int | str | None, unavailable: int | str | None, desired: int, found: tuple[int, int]
 ) -> None:
     assert resolve_fenceposts(surge, unavailable, desired) == found
 

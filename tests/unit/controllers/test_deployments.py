@@ -28,7 +28,10 @@ def deployment(cluster: Cluster, name: str = "web") -> dict[str, Any]:
 
 def revisions(cluster: Cluster) -> dict[str, int]:
     """Replicas by revision."""
-    return {one["metadata"]["annotations"][REVISION]: one["spec"]["replicas"] for one in cluster.list("replicasets", namespace="default")}
+    return {
+        one["metadata"]["annotations"][REVISION]: one["spec"]["replicas"]
+        for one in cluster.list("replicasets", namespace="default")
+    }
 
 
 def change(cluster: Cluster, patch: dict[str, Any], name: str = "web") -> None:
@@ -108,7 +111,12 @@ def test_pods_are_available_when_they_have_been_ready_long_enough(cluster: Clust
 
 
 def test_refused_pods_show_in_conditions_and_come_when_they_may(cluster: Cluster) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"pods": "1"}}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"pods": "1"}},
+    }
     cluster.create(quota)
     cluster.settle()
     make(cluster, replicas=3)
@@ -128,12 +136,18 @@ def test_nothing_is_written_when_there_is_nothing_to_say(cluster: Cluster) -> No
     assert deployment(cluster) == before
 
 
-OPERATIONS = st.lists(st.one_of(
-    st.tuples(st.just("scale"), st.integers(0, 5)), st.tuples(st.just("image"), st.integers(1, 4)),
-    st.tuples(st.just("pause"), st.booleans()), st.tuples(st.just("delete pod"), st.integers(0, 9)),
-    st.tuples(st.just("delete replica set"), st.integers(0, 9)), st.tuples(st.just("strategy"), st.booleans()),
-    st.tuples(st.just("settle"), st.just(0)),
-), max_size=12)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("scale"), st.integers(0, 5)),
+        st.tuples(st.just("image"), st.integers(1, 4)),
+        st.tuples(st.just("pause"), st.booleans()),
+        st.tuples(st.just("delete pod"), st.integers(0, 9)),
+        st.tuples(st.just("delete replica set"), st.integers(0, 9)),
+        st.tuples(st.just("strategy"), st.booleans()),
+        st.tuples(st.just("settle"), st.just(0)),
+    ),
+    max_size=12,
+)
 
 
 @settings(max_examples=15, deadline=None)
@@ -158,7 +172,7 @@ def test_random_edits_end_as_the_last_ones_say(operations: list[tuple[str, Any]]
                 cluster.settle()
             else:
                 resource = "pods" if what == "delete pod" else "replicasets"
-                for name in names(cluster, resource)[value:value + 1]:
+                for name in names(cluster, resource)[value : value + 1]:
                     cluster.delete(resource, name, namespace="default", propagationPolicy="Background")
         cluster.patch("deployments", "web", {"spec": {"paused": False}}, namespace="default")
         cluster.settle()

@@ -20,8 +20,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 def budget(cluster: Cluster, **spec: Any) -> dict[str, Any]:
-    cluster.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "default"},
-                    "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}})
+    cluster.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "b", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+        }
+    )
     cluster.settle()
     return status(cluster)
 
@@ -36,9 +42,16 @@ def evict(cluster: Cluster, name: str) -> None:
     cluster._client.call("POST", f"/api/v1/namespaces/default/pods/{name}/eviction", eviction)
 
 
-@pytest.mark.parametrize(("rule", "allowed"), [
-    ({"minAvailable": 3}, 2), ({"minAvailable": "50%"}, 2), ({"maxUnavailable": "30%"}, 2), ({"maxUnavailable": 1}, 1), ({"minAvailable": "100%"}, 0),
-])
+@pytest.mark.parametrize(
+    ("rule", "allowed"),
+    [
+        ({"minAvailable": 3}, 2),
+        ({"minAvailable": "50%"}, 2),
+        ({"maxUnavailable": "30%"}, 2),
+        ({"maxUnavailable": 1}, 1),
+        ({"minAvailable": "100%"}, 0),
+    ],
+)
 def test_shares_are_of_what_the_controller_wants(cluster: Cluster, rule: dict[str, Any], allowed: int) -> None:
     cluster.create(workload("Deployment", replicas=5))
     cluster.settle()
@@ -65,8 +78,14 @@ def test_an_eviction_counts_until_another_pod_is_ready(cluster: Cluster) -> None
 
 
 def test_pods_of_nobody_have_no_shares(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "labels": {"app": "web"}},
-                    "spec": {"containers": [{"name": "c", "image": "x"}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "x"}]},
+        }
+    )
     found = budget(cluster, maxUnavailable="50%")
     assert (found["expectedPods"], found["disruptionsAllowed"], found["currentHealthy"]) == (0, 0, 1)
     assert "UnmanagedPods" in reasons(cluster, "b")
@@ -75,8 +94,14 @@ def test_pods_of_nobody_have_no_shares(cluster: Cluster) -> None:
 def test_pods_of_a_controller_without_a_scale_make_it_fail_safe(cluster: Cluster) -> None:
     owner = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": "default"}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"], "controller": True}
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "x"}]},
-                    "metadata": {"name": "p", "namespace": "default", "labels": {"app": "web"}, "ownerReferences": [reference]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "spec": {"containers": [{"name": "c", "image": "x"}]},
+            "metadata": {"name": "p", "namespace": "default", "labels": {"app": "web"}, "ownerReferences": [reference]},
+        }
+    )
     found = budget(cluster, maxUnavailable=1)
     (failed,) = found["conditions"]
     assert (failed["reason"], failed["message"]) == ("SyncFailed", "configmaps does not implement the scale subresource")

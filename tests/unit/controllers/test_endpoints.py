@@ -58,7 +58,8 @@ def test_what_is_as_it_should_be_is_not_written() -> None:
 def test_addresses_with_the_same_ports_stand_together() -> None:
     port, other = {"port": 80, "protocol": "TCP"}, {"port": 90, "protocol": "TCP"}
     subsets = [
-        {"addresses": [{"ip": "10.0.0.2"}], "ports": [port]}, {"addresses": [{"ip": "10.0.0.1"}], "ports": [port]},
+        {"addresses": [{"ip": "10.0.0.2"}], "ports": [port]},
+        {"addresses": [{"ip": "10.0.0.1"}], "ports": [port]},
         {"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [other]},
     ]
     assert repack(subsets) == [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [port, other]}]
@@ -78,8 +79,12 @@ def service(name: str, **spec: Any) -> Object:
 
 
 def pod(name: str, app: str) -> Object:
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "labels": {"app": app}},
-            "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"app": app}},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
 
 
 def slices_of(cluster: Cluster, name: str) -> list[Object]:

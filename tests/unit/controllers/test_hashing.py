@@ -19,19 +19,38 @@ from fakekube.schema.trees import in_order
 def template(name: str, image: str, **spec: Any) -> dict[str, Any]:
     """A pod template with its defaults, as it is stored."""
     container = {
-        "name": "c", "image": image, "resources": {}, "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent",
+        "name": "c",
+        "image": image,
+        "resources": {},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
     }
-    return {"metadata": {"labels": {"app": name}}, "spec": {
-        "containers": [container], "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
-        "securityContext": {}, "schedulerName": "default-scheduler", **spec,
-    }}
+    return {
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "containers": [container],
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 30,
+            "dnsPolicy": "ClusterFirst",
+            "securityContext": {},
+            "schedulerName": "default-scheduler",
+            **spec,
+        },
+    }
 
 
-@pytest.mark.parametrize(("name", "image", "hash_"), [
-    ("web", "app:1", "68b4fdb489"), ("web", "app:2", "7b9f957f94"), ("agent", "app:1", "659745577b"),
-    ("agent", "app:2", "6fc5dbf5c5"), ("manual", "app:1", "99f49b66f"), ("surge", "app:2", "75db8cb5c4"),
-])
+@pytest.mark.parametrize(
+    ("name", "image", "hash_"),
+    [
+        ("web", "app:1", "68b4fdb489"),
+        ("web", "app:2", "7b9f957f94"),
+        ("agent", "app:1", "659745577b"),
+        ("agent", "app:2", "6fc5dbf5c5"),
+        ("manual", "app:1", "99f49b66f"),
+        ("surge", "app:2", "75db8cb5c4"),
+    ],
+)
 def test_a_template_has_the_real_hash(name: str, image: str, hash_: str) -> None:
     assert compute_hash(template(name, image), None) == hash_
 
@@ -45,9 +64,13 @@ def test_no_collision_yet_and_none_so_far_differ() -> None:
 RICH = {
     "metadata": {"labels": {"app": "rich"}, "annotations": {"a": "b"}},
     "spec": {
-        "containers": [{"name": "c", "image": "registry.example/app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}],
-        "terminationGracePeriodSeconds": 5, "volumes": [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "x"}}],
-        "nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "k", "operator": "Exists"}],
+        "containers": [
+            {"name": "c", "image": "registry.example/app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+        ],
+        "terminationGracePeriodSeconds": 5,
+        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "x"}}],
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "k", "operator": "Exists"}],
         "priorityClassName": "system-node-critical",
     },
 }
@@ -56,8 +79,14 @@ MANY = {
     "spec": {
         "initContainers": [{"name": "i", "image": "init", "command": ["sh", "-c", "true"], "env": [{"name": "A", "value": "1"}]}],
         "containers": [
-            {"name": "c", "image": "x", "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"path": "/", "port": 80}},
-             "env": [{"name": "P", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}], "securityContext": {"runAsUser": 1}},
+            {
+                "name": "c",
+                "image": "x",
+                "ports": [{"containerPort": 80}],
+                "livenessProbe": {"httpGet": {"path": "/", "port": 80}},
+                "env": [{"name": "P", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "securityContext": {"runAsUser": 1},
+            },
             {"name": "d", "image": "y", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}},
         ],
     },
@@ -67,21 +96,28 @@ MANY = {
 @pytest.mark.parametrize(("name", "written", "hash_"), [("rich", RICH, "544df4848"), ("many", MANY, "85cb46b98c")])
 def test_defaults_quantities_pointers_and_probes_count(name: str, written: dict[str, Any], hash_: str) -> None:
     with Cluster() as cluster:
-        stored = cluster.create({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": written},
-        })
+        stored = cluster.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": written},
+            }
+        )
     assert compute_hash(stored["spec"]["template"], None) == hash_
 
 
-@pytest.mark.parametrize(("quantity", "printed"), [
-    ("100m", "{value:(int64)100 scale:(resource.Scale)-3} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)100m"),
-    ("64Mi", "{value:(int64)67108864 scale:(resource.Scale)0} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string) "),
-    ("1Ei", "{Dec:(*inf.Dec){unscaled:(big.Int){neg:(bool)false abs:(big.nat)[0 62500000]} scale:(inf.Scale)9}} s:(string) "),
-    ("10Ei", "{unscaled:(big.Int){neg:(bool)false abs:(big.nat)[9223372036854775807]} scale:(inf.Scale)0}} s:(string) "),
-    ("-1250m", "{value:(int64)-1250 scale:(resource.Scale)-3}"),
-    ("0", "{value:(int64)0 scale:(resource.Scale)0} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)0 "),
-])
+@pytest.mark.parametrize(
+    ("quantity", "printed"),
+    [
+        ("100m", "{value:(int64)100 scale:(resource.Scale)-3} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)100m"),
+        ("64Mi", "{value:(int64)67108864 scale:(resource.Scale)0} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string) "),
+        ("1Ei", "{Dec:(*inf.Dec){unscaled:(big.Int){neg:(bool)false abs:(big.nat)[0 62500000]} scale:(inf.Scale)9}} s:(string) "),
+        ("10Ei", "{unscaled:(big.Int){neg:(bool)false abs:(big.nat)[9223372036854775807]} scale:(inf.Scale)0}} s:(string) "),
+        ("-1250m", "{value:(int64)-1250 scale:(resource.Scale)-3}"),
+        ("0", "{value:(int64)0 scale:(resource.Scale)0} d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)0 "),
+    ],
+)
 def test_a_quantity_prints_as_gos_parser_leaves_it(quantity: str, printed: str) -> None:
     assert printed in print_pod_template(template("x", "x", overhead={"cpu": quantity}))
 

@@ -15,9 +15,9 @@ def numbers(intervals: Intervals) -> set[int]:
     return {index for first, last in intervals.items for index in range(first, last + 1)}
 
 
-@pytest.mark.parametrize(("indexes", "text"), [
-    ((), ""), ((3,), "3"), ((1, 2), "1,2"), ((1, 2, 3), "1-3"), ((0, 2, 3, 4, 7), "0,2-4,7"),
-])
+@pytest.mark.parametrize(
+    ("indexes", "text"), [((), ""), ((3,), "3"), ((1, 2), "1,2"), ((1, 2, 3), "1-3"), ((0, 2, 3, 4, 7), "0,2-4,7")]
+)
 def test_text(indexes: tuple[int, ...], text: str) -> None:
     assert str(Intervals.of(indexes)) == text
     assert parse_indexes(text, 10) == Intervals.of(indexes)

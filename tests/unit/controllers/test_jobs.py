@@ -42,7 +42,14 @@ def waiting(cluster: Cluster) -> list[str]:
 
 
 def end(cluster: Cluster, pod: str, code: int = 0, **more: Any) -> None:
-    container = {"name": "c", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": {"exitCode": code}}}
+    container = {
+        "name": "c",
+        "image": "x",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": {"exitCode": code}},
+    }
     write_status(cluster, pod, phase="Failed" if code else "Succeeded", containerStatuses=[container], **more)
     cluster.settle()
 
@@ -97,8 +104,10 @@ def test_an_index_may_fail_alone(cluster: Cluster) -> None:
 
 
 def test_an_exit_code_may_end_it_or_not_count(cluster: Cluster) -> None:
-    rules = [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}},
-             {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]
+    rules = [
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}},
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+    ]
     make(cluster, backoffLimit=0, podFailurePolicy={"rules": rules})
     end(cluster, waiting(cluster)[0], code=3)
     cluster.clock.advance(seconds=12)
@@ -158,9 +167,13 @@ def test_another_manager_has_it_for_itself(cluster: Cluster) -> None:
 def pod(finished: str, phase: str = "Failed", code: int = 1, **conditions: str) -> dict[str, Any]:
     ended = {"exitCode": code, "finishedAt": finished}
     return {
-        "metadata": {"namespace": "ns", "name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {},
-        "status": {"phase": phase, "containerStatuses": [{"name": "c", "state": {"terminated": ended}}],
-                   "conditions": [{"type": type_, "status": verdict} for type_, verdict in conditions.items()]},
+        "metadata": {"namespace": "ns", "name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {},
+        "status": {
+            "phase": phase,
+            "containerStatuses": [{"name": "c", "state": {"terminated": ended}}],
+            "conditions": [{"type": type_, "status": verdict} for type_, verdict in conditions.items()],
+        },
     }
 
 
@@ -180,24 +193,42 @@ def test_a_success_sets_the_wait_back() -> None:
     assert record.after([pod("2026-01-01T00:00:40Z")], [late]) == BackoffRecord()
 
 
-@pytest.mark.parametrize(("rule", "found"), [
-    ({"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [2]}}, FailureMatch(None, True, "Count")),
-    ({"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1], "containerName": "c"}}, FailureMatch(None, True, "FailIndex")),
-    ({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1], "containerName": "d"}}, FailureMatch()),
-    ({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}, FailureMatch(None, False, "Ignore")),
-    ({"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-     FailureMatch("Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0", True, "FailJob")),
-])
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ({"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [2]}}, FailureMatch(None, True, "Count")),
+        (
+            {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1], "containerName": "c"}},
+            FailureMatch(None, True, "FailIndex"),
+        ),
+        ({"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1], "containerName": "d"}}, FailureMatch()),
+        (
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            FailureMatch(None, False, "Ignore"),
+        ),
+        (
+            {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            FailureMatch("Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0", True, "FailJob"),
+        ),
+    ],
+)
 def test_failure_policies(rule: dict[str, Any], found: FailureMatch) -> None:
     policy = {"spec": {"podFailurePolicy": {"rules": [rule]}}}
     assert match_failure(policy, pod("2026-01-01T00:00:10Z", DisruptionTarget="True")) == found
 
 
-@pytest.mark.parametrize(("rule", "succeeded", "met"), [
-    ({"succeededCount": 2}, [0, 5], True), ({"succeededCount": 3}, [0, 5], False), ({"succeededIndexes": "0-2"}, [0, 1, 2], True),
-    ({"succeededIndexes": "0-2"}, [0, 1, 3], False), ({"succeededIndexes": "0-2", "succeededCount": 1}, [2], True),
-    ({"succeededIndexes": "20"}, [0], False), ({"succeededCount": 1}, [], False),
-])
+@pytest.mark.parametrize(
+    ("rule", "succeeded", "met"),
+    [
+        ({"succeededCount": 2}, [0, 5], True),
+        ({"succeededCount": 3}, [0, 5], False),
+        ({"succeededIndexes": "0-2"}, [0, 1, 2], True),
+        ({"succeededIndexes": "0-2"}, [0, 1, 3], False),
+        ({"succeededIndexes": "0-2", "succeededCount": 1}, [2], True),
+        ({"succeededIndexes": "20"}, [0], False),
+        ({"succeededCount": 1}, [], False),
+    ],
+)
 def test_success_policies(rule: dict[str, Any], succeeded: list[int], met: bool) -> None:
     policy = {"spec": {"completions": 10, "successPolicy": {"rules": [rule]}}}
     assert match_success(policy, Intervals.of(succeeded)) == ("Matched rules at index 0" if met else None)

@@ -81,9 +81,7 @@ def test_a_controller_sleeps_until_something_that_it_looks_at_changes(cluster: C
     assert [one.seen for one in Probe.made] == [[("ADDED", "a")]]
 
 
-def test_who_hears_of_one_resource_sees_others_as_new_as_it(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_hears_of_one_resource_sees_others_as_new_as_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     beside: dict[str, list[str]] = {}
 
     def keys(self: Probe, resource: str, event_type: str, _obj: Object, _old: Object | None) -> Iterable[Key]:

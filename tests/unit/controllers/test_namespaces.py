@@ -32,8 +32,14 @@ def is_there(cluster: Cluster) -> bool:
 
 
 def pod(cluster: Cluster, **more: Any) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", **more}, "spec": {
-        "nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "team", **more},
+            "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]},
+        }
+    )
 
 
 def test_pods_go_first(cluster: Cluster) -> None:
@@ -53,7 +59,8 @@ def test_a_pod_that_outlives_its_grace_period_is_unexpected(cluster: Cluster) ->
     assert condition(cluster, "NamespaceDeletionContentFailure")[0] == "False"
     cluster.clock.advance(seconds=31)
     assert condition(cluster, "NamespaceDeletionContentFailure") == (
-        "True", "ContentDeletionFailed",
+        "True",
+        "ContentDeletionFailed",
         "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: team for gvr: "
         "/v1, Resource=pods",
     )
@@ -63,16 +70,34 @@ def test_a_pod_that_outlives_its_grace_period_is_unexpected(cluster: Cluster) ->
 
 def test_a_refusal_shows_in_the_conditions_and_is_tried_again(cluster: Cluster) -> None:
     admission = "admissionregistration.k8s.io/v1"
-    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "keep"}, "spec": {
-        "matchConstraints": {"resourceRules": [{
-            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["secrets"]}]},
-        "validations": [{"expression": "false"}]}})
-    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "keep"},
-                    "spec": {"policyName": "keep", "validationActions": ["Deny"]}})
+    cluster.create(
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "keep"},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["secrets"]}
+                    ]
+                },
+                "validations": [{"expression": "false"}],
+            },
+        }
+    )
+    cluster.create(
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "keep"},
+            "spec": {"policyName": "keep", "validationActions": ["Deny"]},
+        }
+    )
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "team"}})
     cluster.delete("namespaces", "team")
     assert condition(cluster, "NamespaceDeletionContentFailure") == (
-        "True", "ContentDeletionFailed",
+        "True",
+        "ContentDeletionFailed",
         'Failed to delete all resource types, 1 remaining: secrets "Unknown" is forbidden: ValidatingAdmissionPolicy '
         "'keep' with binding 'keep' denied request: failed expression: false",
     )
@@ -82,13 +107,26 @@ def test_a_refusal_shows_in_the_conditions_and_is_tried_again(cluster: Cluster) 
 
 
 def test_nobody_knows_what_an_api_that_does_not_answer_has_in_a_namespace(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.metrics.example.com"},
-                    "spec": {"group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
-                             "service": {"namespace": "default", "name": "absent"}, "insecureSkipTLSVerify": True}})
+    cluster.create(
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "v1.metrics.example.com"},
+            "spec": {
+                "group": "metrics.example.com",
+                "version": "v1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "service": {"namespace": "default", "name": "absent"},
+                "insecureSkipTLSVerify": True,
+            },
+        }
+    )
     cluster.settle()
     cluster.delete("namespaces", "team")
     assert condition(cluster, "NamespaceDeletionDiscoveryFailure") == (
-        "True", "DiscoveryFailed",
+        "True",
+        "DiscoveryFailed",
         "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: "
         "metrics.example.com/v1: stale GroupVersion discovery: metrics.example.com/v1",
     )
@@ -97,7 +135,14 @@ def test_nobody_knows_what_an_api_that_does_not_answer_has_in_a_namespace(cluste
 
 
 def test_other_finalizers_stay(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}, "spec": {"finalizers": ["kubernetes", "example.com/mine"]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "mine"},
+            "spec": {"finalizers": ["kubernetes", "example.com/mine"]},
+        }
+    )
     cluster.delete("namespaces", "mine")
     cluster.settle()
     assert cluster.get("namespaces", "mine")["spec"]["finalizers"] == ["example.com/mine"]

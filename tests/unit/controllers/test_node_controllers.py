@@ -17,17 +17,32 @@ from fakekube.selectors.taints import tolerates, untolerated
 Object = dict[str, Any]
 
 
-@pytest.mark.parametrize(("ready", "not_ready", "state"), [
-    (1, 0, ZoneState.NORMAL), (0, 1, ZoneState.FULL), (1, 2, ZoneState.NORMAL), (2, 3, ZoneState.PARTIAL), (3, 3, ZoneState.NORMAL),
-])
+@pytest.mark.parametrize(
+    ("ready", "not_ready", "state"),
+    [
+        (1, 0, ZoneState.NORMAL),
+        (0, 1, ZoneState.FULL),
+        (1, 2, ZoneState.NORMAL),
+        (2, 3, ZoneState.PARTIAL),
+        (3, 3, ZoneState.NORMAL),
+    ],
+)
 def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:
     assert zone_state(ready, not_ready) is state
 
 
 def test_conditions_become_taints() -> None:
-    conditions = [{"type": "Ready", "status": "Unknown"}, {"type": "DiskPressure", "status": "True"}, {"type": "PIDPressure", "status": "False"}]
+    conditions = [
+        {"type": "Ready", "status": "Unknown"},
+        {"type": "DiskPressure", "status": "True"},
+        {"type": "PIDPressure", "status": "False"},
+    ]
     node = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"conditions": conditions}}
-    assert [key.removeprefix("node.kubernetes.io/") for key, _ in condition_taints(node)] == ["unreachable", "disk-pressure", "unschedulable"]
+    assert [key.removeprefix("node.kubernetes.io/") for key, _ in condition_taints(node)] == [
+        "unreachable",
+        "disk-pressure",
+        "unschedulable",
+    ]
 
 
 def test_zones_have_keys() -> None:
@@ -44,19 +59,31 @@ def test_the_larger_the_cluster_the_longer_the_ttl(nodes: int, step: int, then: 
 FIRE = {"key": "fire", "value": "hot", "effect": "NoExecute"}
 
 
-@pytest.mark.parametrize(("toleration", "tolerated"), [
-    ({}, False), ({"operator": "Exists"}, True), ({"key": "fire", "value": "hot"}, True), ({"key": "fire"}, False),
-    ({"key": "fire", "operator": "Exists", "effect": "NoSchedule"}, False), ({"key": "fire", "operator": "Gt", "value": "1"}, False),
-])
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({}, False),
+        ({"operator": "Exists"}, True),
+        ({"key": "fire", "value": "hot"}, True),
+        ({"key": "fire"}, False),
+        ({"key": "fire", "operator": "Exists", "effect": "NoSchedule"}, False),
+        ({"key": "fire", "operator": "Gt", "value": "1"}, False),
+    ],
+)
 def test_tolerations(toleration: Object, tolerated: bool) -> None:
     assert tolerates(toleration, FIRE) is tolerated
     assert (untolerated([FIRE], [toleration]) is None) is tolerated
 
 
-@pytest.mark.parametrize(("tolerations", "seconds"), [
-    ([], 0.0), ([{"operator": "Exists"}], None), ([{"operator": "Exists", "tolerationSeconds": 7}], 7.0),
-    ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
-])
+@pytest.mark.parametrize(
+    ("tolerations", "seconds"),
+    [
+        ([], 0.0),
+        ([{"operator": "Exists"}], None),
+        ([{"operator": "Exists", "tolerationSeconds": 7}], 7.0),
+        ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
+    ],
+)
 def test_how_long_a_pod_may_stay(tolerations: list[Object], seconds: float | None) -> None:
     assert toleration_seconds([FIRE], tolerations) == seconds
 
@@ -64,14 +91,18 @@ def test_how_long_a_pod_may_stay(tolerations: list[Object], seconds: float | Non
 NODE = {"metadata": {"name": "n", "labels": {"disk": "ssd", "size": "3"}}}
 
 
-@pytest.mark.parametrize(("term", "selected"), [
-    ({}, False), ({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd", "hdd"]}]}, True),
-    ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["2"]}]}, True),
-    ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["x"]}]}, False),
-    ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}, True),
-    ({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}, False),
-    ({"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["n"]}]}, False),
-])
+@pytest.mark.parametrize(
+    ("term", "selected"),
+    [
+        ({}, False),
+        ({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd", "hdd"]}]}, True),
+        ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["2"]}]}, True),
+        ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["x"]}]}, False),
+        ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}, True),
+        ({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}, False),
+        ({"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["n"]}]}, False),
+    ],
+)
 def test_node_selectors(term: Object, selected: bool) -> None:
     assert selects_node({"nodeSelectorTerms": [term]}, NODE) is selected
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -89,7 +120,10 @@ def cluster() -> Iterator[Cluster]:
 
 
 def taints(cluster: Cluster, name: str) -> set[str]:
-    return {f"{one['key'].removeprefix('node.kubernetes.io/')}:{one['effect']}" for one in cluster.nodes[name]["spec"].get("taints", ())}
+    return {
+        f"{one['key'].removeprefix('node.kubernetes.io/')}:{one['effect']}"
+        for one in cluster.nodes[name]["spec"].get("taints", ())
+    }
 
 
 def test_a_node_that_never_speaks_is_unknown_after_a_minute(cluster: Cluster) -> None:
@@ -105,8 +139,14 @@ def test_a_node_that_never_speaks_is_unknown_after_a_minute(cluster: Cluster) ->
 
 def test_nobody_is_driven_out_while_every_node_has_failed(cluster: Cluster) -> None:
     cluster.nodes.fail("node-1")
-    cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"},
-                    "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "x"}]}})
+    cluster.create(
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": "p"},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "x"}]},
+        }
+    )
     cluster.clock.advance(minutes=10)
     cluster.settle()
     assert taints(cluster, "node-1") == {"unreachable:NoSchedule"}
@@ -121,8 +161,14 @@ def test_nodes_get_ranges_of_pod_addresses_if_that_is_switched_on() -> None:
     assert [node["spec"]["podCIDR"] for node in cluster.nodes] == ["10.244.0.0/24", "10.244.1.0/24"]
     cluster.nodes.remove("node-1")
     cluster.nodes.add("third")
-    cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {
-        "nodeSelector": {"kubernetes.io/hostname": "third"}, "containers": [{"name": "c", "image": "x"}]}})
+    cluster.create(
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": "p"},
+            "spec": {"nodeSelector": {"kubernetes.io/hostname": "third"}, "containers": [{"name": "c", "image": "x"}]},
+        }
+    )
     cluster.settle()
     assert cluster.nodes["third"]["spec"]["podCIDRs"] == ["10.244.0.0/24"]
     assert cluster.get("pods", "p")["status"]["podIP"].startswith("10.244.0.")

@@ -13,7 +13,9 @@ from fakekube.controllers import pod_garbage
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster(controllers="pod-garbage-collector-controller,ttl-after-finished-controller,garbage-collector-controller", nodes=0)
+    cluster = Cluster(
+        controllers="pod-garbage-collector-controller,ttl-after-finished-controller,garbage-collector-controller", nodes=0
+    )
     cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     cluster.clock.hold()
     yield cluster
@@ -21,8 +23,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 def pod(cluster: Cluster, name: str, **spec: Any) -> dict[str, Any]:
-    return cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-        "containers": [{"name": "c", "image": "i"}], **spec}})
+    return cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+        }
+    )
 
 
 def node(cluster: Cluster, name: str, **spec: Any) -> None:
@@ -46,8 +54,14 @@ def test_pods_of_a_node_that_is_gone_go_after_a_quarantine(cluster: Cluster) -> 
 
 
 def test_what_is_left_of_an_orphan_says_why(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "finalizers": ["example.com/keep"]},
-                    "spec": {"nodeName": "never", "containers": [{"name": "c", "image": "i"}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "finalizers": ["example.com/keep"]},
+            "spec": {"nodeName": "never", "containers": [{"name": "c", "image": "i"}]},
+        }
+    )
     cluster.clock.advance(seconds=60)
     status = cluster.get("pods", "a")["status"]
     assert status["phase"] == "Failed"
@@ -65,8 +79,14 @@ def test_a_node_that_comes_back_keeps_its_pods(cluster: Cluster) -> None:
 
 def test_a_terminating_pod_without_a_node_goes(cluster: Cluster) -> None:
     """The API server itself deletes such a pod at once, unless it was marked before: a finalizer shows it."""
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "finalizers": ["example.com/keep"]},
-                    "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "finalizers": ["example.com/keep"]},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+    )
     cluster.delete("pods", "a")
     cluster.settle()
     assert cluster.get("pods", "a")["status"]["phase"] == "Pending"
@@ -88,7 +108,9 @@ def test_only_so_many_ended_pods_are_kept(cluster: Cluster, monkeypatch: pytest.
     monkeypatch.setattr(pod_garbage, "TERMINATED_PODS", 2)
     for name in "abcd":
         pod(cluster, name, nodeName="n")
-        cluster.patch("pods", name, {"status": {"phase": "Failed", "reason": "Evicted" if name == "d" else "x"}}, subresource="status")
+        cluster.patch(
+            "pods", name, {"status": {"phase": "Failed", "reason": "Evicted" if name == "d" else "x"}}, subresource="status"
+        )
         cluster.clock.advance(seconds=1)
     node(cluster, "n")
     cluster.clock.advance(seconds=20)
@@ -98,11 +120,19 @@ def test_only_so_many_ended_pods_are_kept(cluster: Cluster, monkeypatch: pytest.
 def test_a_job_goes_so_long_after_its_end(cluster: Cluster) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     for name, limit in (("goes", {"ttlSecondsAfterFinished": 100}), ("stays", {})):
-        cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **limit}})
+        cluster.create(
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **limit}}
+        )
         now = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         times = {"lastTransitionTime": now, "lastProbeTime": now}
         conditions = [{"type": kind, "status": "True", **times} for kind in ("SuccessCriteriaMet", "Complete")]
-        status = {"startTime": now, "completionTime": now, "conditions": conditions, "succeeded": 1, "uncountedTerminatedPods": {}}
+        status = {
+            "startTime": now,
+            "completionTime": now,
+            "conditions": conditions,
+            "succeeded": 1,
+            "uncountedTerminatedPods": {},
+        }
         cluster.patch("jobs", name, {"status": status}, subresource="status")
     cluster.clock.advance(seconds=98)
     assert len(cluster.list("jobs")) == 2

@@ -21,19 +21,30 @@ BOUNDS = Bounds(1, 100)
 
 def pod(name: str, phase: str = "Running", ready: str = "True") -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T10:00:00Z"}]
-    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]},
-            "status": {"phase": phase, "startTime": "2026-01-01T10:00:00Z", "conditions": conditions}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]},
+        "status": {"phase": phase, "startTime": "2026-01-01T10:00:00Z", "conditions": conditions},
+    }
 
 
 def used(**values: int) -> dict[str, PodMetric]:
     return {name: PodMetric(value, NOW, timedelta(seconds=30)) for name, value in values.items()}
 
 
-@pytest.mark.parametrize(("pods", "metrics", "found"), [
-    ([pod("a"), pod("b")], used(a=100, b=100), 4), ([pod("a"), pod("b")], used(a=52, b=50), 2), ([pod("a"), pod("b")], used(a=20, b=20), 1),
-    ([pod("a"), pod("b")], used(a=100), 2), ([pod("a"), pod("b")], used(a=10), 2), ([pod("a"), pod("b", "Pending")], used(a=200), 4),
-    ([pod("a"), pod("b", "Pending")], used(a=10), 1), ([pod("a"), pod("b", "Failed")], used(a=100, b=900), 2),
-])
+@pytest.mark.parametrize(
+    ("pods", "metrics", "found"),
+    [
+        ([pod("a"), pod("b")], used(a=100, b=100), 4),
+        ([pod("a"), pod("b")], used(a=52, b=50), 2),
+        ([pod("a"), pod("b")], used(a=20, b=20), 1),
+        ([pod("a"), pod("b")], used(a=100), 2),
+        ([pod("a"), pod("b")], used(a=10), 2),
+        ([pod("a"), pod("b", "Pending")], used(a=200), 4),
+        ([pod("a"), pod("b", "Pending")], used(a=10), 1),
+        ([pod("a"), pod("b", "Failed")], used(a=100, b=900), 2),
+    ],
+)
 def test_replicas_by_utilization(pods: list[dict[str, Any]], metrics: dict[str, PodMetric], found: int) -> None:
     calculator = Calculator(pods, 2, Tolerances(), NOW)
     assert calculator.by_utilization(metrics, requests_of(pods, "", "cpu"), 50, "cpu")[0] == found
@@ -60,9 +71,10 @@ def test_the_highest_recent_recommendation_counts_for_five_minutes() -> None:
     assert history.decide(2, 5, BOUNDS, 301.0).replicas == 2
 
 
-@pytest.mark.parametrize(("desired", "found", "reason"), [
-    (50, 10, "ScaleUpLimit"), (8, 8, "DesiredWithinRange"), (200, 10, "ScaleUpLimit"), (0, 1, "TooFewReplicas"),
-])
+@pytest.mark.parametrize(
+    ("desired", "found", "reason"),
+    [(50, 10, "ScaleUpLimit"), (8, 8, "DesiredWithinRange"), (200, 10, "ScaleUpLimit"), (0, 1, "TooFewReplicas")],
+)
 def test_without_rules_it_may_double(desired: int, found: int, reason: str) -> None:
     decision = History().decide(desired, 5, BOUNDS, 0.0)
     assert (decision.replicas, decision.limit[0]) == (found, reason)
@@ -76,11 +88,17 @@ PODS = {"type": "Pods", "value": 2, "periodSeconds": 60}
 PERCENT = {"type": "Percent", "value": 50, "periodSeconds": 60}
 
 
-@pytest.mark.parametrize(("up", "down", "desired", "found"), [
-    (rules([PODS, PERCENT]), rules([PODS]), 50, 15), (rules([PODS, PERCENT], select="Min"), rules([PODS]), 50, 12),
-    (rules([PODS], select="Disabled"), rules([PODS]), 50, 10), (rules([PODS]), rules([PODS]), 1, 8),
-    (rules([PODS]), rules([PODS, PERCENT]), 1, 5), (rules([PODS]), rules([PODS, PERCENT], select="Min"), 1, 8),
-])
+@pytest.mark.parametrize(
+    ("up", "down", "desired", "found"),
+    [
+        (rules([PODS, PERCENT]), rules([PODS]), 50, 15),
+        (rules([PODS, PERCENT], select="Min"), rules([PODS]), 50, 12),
+        (rules([PODS], select="Disabled"), rules([PODS]), 50, 10),
+        (rules([PODS]), rules([PODS]), 1, 8),
+        (rules([PODS]), rules([PODS, PERCENT]), 1, 5),
+        (rules([PODS]), rules([PODS, PERCENT], select="Min"), 1, 8),
+    ],
+)
 def test_rules_limit_the_rate(up: dict[str, Any], down: dict[str, Any], desired: int, found: int) -> None:
     assert History().decide_by({"scaleUp": up, "scaleDown": down}, desired, 10, BOUNDS, 0.0).replicas == found
 
@@ -112,8 +130,14 @@ def cluster() -> Iterator[Cluster]:
 def autoscale(cluster: Cluster, low: int, high: int, **spec: Any) -> None:
     cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    cluster.create({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "hpa", "namespace": "default"},
-                    "spec": {"scaleTargetRef": target, "minReplicas": low, "maxReplicas": high, "metrics": [cpu], **spec}})
+    cluster.create(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "hpa", "namespace": "default"},
+            "spec": {"scaleTargetRef": target, "minReplicas": low, "maxReplicas": high, "metrics": [cpu], **spec},
+        }
+    )
     cluster.settle()
 
 
@@ -141,7 +165,11 @@ def test_two_autoscalers_of_one_target_do_nothing(cluster: Cluster) -> None:
     assert condition(found, "ScalingActive") == ("False", "AmbiguousSelector")
 
 
-ODD_METRICS = [{"items": [{}]}, {"items": [3]}, {"items": [{"containers": [{"name": "c", "usage": {"cpu": "much"}}], "metadata": {"name": "p"}}]}]
+ODD_METRICS = [
+    {"items": [{}]},
+    {"items": [3]},
+    {"items": [{"containers": [{"name": "c", "usage": {"cpu": "much"}}], "metadata": {"name": "p"}}]},
+]
 
 
 @pytest.mark.parametrize("odd", ODD_METRICS)
@@ -165,8 +193,10 @@ def test_it_follows_the_metrics_that_somebody_serves(cluster: Cluster) -> None:
         if environ["PATH_INFO"].endswith("/pods"):
             time = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
             containers = [{"name": "c", "usage": usage}]
-            items = [{"metadata": {"name": one["metadata"]["name"]}, "timestamp": time, "window": "30s", "containers": containers}
-                     for one in cluster.list("pods", namespace="default")]
+            items = [
+                {"metadata": {"name": one["metadata"]["name"]}, "timestamp": time, "window": "30s", "containers": containers}
+                for one in cluster.list("pods", namespace="default")
+            ]
             body: dict[str, Any] = {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items}
         else:
             pods = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}

@@ -12,8 +12,16 @@ from fakekube.controllers.pods import deletion_order, is_available, next_availab
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
-def pod(name: str, *, ready: str = "", node: str = "n", phase: str = "Running", age: str = "2026-01-01T10:00:00Z", cost: str = "",
-        restarts: int = 0) -> dict[str, Any]:
+def pod(
+    name: str,
+    *,
+    ready: str = "",
+    node: str = "n",
+    phase: str = "Running",
+    age: str = "2026-01-01T10:00:00Z",
+    cost: str = "",
+    restarts: int = 0,
+) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ready}] if ready else []
     notes = {"controller.kubernetes.io/pod-deletion-cost": cost} if cost else {}
     return {
@@ -26,12 +34,20 @@ def pod(name: str, *, ready: str = "", node: str = "n", phase: str = "Running", 
 EARLY, LATE = "2026-01-01T11:00:00Z", "2026-01-01T11:59:58Z"
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    (pod("a", node=""), pod("b")), (pod("a", phase="Pending"), pod("b", phase="Unknown")), (pod("a"), pod("b", ready=EARLY)),
-    (pod("a", ready=EARLY, cost="-1"), pod("b", ready=LATE)), (pod("a", ready=LATE), pod("b", ready=EARLY)),
-    (pod("a", restarts=3), pod("b", restarts=1)), (pod("a", age=LATE), pod("b", age=EARLY)),
-    (pod("a", cost="+5", restarts=1), pod("b", cost="4")), (pod("b", age=LATE), pod("c", age="2026-01-01T11:59:57Z")),
-])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pod("a", node=""), pod("b")),
+        (pod("a", phase="Pending"), pod("b", phase="Unknown")),
+        (pod("a"), pod("b", ready=EARLY)),
+        (pod("a", ready=EARLY, cost="-1"), pod("b", ready=LATE)),
+        (pod("a", ready=LATE), pod("b", ready=EARLY)),
+        (pod("a", restarts=3), pod("b", restarts=1)),
+        (pod("a", age=LATE), pod("b", age=EARLY)),
+        (pod("a", cost="+5", restarts=1), pod("b", cost="4")),
+        (pod("b", age=LATE), pod("c", age="2026-01-01T11:59:57Z")),
+    ],
+)
 def test_order(first: dict[str, Any], second: dict[str, Any]) -> None:
     found = deletion_order([second, first], [0, 0], NOW)
     assert [one["metadata"]["name"] for one in found] == [first["metadata"]["name"], second["metadata"]["name"]]
@@ -52,5 +68,12 @@ def test_available_when_ready_long_enough() -> None:
 def test_a_pod_of_a_template() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "ns", "uid": "u"}}
     made = pod_from_template({"metadata": {"labels": {"a": "b"}, "name": "no"}, "spec": {"containers": []}}, owner)
-    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True, "blockOwnerDeletion": True}
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "u",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
     assert made["metadata"] == {"generateName": "web-", "namespace": "ns", "labels": {"a": "b"}, "ownerReferences": [reference]}

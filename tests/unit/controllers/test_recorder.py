@@ -38,7 +38,11 @@ def test_an_event_says_what_the_real_one_says(cluster: Cluster, recorder: Record
     (event,) = cluster.list("events")
     metadata = subject["metadata"]
     assert event["involvedObject"] == {
-        "kind": "ConfigMap", "namespace": "default", "name": "a", "uid": metadata["uid"], "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "namespace": "default",
+        "name": "a",
+        "uid": metadata["uid"],
+        "apiVersion": "v1",
         "resourceVersion": metadata["resourceVersion"],
     }
     assert (event["reason"], event["type"], event["count"]) == ("Done", "Normal", 1)

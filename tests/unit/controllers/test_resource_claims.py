@@ -21,13 +21,29 @@ def cluster() -> Iterator[Cluster]:
 
 
 def template(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"},
-                    "spec": {"metadata": {"labels": {"a": "b"}}, "spec": REQUEST}})
+    cluster.create(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "t"},
+            "spec": {"metadata": {"labels": {"a": "b"}}, "spec": REQUEST},
+        }
+    )
 
 
 def pod(cluster: Cluster, **spec: Any) -> dict[str, Any]:
-    made = cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
-        "containers": [{"name": "c", "image": "i"}], "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}], **spec}})
+    made = cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {
+                "containers": [{"name": "c", "image": "i"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
+                **spec,
+            },
+        }
+    )
     cluster.settle()
     return made
 

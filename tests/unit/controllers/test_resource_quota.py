@@ -36,8 +36,14 @@ def used(cluster: Cluster) -> dict[str, str]:
 
 
 def pod(cluster: Cluster, name: str, **requests: str) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-        "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]},
+        }
+    )
 
 
 def test_what_is_there_is_counted_and_what_goes_is_given_back(cluster: Cluster) -> None:
@@ -78,11 +84,19 @@ def test_names_that_nobody_counts_stay_unknown(cluster: Cluster) -> None:
     quota(cluster, {"count/widgets.example.com": "1"})
     assert used(cluster) == {}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    cluster.create({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-                 "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]},
-    })
+    cluster.create(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+            },
+        }
+    )
     assert used(cluster) == {"count/widgets.example.com": "0"}
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}}
     cluster.create(widget)

@@ -19,7 +19,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 def make(cluster: Cluster, name: str, cidr: str) -> None:
-    cluster.create({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": name}, "spec": {"cidrs": [cidr]}})
+    cluster.create(
+        {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": name}, "spec": {"cidrs": [cidr]}}
+    )
     cluster.settle()
 
 
@@ -62,7 +64,9 @@ def test_one_with_addresses_waits(cluster: Cluster) -> None:
     cluster.delete("servicecidrs", "more")
     cluster.clock.advance(seconds=20)
     assert ready(cluster, "more") == {
-        "type": "Ready", "status": "False", "reason": "Terminating",
+        "type": "Ready",
+        "status": "False",
+        "reason": "Terminating",
         "message": "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
     }
     cluster.delete("services", "s")

@@ -78,8 +78,12 @@ def test_claims_come_with_pods_and_stay_by_default(cluster: Cluster) -> None:
 
 
 def test_claims_go_with_their_pod_if_the_policy_says_so(cluster: Cluster) -> None:
-    make(cluster, replicas=2, volumeClaimTemplates=[CLAIM],
-         persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete", "whenScaled": "Delete"})
+    make(
+        cluster,
+        replicas=2,
+        volumeClaimTemplates=[CLAIM],
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete", "whenScaled": "Delete"},
+    )
     change(cluster, {"spec": {"replicas": 1}})
     assert names(cluster, "persistentvolumeclaims") == ["data-db-0"]
     cluster.delete("statefulsets", "db", namespace="default", propagationPolicy="Background")
@@ -109,8 +113,12 @@ def test_revisions_return_and_are_forgotten(cluster: Cluster) -> None:
 @pytest.mark.parametrize("beyond", [False, True])
 def test_owners_of_claims_follow_the_policy(deleted: bool, scaled: bool, beyond: bool) -> None:
     policy = {"whenDeleted": "Delete" if deleted else "Retain", "whenScaled": "Delete" if scaled else "Retain"}
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "uid": "s"},
-             "spec": {"persistentVolumeClaimRetentionPolicy": policy}}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "uid": "s"},
+        "spec": {"persistentVolumeClaimRetentionPolicy": policy},
+    }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-1", "uid": "p"}}
     claim: dict[str, Any] = {"metadata": {"name": "data-db-1"}}
     mended = with_owner(claim, owner, pod, beyond)

@@ -13,18 +13,27 @@ def template(labels: dict[str, str], image: str = "app:1", **spec: Any) -> Objec
     return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}], **spec}}
 
 
-def workload(kind: str, name: str = "web", *, hand: bool = False, api_version: str = "apps/v1", pod: Object | None = None, **spec: Any) -> Object:
+def workload(
+    kind: str, name: str = "web", *, hand: bool = False, api_version: str = "apps/v1", pod: Object | None = None, **spec: Any
+) -> Object:
     """A workload whose pods carry `app: NAME`; `hand`: nobody schedules them, the test writes their status."""
     of_pod = {**({"schedulerName": "by-hand"} if hand else {}), **(pod or {})}
     return {
-        "apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "default"},
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": name}}, "template": template({"app": name}, **of_pod), **spec},
     }
 
 
 def job(name: str = "j", *, hand: bool = True, **spec: Any) -> Object:
     made = template({}, "job:1", restartPolicy="Never", **({"schedulerName": "by-hand"} if hand else {}))
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": {"template": made, **spec}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"template": made, **spec},
+    }
 
 
 def image(tag: str) -> Object:

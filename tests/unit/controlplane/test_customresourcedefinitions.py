@@ -15,9 +15,18 @@ ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 def definition(plural: str = "widgets", kind: str = "Widget", *versions: str) -> dict[str, Any]:
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
-                 "versions": [{"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": ANY}} for name in versions or ("v1",)]},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": ANY}}
+                for name in versions or ("v1",)
+            ],
+        },
     }
 
 

@@ -14,15 +14,34 @@ from fakekube import Cluster
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/widgets"
 STRING = {"type": "string"}
-SCHEMA = {"type": "object", "properties": {"spec": {
-    "type": "object", "x-kubernetes-preserve-unknown-fields": True,
-    "properties": {"text": {**STRING, "pattern": "^(a+)+$"}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}},
-}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {
+                "text": {**STRING, "pattern": "^(a+)+$"},
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}},
+            },
+        }
+    },
+}
 
 
 def definition(schema: str) -> str:
-    spec = {"group": "example.com", "scope": "Cluster", "names": {"plural": "widgets", "kind": "Widgets"}, "versions": ["VERSION"]}
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}, "spec": spec}
+    spec = {
+        "group": "example.com",
+        "scope": "Cluster",
+        "names": {"plural": "widgets", "kind": "Widgets"},
+        "versions": ["VERSION"],
+    }
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": spec,
+    }
     version = f'{{"name": "v1", "served": true, "storage": true, "schema": {{"openAPIV3Schema": {schema}}}}}'
     return json.dumps(body).replace('"VERSION"', version)
 

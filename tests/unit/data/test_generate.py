@@ -73,10 +73,7 @@ DISCOVERY = {
             ]
         },
         "/apis/x.io/v1": {
-            "resources": [
-                RESOURCE,
-                {**RESOURCE, "name": "things/scale", "group": "y.io", "version": "v2", "kind": "Scale"},
-            ]
+            "resources": [RESOURCE, {**RESOURCE, "name": "things/scale", "group": "y.io", "version": "v2", "kind": "Scale"}]
         },
     }
 }

@@ -193,7 +193,9 @@ def test_formats_of_bodies(content_type: str, expected: str) -> None:
     assert RESOURCE.input(content_type) == expected
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "*/*", CBOR, f"{JSON};a", f"{JSON};=", f"{JSON};a=b;a=c", "application/json,", ";"])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "*/*", CBOR, f"{JSON};a", f"{JSON};=", f"{JSON};a=b;a=c", "application/json,", ";"]
+)
 def test_bodies_of_unknown_formats(content_type: str) -> None:
     with pytest.raises(StatusError) as caught:
         RESOURCE.input(content_type)
@@ -213,7 +215,7 @@ def test_types_of_patches() -> None:
 
 # ---------------------------------------------------------------- anything
 
-_PIECES = [*"*/;,=q.01 \"\\", "application", "json", "yaml", "as", "Table", "v1", "meta.k8s.io", "watch", "é"]
+_PIECES = [*'*/;,=q.01 "\\', "application", "json", "yaml", "as", "Table", "v1", "meta.k8s.io", "watch", "é"]
 _HEADERS = st.lists(st.sampled_from(_PIECES), max_size=20).map("".join)
 
 

@@ -23,7 +23,21 @@ def test_a_duration_is_read(text: str, nanoseconds: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "-", "+", "s", ".s", "-.s", "x1s", "+-1s", " 1s", "9223372036854775808ns", "-9223372036854775809ns", "2562048h", "1" * 5000 + "s"],
+    [
+        "",
+        "-",
+        "+",
+        "s",
+        ".s",
+        "-.s",
+        "x1s",
+        "+-1s",
+        " 1s",
+        "9223372036854775808ns",
+        "-9223372036854775809ns",
+        "2562048h",
+        "1" * 5000 + "s",
+    ],
 )
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError) as raised:
@@ -48,9 +62,19 @@ def test_units(text: str, problem: str) -> None:
     assert str(raised.value) == f"time: {problem}"
 
 
-@pytest.mark.parametrize(("nanoseconds", "text"), [
-    (0, "0s"), (1, "1ns"), (1500, "1.5µs"), (20 * 10**6, "20ms"), (1500 * 10**6, "1.5s"), (90 * 10**9, "1m30s"),
-    (3600 * 10**9, "1h0m0s"), (-5 * 10**9, "-5s"), (3661 * 10**9 + 5, "1h1m1.000000005s"),
-])
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1500, "1.5µs"),
+        (20 * 10**6, "20ms"),
+        (1500 * 10**6, "1.5s"),
+        (90 * 10**9, "1m30s"),
+        (3600 * 10**9, "1h0m0s"),
+        (-5 * 10**9, "-5s"),
+        (3661 * 10**9 + 5, "1h1m1.000000005s"),
+    ],
+)
 def test_durations_are_printed_as_go_prints_them(nanoseconds: int, text: str) -> None:
     assert print_duration(nanoseconds) == text

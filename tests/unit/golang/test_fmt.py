@@ -30,21 +30,17 @@ def test_plain(value: Any, text: str) -> None:
 
 
 def test_string_verb_marks_what_is_no_string() -> None:
-    assert fmt.string_verb(VALUE) == (
-        "map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]"
-    )
+    assert fmt.string_verb(VALUE) == ("map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]")
 
 
 def test_go_syntax() -> None:
     assert fmt.go_syntax(VALUE) == (
-        'map[string]interface {}{"a":map[string]interface {}{"c":1.5}, '
-        '"b":[]interface {}{1, "x", interface {}(nil), true}}'
+        'map[string]interface {}{"a":map[string]interface {}{"c":1.5}, "b":[]interface {}{1, "x", interface {}(nil), true}}'
     )
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [({}, "map[string]interface {}"), ([], "[]interface {}"), (True, "bool"), (1, "int64"), (1.0, "float64")],
+    ("value", "text"), [({}, "map[string]interface {}"), ([], "[]interface {}"), (True, "bool"), (1, "int64"), (1.0, "float64")]
 )
 def test_types(value: Any, text: str) -> None:
     assert fmt.go_type(value) == text

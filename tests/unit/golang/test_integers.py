@@ -20,13 +20,17 @@ def test_numbers_without_sign_are_read(number: int) -> None:
     assert parse_uint(str(number)) == number
 
 
-@pytest.mark.parametrize("text", ["", "+", "-", "+-1", "1.0", "1e3", " 1", "1 ", "1_000", "0x10", "١", "9223372036854775808x", "1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "+", "-", "+-1", "1.0", "1e3", " 1", "1 ", "1_000", "0x10", "١", "9223372036854775808x", "1\n"]
+)
 def test_a_text_that_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match=r"^strconv\.ParseInt: parsing \".*\": invalid syntax$"):
         parse_int(text)
 
 
-@pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "18446744073709551616x", "1" * 100_000, "-" + "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["9223372036854775808", "-9223372036854775809", "18446744073709551616x", "1" * 100_000, "-" + "9" * 5000]
+)
 def test_a_number_that_is_too_large(text: str) -> None:
     """Too many digits are seen before what follows them."""
     with pytest.raises(ValueError, match=r"^strconv\.Atoi: parsing \".*\": value out of range$"):

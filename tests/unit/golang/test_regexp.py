@@ -12,12 +12,19 @@ def test_patterns(pattern: str) -> None:
     assert compiled(pattern) is compiled(pattern)
 
 
-@pytest.mark.parametrize(("pattern", "problem"), [
-    ("(", "missing closing ): `(`"), ("[a", "missing closing ]: `[a`"), ("a{2,1}", "invalid repeat count: `{2,1}`"),
-    ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"), ("a**", "invalid nested repetition operator: `**`"),
-    ("\\", "trailing backslash at end of expression: ``"), (r"a\C", r"invalid escape sequence: `\C`"),
-    ("(" * 1001 + ")" * 1001, f"expression nests too deeply: `{'(' * 1001}{')' * 1001}`"),
-])
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(", "missing closing ): `(`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("a{2,1}", "invalid repeat count: `{2,1}`"),
+        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("\\", "trailing backslash at end of expression: ``"),
+        (r"a\C", r"invalid escape sequence: `\C`"),
+        ("(" * 1001 + ")" * 1001, f"expression nests too deeply: `{'(' * 1001}{')' * 1001}`"),
+    ],
+)
 def test_what_is_wrong_with_others(pattern: str, problem: str) -> None:
     with pytest.raises(PatternError) as raised:
         compiled(pattern)

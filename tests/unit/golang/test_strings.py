@@ -29,10 +29,9 @@ def test_what_others_see_of_them() -> None:
     assert yaml.dumps({"k": text_of(b"a\xff")}) == "k: a\ufffd\n".encode()
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    ({"b": "x", "a": [1, None]}, '{"b":"x","a":[1,null]}'),
-    ({"b": "ü\udcff"}, '{"b":"ü\\ufffd"}'),
-])
+@pytest.mark.parametrize(
+    ("value", "text"), [({"b": "x", "a": [1, None]}, '{"b":"x","a":[1,null]}'), ({"b": "ü\udcff"}, '{"b":"ü\\ufffd"}')]
+)
 def test_json_text(value: object, text: str) -> None:
     assert json_text(value) == text
 

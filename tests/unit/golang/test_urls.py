@@ -14,7 +14,30 @@ from hypothesis import strategies as st
 from fakekube.golang.urls import Url, parse_request_uri, parse_url, query_values
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[3] / "fixtures/urls/cases.jsonl").read_text("utf-8").splitlines()]
-PIECES = ("http:", "//", "/", "?", "#", "@", ":", "[", "]", "::1", "%", "%20", "%25", "%C3%A9", "é", "\udcff", "a.b", "80", " ", "\n", "&=", "*")
+PIECES = (
+    "http:",
+    "//",
+    "/",
+    "?",
+    "#",
+    "@",
+    ":",
+    "[",
+    "]",
+    "::1",
+    "%",
+    "%20",
+    "%25",
+    "%C3%A9",
+    "é",
+    "\udcff",
+    "a.b",
+    "80",
+    " ",
+    "\n",
+    "&=",
+    "*",
+)
 
 
 def read(parse: Callable[[str], Url], text: str) -> Any:

@@ -40,10 +40,16 @@ def test_a_pod_that_is_told_nothing_runs_at_once_and_for_ever() -> None:
     assert (pod.phase, container(pod).ready, pod.next_due) == ("Running", True, None)
 
 
-@pytest.mark.parametrize(("policy", "code", "phase"), [
-    ("Never", 0, "Succeeded"), ("Never", 3, "Failed"), ("OnFailure", 0, "Succeeded"), ("OnFailure", 3, "Running"),
-    ("Always", 0, "Running"),
-])
+@pytest.mark.parametrize(
+    ("policy", "code", "phase"),
+    [
+        ("Never", 0, "Succeeded"),
+        ("Never", 3, "Failed"),
+        ("OnFailure", 0, "Succeeded"),
+        ("OnFailure", 3, "Running"),
+        ("Always", 0, "Running"),
+    ],
+)
 def test_the_restart_policy_decides_what_an_exit_means(policy: str, code: int, phase: str) -> None:
     pod = until(Pod(spec(policy), told(Run(2.0, code)), 0.0), 2.0)
     assert pod.phase == phase
@@ -76,7 +82,10 @@ def test_init_containers_come_one_by_one_and_sidecars_stay() -> None:
     plan = PodPlan(containers={name: ContainerPlan(runs=(Run(2.0),)) for name in NAMES})
     pod = Pod(spec("Never", NAMES, ("s",)), plan, 0.0)
     assert [container(until(pod, 1.0), name).state for name in (*NAMES, "s", "c")] == [
-        State.RUNNING, State.WAITING, State.WAITING, State.WAITING,
+        State.RUNNING,
+        State.WAITING,
+        State.WAITING,
+        State.WAITING,
     ]
     assert pod.phase == "Pending"
     until(pod, 3.0)
@@ -142,15 +151,22 @@ def test_a_running_pod_is_told_something_else() -> None:
 
 
 def test_rules_of_containers_restart_by_exit_code() -> None:
-    rules = {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]}
+    rules = {
+        "restartPolicy": "Never",
+        "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}],
+    }
     assert should_restart(rules, "Always", Kind.MAIN, 42)
     assert not should_restart(rules, "Always", Kind.MAIN, 1)
 
 
 RUNS = st.builds(Run, st.sampled_from([0.0, 1.0, 7.0, 700.0]), st.sampled_from([0, 1]), times=st.sampled_from([1, 2, None]))
 PLANS = st.builds(
-    ContainerPlan, pull_seconds=st.sampled_from([0.0, 2.0]), pull_error=st.sampled_from(["", "no"]),
-    pull_failures=st.sampled_from([1, 2]), ready_after=st.sampled_from([0.0, 3.0, None]), runs=st.lists(RUNS, max_size=3).map(tuple),
+    ContainerPlan,
+    pull_seconds=st.sampled_from([0.0, 2.0]),
+    pull_error=st.sampled_from(["", "no"]),
+    pull_failures=st.sampled_from([1, 2]),
+    ready_after=st.sampled_from([0.0, 3.0, None]),
+    runs=st.lists(RUNS, max_size=3).map(tuple),
 )
 
 
@@ -158,8 +174,11 @@ def shape(pod: Pod) -> Any:
     return pod.phase, pod.next_due, [(c.state, c.reason, c.attempt, c.ready, c.started, c.ended, c.last) for c in pod.containers]
 
 
-@given(st.sampled_from(["Always", "OnFailure", "Never"]), st.lists(PLANS, min_size=3, max_size=3), st.lists(
-    st.sampled_from([0.5, 1.0, 9.0, 300.0]), min_size=1, max_size=8))
+@given(
+    st.sampled_from(["Always", "OnFailure", "Never"]),
+    st.lists(PLANS, min_size=3, max_size=3),
+    st.lists(st.sampled_from([0.5, 1.0, 9.0, 300.0]), min_size=1, max_size=8),
+)
 def test_the_steps_in_which_time_passes_do_not_matter(policy: str, plans: list[ContainerPlan], steps: list[float]) -> None:
     whole = spec(policy, ("a",), ("s",))
     plan = PodPlan(main=plans[0], containers={"a": plans[1], "s": plans[2]})
@@ -171,4 +190,6 @@ def test_the_steps_in_which_time_passes_do_not_matter(policy: str, plans: list[C
     assert shape(until(at_once, time)) == shape(by_steps)
     assert all(one.attempt >= 0 and (one.state is not State.RUNNING or one.begun) for one in at_once.containers)
     if at_once.phase in ("Succeeded", "Failed") and policy == "Never":
-        assert not any(one.state is State.RUNNING for one in at_once.of_kind(Kind.SIDECAR, Kind.MAIN)) or at_once.phase == "Failed"
+        assert (
+            not any(one.state is State.RUNNING for one in at_once.of_kind(Kind.SIDECAR, Kind.MAIN)) or at_once.phase == "Failed"
+        )

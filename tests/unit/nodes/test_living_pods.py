@@ -20,8 +20,17 @@ def cluster() -> Iterator[Cluster]:
 
 
 def pod(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    metadata = {"name": name, "labels": {"app": name}, "annotations": {f"fakekube.dev/{k}": v for k, v in (annotations or {}).items()}}
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"containers": [{"name": "c", "image": "x"}], **spec}}
+    metadata = {
+        "name": name,
+        "labels": {"app": name},
+        "annotations": {f"fakekube.dev/{k}": v for k, v in (annotations or {}).items()},
+    }
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "c", "image": "x"}], **spec},
+    }
 
 
 def pass_time(cluster: Cluster, **time: float) -> None:
@@ -86,7 +95,11 @@ def test_annotations_tell_what_rules_tell(cluster: Cluster) -> None:
     assert found["phase"] == "Running"
     pass_time(cluster, seconds=5)
     found = status(cluster, "p")
-    assert (found["phase"], condition(found, "Ready"), condition(found, "Initialized")) == ("Failed", ("False", "PodFailed"), ("True", None))
+    assert (found["phase"], condition(found, "Ready"), condition(found, "Initialized")) == (
+        "Failed",
+        ("False", "PodFailed"),
+        ("True", None),
+    )
     assert found["containerStatuses"][0]["state"]["terminated"]["reason"] == "Error"
 
 
@@ -188,7 +201,9 @@ def test_a_running_pod_is_given_other_resources(cluster: Cluster) -> None:
     run(cluster, obj)
     containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
     path = "/api/v1/namespaces/default/pods/p/resize"
-    cluster._client.call("PATCH", path, {"spec": {"containers": containers}}, content_type="application/strategic-merge-patch+json")
+    cluster._client.call(
+        "PATCH", path, {"spec": {"containers": containers}}, content_type="application/strategic-merge-patch+json"
+    )
     cluster.settle()
     (told,) = status(cluster, "p")["containerStatuses"]
     assert (told["allocatedResources"], told["resources"]) == ({"cpu": "2"}, {"requests": {"cpu": "2"}})

@@ -13,7 +13,9 @@ def pod(**annotations: str) -> dict[str, Any]:
     return {"metadata": {"annotations": {f"fakekube.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}}}
 
 
-@pytest.mark.parametrize(("text", "value"), [("3", 3.0), ("3s", 3.0), ("1m30s", 90.0), ("250ms", 0.25), ("0.5", 0.5), ("1h", 3600.0)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("3", 3.0), ("3s", 3.0), ("1m30s", 90.0), ("250ms", 0.25), ("0.5", 0.5), ("1h", 3600.0)]
+)
 def test_durations(text: str, value: float) -> None:
     assert seconds(text) == value
 
@@ -24,13 +26,16 @@ def test_what_is_no_duration(text: str) -> None:
         seconds(text)
 
 
-@pytest.mark.parametrize(("annotations", "plan"), [
-    ({"run": "3s", "exit_code": "1"}, ContainerPlan(runs=(Run(3.0, 1),))),
-    ({"exit_code": "1,0"}, ContainerPlan(runs=(Run(0.0, 1, times=1), Run(0.0, 0)))),
-    ({"run": "5", "reason": "OOMKilled"}, ContainerPlan(runs=(Run(5.0, 137, "OOMKilled"),))),
-    ({"ready": "never"}, ContainerPlan(ready_after=None)),
-    ({"ready": "4s", "pull": "2s", "terminate": "1s"}, ContainerPlan(pull_seconds=2.0, ready_after=4.0, stop_seconds=1.0)),
-])
+@pytest.mark.parametrize(
+    ("annotations", "plan"),
+    [
+        ({"run": "3s", "exit_code": "1"}, ContainerPlan(runs=(Run(3.0, 1),))),
+        ({"exit_code": "1,0"}, ContainerPlan(runs=(Run(0.0, 1, times=1), Run(0.0, 0)))),
+        ({"run": "5", "reason": "OOMKilled"}, ContainerPlan(runs=(Run(5.0, 137, "OOMKilled"),))),
+        ({"ready": "never"}, ContainerPlan(ready_after=None)),
+        ({"ready": "4s", "pull": "2s", "terminate": "1s"}, ContainerPlan(pull_seconds=2.0, ready_after=4.0, stop_seconds=1.0)),
+    ],
+)
 def test_annotations_make_a_plan(annotations: dict[str, str], plan: ContainerPlan) -> None:
     assert told_by_annotations(pod(**annotations)) == PodPlan(main=plan)
 

@@ -18,9 +18,7 @@ ANY = Type(Shape.ANY, "JSON", "v1.JSON")
 
 def struct(type_name: str, /, *, atomic: bool = False, **fields: Type | Field) -> Type:
     """A built-in struct; fields that are given as types are optional."""
-    made: Mapping[str, Field] = {
-        key: field if isinstance(field, Field) else Field(key, field) for key, field in fields.items()
-    }
+    made: Mapping[str, Field] = {key: field if isinstance(field, Field) else Field(key, field) for key, field in fields.items()}
     map_type = MapType.ATOMIC if atomic else MapType.GRANULAR
     return Type(Shape.STRUCT, type_name, f"v1.{type_name}", resolve=lambda: made, map_type=map_type)
 
@@ -45,12 +43,7 @@ ITEM = struct(
     names=list_of(STRING, ListType.SET),
 )
 
-PORT = struct(
-    "Port",
-    port=INT32,
-    protocol=Field("protocol", STRING, default="TCP", row={"v": "TCP"}),
-    note=STRING,
-)
+PORT = struct("Port", port=INT32, protocol=Field("protocol", STRING, default="TCP", row={"v": "TCP"}), note=STRING)
 
 #: One field of every way to merge.
 SPEC = struct(

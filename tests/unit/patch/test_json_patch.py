@@ -123,10 +123,7 @@ def test_values_of_different_types_are_not_equal(value: Any, other: Any) -> None
         patched(op("test", "/v", value=other), document={"v": value})
 
 
-@pytest.mark.parametrize(
-    ("text", "equal"),
-    [('"é<"', False), ('"é\\u003c"', True), ('"\\u00e9\\u003c"', False)],
-)
+@pytest.mark.parametrize(("text", "equal"), [('"é<"', False), ('"é\\u003c"', True), ('"\\u00e9\\u003c"', False)])
 def test_strings_are_compared_as_they_are_written(text: str, equal: bool) -> None:
     """The document is compared as Go writes it: < escaped, é not."""
     body = f'[{{"op": "test", "path": "/k", "value": {text}}}, {{"op": "add", "path": "/k", "value": {text}}}]'
@@ -213,10 +210,7 @@ def test_bodies_that_are_no_patch_where_fields_are_not_validated(patch: Any, mes
 def test_unknown_and_repeated_members_are_told() -> None:
     patch = [None, {"op": "add", "path": "/x", "extra": 1}]
     _, findings = json_patch.decode(patch, strict=True, duplicates=['duplicate field "[1].path"'])
-    assert findings == [
-        'json patch unknown field "[1].extra"',
-        'json patch duplicate field "[1].path"',
-    ]
+    assert findings == ['json patch unknown field "[1].extra"', 'json patch duplicate field "[1].path"']
 
 
 # ---------------------------------------------------------------- against RFC 6902
@@ -277,31 +271,53 @@ def test_a_copy_is_sorted_where_its_own_path_has_opened_it() -> None:
     assert json.dumps(copied) == '{"a": {"y": {"new": {"y": {"p": 3, "q": 2}, "z": 1}, "p": 3, "q": 2}, "z": 1}}'
 
 
-@pytest.mark.parametrize(("operation", "problem"), [
-    (op("swap", "/data"), "Unexpected kind: swap"),
-    ({"op": "add"}, "add operation failed to decode path: missing value"),
-    (op("add", "/none/x", value=1), 'add operation does not apply: doc is missing path: "/none/x": missing value'),
-    (op("add", "/list/x", value=1),
-     "error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax"),
-    (op("add", "/list/9", value=1),
-     "error in add for path: '/list/9': Unable to access invalid index: 9: invalid index referenced"),
-    (op("remove", "/data/x"), "error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value"),
-    (op("remove", "/list/7"), "error in remove for path: '/list/7': Unable to access invalid index: 7: invalid index referenced"),
-    ({"op": "replace"}, "replace operation failed to decode path: operation missing path field: missing value"),
-    (op("replace", "/none/x", value=1), "replace operation does not apply: doc is missing path: /none/x: missing value"),
-    (op("replace", "/list/7", value=1), "replace operation does not apply: doc is missing key: /list/7: missing value"),
-    (op("move", "/x"), "move operation failed to decode from: operation, missing from field: missing value"),
-    (op("move", "/x", **{"from": "/none/x"}), "move operation does not apply: doc is missing from path: /none/x: missing value"),
-    (op("move", "/none/x", **{"from": "/data/k"}),
-     "move operation does not apply: doc is missing destination path: /none/x: missing value"),
-    (op("copy", "/x", **{"from": "/none/x"}), "copy operation does not apply: doc is missing from path: /none/x: missing value"),
-    (op("copy", "/none/x", **{"from": "/data/k"}),
-     "copy operation does not apply: doc is missing destination path: /none/x: missing value"),
-    (op("copy", "/x", **{"from": "/list/7"}),
-     "error in copy for from: '/list/7': Unable to access invalid index: 7: invalid index referenced"),
-    (op("test", "/none/x", value=1), "test operation does not apply: is missing path: /none/x: missing value"),
-    (op("test", "/data/k", value="w"), "testing value /data/k failed: test failed"),
-])
+@pytest.mark.parametrize(
+    ("operation", "problem"),
+    [
+        (op("swap", "/data"), "Unexpected kind: swap"),
+        ({"op": "add"}, "add operation failed to decode path: missing value"),
+        (op("add", "/none/x", value=1), 'add operation does not apply: doc is missing path: "/none/x": missing value'),
+        (
+            op("add", "/list/x", value=1),
+            "error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            op("add", "/list/9", value=1),
+            "error in add for path: '/list/9': Unable to access invalid index: 9: invalid index referenced",
+        ),
+        (op("remove", "/data/x"), "error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value"),
+        (
+            op("remove", "/list/7"),
+            "error in remove for path: '/list/7': Unable to access invalid index: 7: invalid index referenced",
+        ),
+        ({"op": "replace"}, "replace operation failed to decode path: operation missing path field: missing value"),
+        (op("replace", "/none/x", value=1), "replace operation does not apply: doc is missing path: /none/x: missing value"),
+        (op("replace", "/list/7", value=1), "replace operation does not apply: doc is missing key: /list/7: missing value"),
+        (op("move", "/x"), "move operation failed to decode from: operation, missing from field: missing value"),
+        (
+            op("move", "/x", **{"from": "/none/x"}),
+            "move operation does not apply: doc is missing from path: /none/x: missing value",
+        ),
+        (
+            op("move", "/none/x", **{"from": "/data/k"}),
+            "move operation does not apply: doc is missing destination path: /none/x: missing value",
+        ),
+        (
+            op("copy", "/x", **{"from": "/none/x"}),
+            "copy operation does not apply: doc is missing from path: /none/x: missing value",
+        ),
+        (
+            op("copy", "/none/x", **{"from": "/data/k"}),
+            "copy operation does not apply: doc is missing destination path: /none/x: missing value",
+        ),
+        (
+            op("copy", "/x", **{"from": "/list/7"}),
+            "error in copy for from: '/list/7': Unable to access invalid index: 7: invalid index referenced",
+        ),
+        (op("test", "/none/x", value=1), "test operation does not apply: is missing path: /none/x: missing value"),
+        (op("test", "/data/k", value="w"), "testing value /data/k failed: test failed"),
+    ],
+)
 def test_what_does_not_fit_is_told(operation: dict[str, Any], problem: str) -> None:
     with pytest.raises(json_patch.PatchRejected) as raised:
         json_patch.perform(DOCUMENT, [operation])

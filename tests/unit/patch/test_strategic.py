@@ -13,19 +13,7 @@ from fakekube.patch.strategic_order import in_order, partition
 from fakekube.patch.strategic_schema import Lookup
 from fakekube.schema.builtin import type_of
 from fakekube.schema.model import Field
-from tests.unit.patch.shapes import (
-    BOOLEAN,
-    INT32,
-    QUANTITY,
-    SPEC,
-    STRING,
-    THING,
-    list_of,
-    map_of,
-    specs,
-    struct,
-    things,
-)
+from tests.unit.patch.shapes import BOOLEAN, INT32, QUANTITY, SPEC, STRING, THING, list_of, map_of, specs, struct, things
 
 CONTAINER = struct(
     "Container",
@@ -40,10 +28,7 @@ POD = struct(
     metadata=Field(
         "metadata",
         struct(
-            "Meta",
-            name=STRING,
-            labels=map_of(STRING),
-            finalizers=Field("finalizers", list_of(STRING), patch_strategy=("merge",)),
+            "Meta", name=STRING, labels=map_of(STRING), finalizers=Field("finalizers", list_of(STRING), patch_strategy=("merge",))
         ),
     ),
     spec=Field(
@@ -53,8 +38,11 @@ POD = struct(
             containers=Field("containers", list_of(CONTAINER), patch_strategy=("merge",), patch_merge_key="name"),
             tolerations=list_of(struct("Toleration", key=STRING)),
             keyless=Field("keyless", list_of(struct("Keyless", a=STRING)), patch_strategy=("merge",)),
-            strategy=Field("strategy", struct("Strategy", type=STRING, rolling=struct("Rolling", surge=STRING)),
-                           patch_strategy=("retainKeys",)),
+            strategy=Field(
+                "strategy",
+                struct("Strategy", type=STRING, rolling=struct("Rolling", surge=STRING)),
+                patch_strategy=("retainKeys",),
+            ),
             fixed=Field("fixed", struct("Fixed", a=STRING, b=STRING), patch_strategy=("replace",)),
             nested=map_of(struct("Nested", a=STRING)),
             replicas=Field("replicas", INT32, pointer=True),
@@ -109,9 +97,7 @@ def test_items_merge_by_their_key_and_new_ones_are_appended() -> None:
 
 def test_items_of_items_merge() -> None:
     result = patched(spec(containers=[{"name": "one", "ports": [{"port": 443, "name": "tls"}, {"port": 9}]}]))
-    assert result["spec"]["containers"][0]["ports"] == [
-        {"port": 80, "name": "http"}, {"port": 443, "name": "tls"}, {"port": 9},
-    ]
+    assert result["spec"]["containers"][0]["ports"] == [{"port": 80, "name": "http"}, {"port": 443, "name": "tls"}, {"port": 9}]
 
 
 def test_lists_without_a_strategy_are_replaced() -> None:
@@ -147,7 +133,9 @@ def test_what_the_patch_does_not_touch_is_shared() -> None:
 
 
 def test_patch_delete() -> None:
-    assert names(patched(spec(containers=[{"name": "one", "$patch": "delete"}, {"name": "absent", "$patch": "delete"}]))) == ["two"]
+    assert names(patched(spec(containers=[{"name": "one", "$patch": "delete"}, {"name": "absent", "$patch": "delete"}]))) == [
+        "two"
+    ]
     assert patched(spec(strategy={"$patch": "delete"}))["spec"]["strategy"] == {}
     assert "absent" not in patched(spec(absent={"$patch": "delete"}))["spec"]
 
@@ -196,8 +184,10 @@ def test_element_order_of_scalars() -> None:
 
 def test_without_a_list_in_the_object_items_are_taken_without_directives() -> None:
     document = {"spec": {}}
-    patch = {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
-             "containers": [{"name": "b"}, {"name": "a"}, {"name": "c", "$patch": "delete"}]}
+    patch = {
+        "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
+        "containers": [{"name": "b"}, {"name": "a"}, {"name": "c", "$patch": "delete"}],
+    }
     result = strategic.merge(POD, document, {"spec": patch})
     assert result["spec"]["containers"] == [{"name": "b"}, {"name": "a"}]
 

@@ -148,7 +148,9 @@ def test_a_stale_read_shows_the_past_and_never_less_than_was_asked_for(cluster: 
 
 
 def test_a_function_may_answer(cluster: Cluster, ask: Callable[..., Any]) -> None:
-    cluster.faults.on("create", "configmaps").intercept(lambda one: (418, {"seen": one.body["data"]}) if one.name == "a" else None)
+    cluster.faults.on("create", "configmaps").intercept(
+        lambda one: (418, {"seen": one.body["data"]}) if one.name == "a" else None
+    )
     assert ask("POST", PODS, config_map("a", x="1")) == (418, {"seen": {"x": "1"}})
     assert ask("POST", PODS, config_map("b"))[0] == 201
 

@@ -98,12 +98,24 @@ class Reflector:
         return str(revision)
 
 
-FAULTS = st.sampled_from([
-    ("watch", "gone", {}), ("watch", "end", {"after_events": 1}), ("watch", "cut", {"after_bytes": 700}), ("watch", "slice", {"size": 11}),
-    ("watch", "cut", {}), ("watch", "error_event", {"code": 500}), ("watch", "bookmarks", {"when": "often"}), ("list", "refuse", {}),
-    ("list", "lose", {}), ("list", "status", {"code": 500}), ("watch", "status", {"code": 429, "retry_after": 1}), ("list", "slice", {"size": 9}),
-    ("list", "cut", {"after_bytes": 50}), ("watch", "refuse", {}),
-])
+FAULTS = st.sampled_from(
+    [
+        ("watch", "gone", {}),
+        ("watch", "end", {"after_events": 1}),
+        ("watch", "cut", {"after_bytes": 700}),
+        ("watch", "slice", {"size": 11}),
+        ("watch", "cut", {}),
+        ("watch", "error_event", {"code": 500}),
+        ("watch", "bookmarks", {"when": "often"}),
+        ("list", "refuse", {}),
+        ("list", "lose", {}),
+        ("list", "status", {"code": 500}),
+        ("watch", "status", {"code": 429, "retry_after": 1}),
+        ("list", "slice", {"size": 9}),
+        ("list", "cut", {"after_bytes": 50}),
+        ("watch", "refuse", {}),
+    ]
+)
 STEPS = st.lists(st.one_of(st.tuples(st.just("write"), st.sampled_from(NAMES)), st.tuples(st.just("fault"), FAULTS)), max_size=14)
 
 

@@ -89,8 +89,10 @@ def test_a_saved_state_is_loaded_with_uids_and_revisions(cluster: Cluster, tmp_p
 
 
 def test_a_damaged_state_is_refused(cluster: Cluster) -> None:
-    for text in ("apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.2'\n",
-                 "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: x\nresources: {}\n"):
+    for text in (
+        "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.2'\n",
+        "apiVersion: fakekube.dev/v1\nkind: ClusterState\nversion: '1.36'\nrevision: x\nresources: {}\n",
+    ):
         with pytest.raises(ValueError, match="state"):
             cluster.load(text)
 

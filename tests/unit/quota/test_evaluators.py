@@ -67,7 +67,9 @@ def test_overhead_and_what_the_whole_pod_asks_for() -> None:
 
 def test_a_resized_pod_uses_the_most_of_what_it_wants_and_has() -> None:
     resized = pod(asking(cpu="1"))
-    resized["status"] = {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}]}
+    resized["status"] = {
+        "containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}]
+    }
     assert used("pods", resized)["cpu"] == "3"
     resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
     assert used("pods", resized)["cpu"] == "9"
@@ -143,8 +145,16 @@ URGENT, SHORT = pod({}, priorityClassName="high"), pod({}, activeDeadlineSeconds
         ({"scopes": ["NotTerminating"]}, PLAIN, SHORT),
         ({"scopes": ["BestEffort", "Terminating"]}, SHORT, PLAIN),
         ({"scopes": ["PriorityClass"]}, URGENT, PLAIN),
-        ({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}}, URGENT, PLAIN),
-        ({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]}}, PLAIN, URGENT),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
+            URGENT,
+            PLAIN,
+        ),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]}},
+            PLAIN,
+            URGENT,
+        ),
         ({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "DoesNotExist"}]}}, PLAIN, URGENT),
     ],
 )

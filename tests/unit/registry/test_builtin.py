@@ -14,7 +14,9 @@ SERVED = {(row.group, row.name) for row in ROWS}
 VERSIONS = {(f"{row.group}/{row.version}", row.name) for row in ROWS}
 
 
-@pytest.mark.parametrize("key", [*builtin.STRATEGIES, *builtin.SUBRESOURCES, *builtin.ACTIONS, *builtin.COMPUTED, *builtin.STORED_AS])
+@pytest.mark.parametrize(
+    "key", [*builtin.STRATEGIES, *builtin.SUBRESOURCES, *builtin.ACTIONS, *builtin.COMPUTED, *builtin.STORED_AS]
+)
 def test_every_row_is_about_something_served(key: tuple[str, str]) -> None:
     assert key in SERVED | VERSIONS
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fakekube.apis.autoscaling import v1_conversion
 from fakekube.apis.events import events
 
-WORDS = st.text("abcxyz<&\"é", min_size=1, max_size=6)
+WORDS = st.text('abcxyz<&"é', min_size=1, max_size=6)
 NUMBERS = st.integers(1, 100)
 
 
@@ -44,7 +44,9 @@ def test_events(event: dict[str, Any]) -> None:
 
 
 def test_an_event_of_the_new_kind_in_the_old_words() -> None:
-    stored = events.to_storage({"metadata": {}, "note": "n", "regarding": {"name": "p"}, "reportingController": "c", "deprecatedCount": 2})
+    stored = events.to_storage(
+        {"metadata": {}, "note": "n", "regarding": {"name": "p"}, "reportingController": "c", "deprecatedCount": 2}
+    )
     assert stored == {"metadata": {}, "message": "n", "involvedObject": {"name": "p"}, "reportingComponent": "c", "count": 2}
 
 
@@ -71,11 +73,19 @@ METRICS = st.one_of(
 )  # fmt: skip
 
 CPU = st.builds(
-    lambda value: {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": value}}}, NUMBERS
+    lambda value: {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": value}},
+    },
+    NUMBERS,
 )
 
 POLICY = st.fixed_dictionaries({"type": st.sampled_from(["Pods", "Percent"]), "value": NUMBERS, "periodSeconds": NUMBERS})
-RULES = some(stabilizationWindowSeconds=NUMBERS, selectPolicy=st.sampled_from(["Max", "Min"]), policies=st.lists(POLICY, min_size=1, max_size=2))
+RULES = some(
+    stabilizationWindowSeconds=NUMBERS,
+    selectPolicy=st.sampled_from(["Max", "Min"]),
+    policies=st.lists(POLICY, min_size=1, max_size=2),
+)
 
 AUTOSCALERS = st.builds(
     lambda cpu, metrics, behavior, labels: {
@@ -108,7 +118,9 @@ def test_autoscalers(autoscaler: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("noise", ["not json", "[1]", '{"a":', "null", '[{"type":"Pods"}]', '"text"'])
-@pytest.mark.parametrize("key", [v1_conversion.METRICS, v1_conversion.CURRENT_METRICS, v1_conversion.BEHAVIOR, v1_conversion.CONDITIONS])
+@pytest.mark.parametrize(
+    "key", [v1_conversion.METRICS, v1_conversion.CURRENT_METRICS, v1_conversion.BEHAVIOR, v1_conversion.CONDITIONS]
+)
 def test_annotations_that_somebody_else_wrote_do_no_harm(key: str, noise: str) -> None:
     obj = {"metadata": {"annotations": {key: noise}}, "spec": {"scaleTargetRef": {}, "maxReplicas": 1}, "status": {}}
     assert v1_conversion.to_storage(obj)["spec"]["maxReplicas"] == 1

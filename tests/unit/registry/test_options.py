@@ -28,7 +28,9 @@ def test_nothing_asked_is_nothing_chosen() -> None:
     assert (chosen.limit, chosen.resource_version, chosen.watch, chosen.selects) == (0, "", False, False)
 
 
-@pytest.mark.parametrize(("text", "watch"), [("1", True), ("x", True), ("", True), ("0", False), ("FALSE", False), ("false", False)])
+@pytest.mark.parametrize(
+    ("text", "watch"), [("1", True), ("x", True), ("", True), ("0", False), ("FALSE", False), ("false", False)]
+)
 def test_only_zero_and_false_are_false(text: str, watch: bool) -> None:
     assert options.list_options(Query(f"watch={text}&resourceVersion=5"), PODS).watch is watch
 
@@ -64,16 +66,27 @@ def test_kinds_without_fields_of_their_own_say_which_they_know() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("resourceVersionMatch=Exact", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        ("resourceVersion=0&resourceVersionMatch=Exact",
-         'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
-        ("resourceVersion=1&resourceVersionMatch=exact",
-         'resourceVersionMatch: Unsupported value: "exact": supported values: "Exact", "NotOlderThan", ""'),
+        (
+            "resourceVersionMatch=Exact",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        (
+            "resourceVersion=0&resourceVersionMatch=Exact",
+            'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        ),
+        (
+            "resourceVersion=1&resourceVersionMatch=exact",
+            'resourceVersionMatch: Unsupported value: "exact": supported values: "Exact", "NotOlderThan", ""',
+        ),
         ("sendInitialEvents=true", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
-        ("watch=1&resourceVersion=1&resourceVersionMatch=NotOlderThan",
-         "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"),
-        ("watch=1&sendInitialEvents=true",
-         "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+        (
+            "watch=1&resourceVersion=1&resourceVersionMatch=NotOlderThan",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (
+            "watch=1&sendInitialEvents=true",
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
     ],
 )
 def test_options_that_exclude_each_other(query: str, message: str) -> None:
@@ -91,7 +104,10 @@ def test_a_name_in_the_path_is_one_more_requirement() -> None:
     ("query", "message"),
     [
         ("dryRun=all", 'dryRun: Unsupported value: ["all"]: supported values: "All"'),
-        ("fieldValidation=strict", 'fieldValidation: Unsupported value: "strict": supported values: "", "Ignore", "Strict", "Warn"'),
+        (
+            "fieldValidation=strict",
+            'fieldValidation: Unsupported value: "strict": supported values: "", "Ignore", "Strict", "Warn"',
+        ),
         (f"fieldManager={'x' * 129}", "fieldManager: Too long: may not be more than 128 bytes"),
     ],
 )

@@ -10,8 +10,17 @@ from fakekube.registry.resource import Registry, Resource
 def resource(version: str, plural: str = "widgets") -> Resource:
     unused: Any = None
     return Resource(
-        group="example.com", version=version, plural=plural, singular="", kind="Widget", namespaced=True, verbs=frozenset(),
-        bucket=f"{plural}.example.com", storage_version="v1", strategy_factory=unused, type_factory=unused,
+        group="example.com",
+        version=version,
+        plural=plural,
+        singular="",
+        kind="Widget",
+        namespaced=True,
+        verbs=frozenset(),
+        bucket=f"{plural}.example.com",
+        storage_version="v1",
+        strategy_factory=unused,
+        type_factory=unused,
     )
 
 

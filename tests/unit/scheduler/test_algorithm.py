@@ -33,20 +33,43 @@ class Objects:
         return next((one for one in self.list(resource, namespace) if one["metadata"]["name"] == name), None)
 
 
-def node(name: str, *, cpu: str = "4", memory: str = "8Gi", pods: str = "110", labels: Mapping[str, str] | None = None,
-         taints: list[Object] | None = None, **spec: Any) -> Object:
+def node(
+    name: str,
+    *,
+    cpu: str = "4",
+    memory: str = "8Gi",
+    pods: str = "110",
+    labels: Mapping[str, str] | None = None,
+    taints: list[Object] | None = None,
+    **spec: Any,
+) -> Object:
     room = {"cpu": cpu, "memory": memory, "pods": pods}
     found = {"kubernetes.io/hostname": name, **(labels or {})}
-    return {"metadata": {"name": name, "labels": found}, "spec": {"taints": taints or [], **spec}, "status": {"allocatable": room}}
+    return {
+        "metadata": {"name": name, "labels": found},
+        "spec": {"taints": taints or [], **spec},
+        "status": {"allocatable": room},
+    }
 
 
-def pod(name: str, *, cpu: str = "", labels: Mapping[str, str] | None = None, priority: int = 0, ports: Iterable[int] = (),
-        **spec: Any) -> Object:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}} if cpu else {},
-                 "ports": [{"containerPort": port, "hostPort": port} for port in ports]}
+def pod(
+    name: str,
+    *,
+    cpu: str = "",
+    labels: Mapping[str, str] | None = None,
+    priority: int = 0,
+    ports: Iterable[int] = (),
+    **spec: Any,
+) -> Object:
+    container = {
+        "name": "c",
+        "resources": {"requests": {"cpu": cpu}} if cpu else {},
+        "ports": [{"containerPort": port, "hostPort": port} for port in ports],
+    }
     return {
         "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": dict(labels or {}), "resourceVersion": "1"},
-        "spec": {"containers": [container], "priority": priority, **spec}, "status": {},
+        "spec": {"containers": [container], "priority": priority, **spec},
+        "status": {},
     }
 
 
@@ -86,17 +109,31 @@ def test_without_nodes_there_is_nothing_to_say() -> None:
         place(pod("p"), Snapshot())
 
 
-@pytest.mark.parametrize(("nodes", "wanted", "message"), [
-    ([node("a", cpu="1"), node("b", memory="1Gi")], {"cpu": "8"}, "2 Insufficient cpu"),
-    ([node("a", pods="0"), node("b", unschedulable=True)], {}, "1 Too many pods, 1 node(s) were unschedulable"),
-    ([node("a", taints=[{"key": "k", "effect": "NoSchedule"}])], {}, "1 node(s) had untolerated taint(s)"),
-    ([node("a")], {"nodeSelector": {"disk": "ssd"}}, "1 node(s) didn't match Pod's node affinity/selector"),
-    ([node("a")], {"affinity": required(podAffinity=[term("absent", "kubernetes.io/hostname")])},
-     "1 node(s) didn't match pod affinity rules"),
-    ([node("a"), node("b")], {"affinity": required(nodeAffinity={"nodeSelectorTerms": [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["z"]}]}]})},
-     "2 node(s) didn't satisfy plugin(s) [NodeAffinity]"),
-])
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "message"),
+    [
+        ([node("a", cpu="1"), node("b", memory="1Gi")], {"cpu": "8"}, "2 Insufficient cpu"),
+        ([node("a", pods="0"), node("b", unschedulable=True)], {}, "1 Too many pods, 1 node(s) were unschedulable"),
+        ([node("a", taints=[{"key": "k", "effect": "NoSchedule"}])], {}, "1 node(s) had untolerated taint(s)"),
+        ([node("a")], {"nodeSelector": {"disk": "ssd"}}, "1 node(s) didn't match Pod's node affinity/selector"),
+        (
+            [node("a")],
+            {"affinity": required(podAffinity=[term("absent", "kubernetes.io/hostname")])},
+            "1 node(s) didn't match pod affinity rules",
+        ),
+        (
+            [node("a"), node("b")],
+            {
+                "affinity": required(
+                    nodeAffinity={
+                        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["z"]}]}]
+                    }
+                )
+            },
+            "2 node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        ),
+    ],
+)
 def test_refusals_count_nodes_by_reason(nodes: list[Object], wanted: Object, message: str) -> None:
     assert refusal(pod("p", **wanted), snapshot(nodes)) == f"0/{len(nodes)} nodes are available: {message}."
 
@@ -150,8 +187,15 @@ def test_namespaces_of_terms() -> None:
 
 
 def spread(max_skew: int = 1, **more: Any) -> list[Object]:
-    return [{"maxSkew": max_skew, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
-             "labelSelector": {"matchLabels": {"app": "s"}}, **more}]
+    return [
+        {
+            "maxSkew": max_skew,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "s"}},
+            **more,
+        }
+    ]
 
 
 def test_pods_are_spread() -> None:
@@ -159,8 +203,12 @@ def test_pods_are_spread() -> None:
     assert place(pod("p", labels={"app": "s"}, topologySpreadConstraints=spread()), snapshot(ZONES, there)) == "c"
     only = pod("p", labels={"app": "s"}, topologySpreadConstraints=spread(), nodeSelector={"kubernetes.io/hostname": "a"})
     assert place(only, snapshot(ZONES, there)) == "a"  # other zones are out of its reach, and do not count
-    full = pod("p", labels={"app": "s"}, topologySpreadConstraints=spread(nodeAffinityPolicy="Ignore"),
-               nodeSelector={"kubernetes.io/hostname": "a"})
+    full = pod(
+        "p",
+        labels={"app": "s"},
+        topologySpreadConstraints=spread(nodeAffinityPolicy="Ignore"),
+        nodeSelector={"kubernetes.io/hostname": "a"},
+    )
     assert "1 node(s) didn't match pod topology spread constraints" in refusal(full, snapshot(ZONES, there))
     few = pod("p", labels={"app": "s"}, topologySpreadConstraints=spread(minDomains=3))
     assert place(few, snapshot(ZONES, there)) == "c"
@@ -184,8 +232,11 @@ def test_claims_decide() -> None:
     assert refusal(using, snapshot(ZONES)) == '0/3 nodes are available: persistentvolumeclaim "c" not found.'
     message = refusal(using, snapshot(ZONES), Objects(persistentvolumeclaims=[claim]))
     assert message == "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-    bound = {"metadata": {**claim["metadata"], "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-             "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
+    bound = {
+        "metadata": {**claim["metadata"], "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "v"},
+        "status": {"phase": "Bound"},
+    }
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["y"]}]}]
     volume = {"metadata": {"name": "v"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
     assert place(using, snapshot(ZONES), Objects(persistentvolumeclaims=[bound], persistentvolumes=[volume])) == "c"
@@ -209,7 +260,11 @@ def test_the_least_important_make_room() -> None:
 
 def test_budgets_are_spared_where_possible() -> None:
     there = {"a": [pod("guarded", cpu="4", labels={"app": "g"})], "b": [pod("free", cpu="4", priority=5)]}
-    budget = {"metadata": {"namespace": "ns"}, "spec": {"selector": {"matchLabels": {"app": "g"}}}, "status": {"disruptionsAllowed": 0}}
+    budget = {
+        "metadata": {"namespace": "ns"},
+        "spec": {"selector": {"matchLabels": {"app": "g"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
     known = snapshot([node("a"), node("b")], there)
     assert preempted(pod("p", cpu="4", priority=10), known).node == "a"
     assert preempted(pod("p", cpu="4", priority=10), known, [budget]).node == "b"
@@ -230,7 +285,9 @@ def test_what_preemption_cannot_do() -> None:
 # ---------------------------------------------------------------- the snapshot
 
 SELECTORS = [from_label_selector({"matchLabels": {"app": app}}) for app in "ab"]
-CHANGES = st.lists(st.tuples(st.sampled_from("pqrs"), st.sampled_from(["", "n", "m"]), st.sampled_from("ab"), st.booleans()), max_size=30)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from("pqrs"), st.sampled_from(["", "n", "m"]), st.sampled_from("ab"), st.booleans()), max_size=30
+)
 
 
 @given(CHANGES)

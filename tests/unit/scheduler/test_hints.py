@@ -15,10 +15,12 @@ Object = dict[str, Any]
 
 def pod(name: str = "p", priority: int = 0, **spec: Any) -> PodInfo:
     container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
-    return PodInfo({
-        "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": {"app": name}},
-        "spec": {"containers": [container], "priority": priority, **spec},
-    })
+    return PodInfo(
+        {
+            "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": {"app": name}},
+            "spec": {"containers": [container], "priority": priority, **spec},
+        }
+    )
 
 
 def node(cpu: str = "4", labels: Object | None = None, **spec: Any) -> Object:
@@ -28,34 +30,46 @@ def node(cpu: str = "4", labels: Object | None = None, **spec: Any) -> Object:
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
 
 
-@pytest.mark.parametrize(("plugin", "change", "worth"), [
-    ("NodeResourcesFit", Change("nodes", node(), None), True),
-    ("NodeResourcesFit", Change("nodes", node("1"), None), False),
-    ("NodeResourcesFit", Change("nodes", node("4"), node("1")), True),
-    ("NodeResourcesFit", Change("nodes", node("4", {"a": "b"}), node("4")), False),
-    ("NodeResourcesFit", Change("pods", None, pod("q").obj), True),
-    ("NodeResourcesFit", Change("pods", pod("q").obj, None), False),
-    ("TaintToleration", Change("nodes", node(), node(taints=TAINT)), True),
-    ("TaintToleration", Change("nodes", node(taints=TAINT), node()), False),
-    ("NodeUnschedulable", Change("nodes", node(), node(unschedulable=True)), True),
-    ("NodeUnschedulable", Change("nodes", node("9"), node()), False),
-    ("NodeAffinity", Change("nodes", node(labels={"disk": "ssd"}), node()), True),
-    ("NodeAffinity", Change("nodes", node(), node("9")), False),
-    ("VolumeBinding", Change("persistentvolumes", {"metadata": {}}, None), True),
-    ("VolumeBinding", Change("pods", None, pod("q").obj), False),
-    ("PodTopologySpread", Change("pods", pod("q").obj, None), False),
-    ("PodTopologySpread", Change("pods", pod("s").obj, None), True),
-    ("PodTopologySpread", Change("pods", None, pod("s").obj), True),
-    ("PodTopologySpread", Change("nodes", node(labels={"zone": "x"}), node()), True),
-    ("PodTopologySpread", Change("nodes", node(labels={"other": "x"}), node()), False),
-    ("InterPodAffinity", Change("pods", pod("db").obj, None), True),
-    ("InterPodAffinity", Change("pods", pod("q").obj, None), False),
-])
+@pytest.mark.parametrize(
+    ("plugin", "change", "worth"),
+    [
+        ("NodeResourcesFit", Change("nodes", node(), None), True),
+        ("NodeResourcesFit", Change("nodes", node("1"), None), False),
+        ("NodeResourcesFit", Change("nodes", node("4"), node("1")), True),
+        ("NodeResourcesFit", Change("nodes", node("4", {"a": "b"}), node("4")), False),
+        ("NodeResourcesFit", Change("pods", None, pod("q").obj), True),
+        ("NodeResourcesFit", Change("pods", pod("q").obj, None), False),
+        ("TaintToleration", Change("nodes", node(), node(taints=TAINT)), True),
+        ("TaintToleration", Change("nodes", node(taints=TAINT), node()), False),
+        ("NodeUnschedulable", Change("nodes", node(), node(unschedulable=True)), True),
+        ("NodeUnschedulable", Change("nodes", node("9"), node()), False),
+        ("NodeAffinity", Change("nodes", node(labels={"disk": "ssd"}), node()), True),
+        ("NodeAffinity", Change("nodes", node(), node("9")), False),
+        ("VolumeBinding", Change("persistentvolumes", {"metadata": {}}, None), True),
+        ("VolumeBinding", Change("pods", None, pod("q").obj), False),
+        ("PodTopologySpread", Change("pods", pod("q").obj, None), False),
+        ("PodTopologySpread", Change("pods", pod("s").obj, None), True),
+        ("PodTopologySpread", Change("pods", None, pod("s").obj), True),
+        ("PodTopologySpread", Change("nodes", node(labels={"zone": "x"}), node()), True),
+        ("PodTopologySpread", Change("nodes", node(labels={"other": "x"}), node()), False),
+        ("InterPodAffinity", Change("pods", pod("db").obj, None), True),
+        ("InterPodAffinity", Change("pods", pod("q").obj, None), False),
+    ],
+)
 def test_plugins_say_what_may_help(plugin: str, change: Change, worth: bool) -> None:
-    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}]}}
-    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
-                  "labelSelector": {"matchLabels": {"app": "s"}}}
+    affinity = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+            ]
+        }
+    }
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "s"}},
+    }
     waiting = pod(nodeSelector={"disk": "ssd"}, affinity=affinity, topologySpreadConstraints=[constraint])
     assert worth_a_try(waiting, [plugin], change) is worth
 

@@ -15,11 +15,17 @@ Object = dict[str, Any]
 NODES = {"a": ("2", "x"), "b": ("3", "y"), "c": ("1", "y")}
 TAINT = {"key": "k", "effect": "NoSchedule"}
 
-POD = st.fixed_dictionaries({
-    "cpu": st.integers(1, 3), "zone": st.sampled_from([None, "x", "y"]), "tolerates": st.booleans(), "port": st.sampled_from([None, 80]),
-})
+POD = st.fixed_dictionaries(
+    {
+        "cpu": st.integers(1, 3),
+        "zone": st.sampled_from([None, "x", "y"]),
+        "tolerates": st.booleans(),
+        "port": st.sampled_from([None, 80]),
+    }
+)
 STEP = st.one_of(
-    st.tuples(st.just("pod"), POD), st.tuples(st.just("delete"), st.integers(0, 9)),
+    st.tuples(st.just("pod"), POD),
+    st.tuples(st.just("delete"), st.integers(0, 9)),
     st.tuples(st.sampled_from(["cordon", "uncordon", "taint", "untaint"]), st.sampled_from(sorted(NODES))),
 )
 
@@ -59,8 +65,11 @@ def fits(wanted: Object, node: Object, used: Counter[str], ports: Counter[str]) 
     cpu, zone = NODES[name]
     taints = [one for one in spec.get("taints", ()) if one["key"] == "k"]
     return (
-        wanted["zone"] in (None, zone) and used[name] + wanted["cpu"] <= int(cpu) and not spec.get("unschedulable")
-        and (wanted["tolerates"] or not taints) and not (wanted["port"] and ports[name])
+        wanted["zone"] in (None, zone)
+        and used[name] + wanted["cpu"] <= int(cpu)
+        and not spec.get("unschedulable")
+        and (wanted["tolerates"] or not taints)
+        and not (wanted["port"] and ports[name])
     )
 
 

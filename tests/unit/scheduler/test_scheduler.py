@@ -79,14 +79,38 @@ def test_the_same_refusal_makes_a_series(cluster: Cluster) -> None:
 
 
 def test_a_claim_that_waits_for_its_pod_is_bound_with_it(cluster: Cluster) -> None:
-    cluster.create({"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "late"},
-                    "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
+    cluster.create(
+        {
+            "kind": "StorageClass",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": "late"},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n"]}]}]
-    cluster.create({"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "v"}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late", "hostPath": {"path": "/x"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}})
-    cluster.create({"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "c"}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}}})
+    cluster.create(
+        {
+            "kind": "PersistentVolume",
+            "apiVersion": "v1",
+            "metadata": {"name": "v"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "late",
+                "hostPath": {"path": "/x"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            },
+        }
+    )
+    cluster.create(
+        {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "metadata": {"name": "c"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}},
+        }
+    )
     cluster.settle()
     assert cluster.get("pvc", "c")["status"]["phase"] == "Pending"
     run(cluster, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))

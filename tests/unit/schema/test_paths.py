@@ -7,16 +7,30 @@ import pytest
 from fakekube.schema.paths import SchemaPathError, place_at
 
 STRING = {"type": "string"}
-SCHEMA = {"type": "object", "properties": {
-    "a": STRING, "it's": STRING, "x.y": STRING, "l": {"type": "array", "items": STRING},
-    "m": {"type": "object", "additionalProperties": STRING}, "any": {"type": "object", "additionalProperties": True},
-}}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": STRING,
+        "it's": STRING,
+        "x.y": STRING,
+        "l": {"type": "array", "items": STRING},
+        "m": {"type": "object", "additionalProperties": STRING},
+        "any": {"type": "object", "additionalProperties": True},
+    },
+}
 
 
-@pytest.mark.parametrize(("path", "shown", "root"), [
-    (".a", "a", "a"), ("['a']", "a", "a"), ("['x.y']", "x.y", "x.y"), (r"['it\'s']", "it's", "it's"), (".m.key", "m[key]", "m"),
-    (".m['a.b']", "m[a.b]", "m"),
-])
+@pytest.mark.parametrize(
+    ("path", "shown", "root"),
+    [
+        (".a", "a", "a"),
+        ("['a']", "a", "a"),
+        ("['x.y']", "x.y", "x.y"),
+        (r"['it\'s']", "it's", "it's"),
+        (".m.key", "m[key]", "m"),
+        (".m['a.b']", "m[a.b]", "m"),
+    ],
+)
 def test_places(path: str, shown: str, root: str) -> None:
     place = place_at(path, SCHEMA)
     assert (place.path, place.root, place.schema) == (shown, root, STRING)
@@ -26,13 +40,22 @@ def test_the_values_of_maps_of_anything_are_unknown() -> None:
     assert place_at(".any.key", SCHEMA).schema is None
 
 
-@pytest.mark.parametrize(("path", "complaint"), [
-    ("a", "expected [ or . but got: a"), (".", "unexpected end of JSON path"), (".zz", "does not refer to a valid field"),
-    (".a.b", "does not refer to a valid field"), (".l[0]", "expected single quoted string but got 0"),
-    ("['a'", "unexpected end of JSON path"), ("['a'.", "expected ] but got ."), ("['a", "expected single quoted string but got 'a"),
-    (r"['\z']", r"invalid string literal: invalid escape char \z"), (".any.key.more", "does not refer to a valid field"),
-    ("['a'x", "expected ] but got x"),
-])
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ("a", "expected [ or . but got: a"),
+        (".", "unexpected end of JSON path"),
+        (".zz", "does not refer to a valid field"),
+        (".a.b", "does not refer to a valid field"),
+        (".l[0]", "expected single quoted string but got 0"),
+        ("['a'", "unexpected end of JSON path"),
+        ("['a'.", "expected ] but got ."),
+        ("['a", "expected single quoted string but got 'a"),
+        (r"['\z']", r"invalid string literal: invalid escape char \z"),
+        (".any.key.more", "does not refer to a valid field"),
+        ("['a'x", "expected ] but got x"),
+    ],
+)
 def test_paths_that_lead_nowhere(path: str, complaint: str) -> None:
     with pytest.raises(SchemaPathError) as caught:
         place_at(path, SCHEMA)

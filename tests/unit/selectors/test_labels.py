@@ -46,17 +46,13 @@ def requirements(draw: st.DrawFn) -> LabelRequirement:
     if operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
         return requirement(draw(KEYS), operator)
     if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
-        return requirement(
-            draw(KEYS), operator, [draw(st.sampled_from(["0", "1", "7", "9223372036854775807"]))]
-        )
+        return requirement(draw(KEYS), operator, [draw(st.sampled_from(["0", "1", "7", "9223372036854775807"]))])
     several = operator in (Operator.IN, Operator.NOT_IN)
     return requirement(draw(KEYS), operator, draw(st.lists(VALUES, min_size=1, max_size=3 if several else 1)))
 
 
 @given(st.lists(requirements(), max_size=3), LABELS)
-def test_a_selector_matches_what_meets_all_its_requirements(
-    wanted: list[LabelRequirement], labels: dict[str, str]
-) -> None:
+def test_a_selector_matches_what_meets_all_its_requirements(wanted: list[LabelRequirement], labels: dict[str, str]) -> None:
     expected = all(NAIVE[one.operator](labels.get(one.key), one.values) for one in wanted)
     selector = LabelSelector(tuple(wanted))
     assert selector.matches(labels) is expected
@@ -65,15 +61,7 @@ def test_a_selector_matches_what_meets_all_its_requirements(
 
 @pytest.mark.parametrize(
     ("text", "matches"),
-    [
-        ("", True),
-        ("a", False),
-        ("!a", True),
-        ("a=", False),
-        ("a!=b", True),
-        ("a notin (b)", True),
-        ("a>0", False),
-    ],
+    [("", True), ("a", False), ("!a", True), ("a=", False), ("a!=b", True), ("a notin (b)", True), ("a>0", False)],
 )
 def test_no_labels_at_all_are_the_same_as_none_that_matter(text: str, matches: bool) -> None:
     selector = parse_labels(text)
@@ -96,9 +84,7 @@ def test_everything_and_nothing() -> None:
         (Operator.LESS_THAN, ("1", "2"), "values: Invalid value: [\"1\",\"2\"]: for 'Gt', 'Lt' operators, exactly one value is required"),
     ],
 )  # fmt: skip
-def test_each_operator_takes_its_number_of_values(
-    operator: Operator, values: tuple[str, ...], problem: str
-) -> None:
+def test_each_operator_takes_its_number_of_values(operator: Operator, values: tuple[str, ...], problem: str) -> None:
     with pytest.raises(SelectorError) as refused:
         requirement("a", operator, values)
     assert str(refused.value) == problem

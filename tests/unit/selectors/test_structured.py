@@ -37,10 +37,7 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
 
 def test_labels_and_expressions_must_all_be_met() -> None:
     selector = from_label_selector(
-        {
-            "matchLabels": {"a": "1"},
-            "matchExpressions": [expression("In", "x", "y"), expression("NotIn", "y")],
-        }
+        {"matchLabels": {"a": "1"}, "matchExpressions": [expression("In", "x", "y"), expression("NotIn", "y")]}
     )
     assert selector.matches({"a": "1", "k": "x"})
     assert not selector.matches({"a": "1", "k": "y"})
@@ -53,14 +50,8 @@ def test_labels_and_expressions_must_all_be_met() -> None:
     [
         (expression("Gt", "1"), '"Gt" is not a valid label selector operator'),
         ({"key": "k"}, '"" is not a valid label selector operator'),
-        (
-            expression("In"),
-            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
-        ),
-        (
-            expression("Exists", "x"),
-            'values: Invalid value: ["x"]: values set must be empty for exists and does not exist',
-        ),
+        (expression("In"), "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+        (expression("Exists", "x"), 'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'),
     ],
 )
 def test_an_expression_that_cannot_be_is_refused(wrong: dict[str, Any], problem: str) -> None:

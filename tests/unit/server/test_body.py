@@ -76,11 +76,7 @@ def test_an_end_too_early_is_an_error_again_and_again() -> None:
 
 @pytest.mark.parametrize(
     ("length", "pieces", "kept"),
-    [
-        (MAX_DISCARDED_BYTES - 1, 4, True),
-        (MAX_DISCARDED_BYTES, 4, False),
-        (MAX_DISCARDED_BYTES - 1, 3, False),
-    ],
+    [(MAX_DISCARDED_BYTES - 1, 4, True), (MAX_DISCARDED_BYTES, 4, False), (MAX_DISCARDED_BYTES - 1, 3, False)],
 )
 def test_a_little_is_read_away(length: int, pieces: int, kept: bool) -> None:
     data = b"a" * length

@@ -59,7 +59,9 @@ def test_the_length_of_short_bodies_is_told(serve: Serve, connect: Connect, size
         client.get("/")
         _, fields, body = client.answer()
         assert body == b"x" * size
-        assert (fields.get("Content-Length"), fields.get("Transfer-Encoding")) == ((str(size), None) if told else (None, "chunked"))
+        assert (fields.get("Content-Length"), fields.get("Transfer-Encoding")) == (
+            (str(size), None) if told else (None, "chunked")
+        )
 
 
 def test_the_standard_library_s_client_gets_along(serve: Serve) -> None:
@@ -107,9 +109,7 @@ def test_answers_without_a_body_keep_the_connection(serve: Serve, connect: Conne
         (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", False),
     ],
 )
-def test_the_client_decides_about_the_connection(
-    serve: Serve, connect: Connect, request_head: bytes, closes: bool
-) -> None:
+def test_the_client_decides_about_the_connection(serve: Serve, connect: Connect, request_head: bytes, closes: bool) -> None:
     client = connect(serve(lazy))
     client.send(request_head)
     assert client.answer()[2] == b"ok"
@@ -211,9 +211,7 @@ def test_a_broken_body_that_the_application_does_not_mind_is_a_bad_request(
     assert caplog.records == []
 
 
-def test_an_application_that_fails_is_apologised_for(
-    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_application_that_fails_is_apologised_for(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         if environ["PATH_INFO"] == "/":
             raise FileNotFoundError("of its own")
@@ -274,18 +272,14 @@ def test_an_iterable_body_of_declared_length_is_cut_to_it(serve: Serve, connect:
 
 
 @pytest.mark.parametrize("body", [[b"ab"], Pieces(b"a", b"b")])
-def test_a_body_shorter_than_declared_ends_the_connection(
-    serve: Serve, connect: Connect, body: Iterable[bytes]
-) -> None:
+def test_a_body_shorter_than_declared_ends_the_connection(serve: Serve, connect: Connect, body: Iterable[bytes]) -> None:
     client = connect(serve(giving(body, ("Content-Length", "3"))))
     client.get()
     client.head()
     assert client.rest() == b"ab"
 
 
-def test_a_body_that_fails_half_way_has_no_end(
-    serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_body_that_fails_half_way_has_no_end(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     pieces = Pieces(b"a", ValueError("half-way"))
     client = connect(serve(giving(pieces)))
     client.get()

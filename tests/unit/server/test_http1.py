@@ -154,10 +154,7 @@ PLAIN = "400 Bad Request"
         (head("Host: a", "Transfer-Encoding: gzip, chunked"), "501 Not Implemented"),
         (head("Host: a", "Transfer-Encoding: identity"), "501 Not Implemented"),
         (head("Host: a", CHUNKED, "Trailer: content-length"), PLAIN),
-        (
-            head("Host: a", line="GET / HTTP/2.0"),
-            "505 HTTP Version Not Supported: unsupported protocol version",
-        ),
+        (head("Host: a", line="GET / HTTP/2.0"), "505 HTTP Version Not Supported: unsupported protocol version"),
         (head(line="GET / HTTP/0.9"), "505 HTTP Version Not Supported: unsupported protocol version"),
         (head("Host: a", line="GET / HTTP/1.10"), PLAIN),
         (head("Host: a", line="GET / http/1.1"), PLAIN),
@@ -190,8 +187,7 @@ def test_refusals(data: bytes, status: str) -> None:
 
 def test_answers_to_refusals_are_as_net_http_writes_them() -> None:
     assert ProtocolError().answer == (
-        b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-        b"400 Bad Request"
+        b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
     )
     with pytest.raises(ProtocolError) as unsupported:
         parser = RequestParser()

@@ -274,9 +274,7 @@ def test_a_deadline_that_stays_is_due_once(rig: Rig, clock: Clock, topic: Any, m
     assert cursor.takes == takes
 
 
-def test_a_clock_that_stands_still_is_not_asked_all_the_time(
-    rig: Rig, clock: Clock, topic: Any, make_cursor: Any
-) -> None:
+def test_a_clock_that_stands_still_is_not_asked_all_the_time(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
     clock.hold()
     rig.deliver(make_cursor(topic, deadline=clock.monotonic() + 1e-6), Wire())
     rig.settle()

@@ -17,11 +17,7 @@ def request(line: str = "GET / HTTP/1.1", *fields: str) -> Request:
 
 
 def encode(
-    asked: Request,
-    *fields: tuple[str, str],
-    status: str = "200 OK",
-    length: int | None = None,
-    keep_alive: bool = True,
+    asked: Request, *fields: tuple[str, str], status: str = "200 OK", length: int | None = None, keep_alive: bool = True
 ) -> Head:
     return encode_head(asked, status, fields, date="<now>", length=length, keep_alive=keep_alive)
 
@@ -33,13 +29,7 @@ def lines(head: Head) -> list[str]:
 
 def test_fields_of_the_application_come_first_and_as_given() -> None:
     head = encode(request(), TYPE, ("x-Lower", "y"), length=3)
-    assert lines(head) == [
-        "HTTP/1.1 200 OK",
-        "Content-Type: text/plain",
-        "x-Lower: y",
-        "Date: <now>",
-        "Content-Length: 3",
-    ]
+    assert lines(head) == ["HTTP/1.1 200 OK", "Content-Type: text/plain", "x-Lower: y", "Date: <now>", "Content-Length: 3"]
     assert head.keep_alive
     assert head.has_body
 
@@ -71,9 +61,7 @@ def test_http_1_0_keeps_a_connection_when_asked_to() -> None:
         (request(), (), False),
     ],
 )
-def test_everybody_may_end_the_connection(
-    asked: Request, fields: tuple[tuple[str, str], ...], keep_alive: bool
-) -> None:
+def test_everybody_may_end_the_connection(asked: Request, fields: tuple[tuple[str, str], ...], keep_alive: bool) -> None:
     head = encode(asked, *fields, length=0, keep_alive=keep_alive)
     assert lines(head).count("Connection: close") == 1
     assert not head.keep_alive

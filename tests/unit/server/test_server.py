@@ -52,9 +52,7 @@ def test_a_stream_arrives_frame_by_frame(serve: Serve, connect: Connect, topic: 
         assert client.chunk() == b"%d" % number
 
 
-def test_after_a_stream_s_end_the_connection_goes_on(
-    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
-) -> None:
+def test_after_a_stream_s_end_the_connection_goes_on(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = connect(serve(watch))
     for _ in range(3):
@@ -86,9 +84,7 @@ def test_a_stream_that_is_over_at_once_does_not_need_the_pump(
         assert stream.closings == 1
 
 
-def test_requests_sent_ahead_wait_for_the_stream_s_end(
-    serve: Serve, connect: Connect, topic: Any, make_cursor: Any
-) -> None:
+def test_requests_sent_ahead_wait_for_the_stream_s_end(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     client = connect(serve(Watch(lambda: make_cursor(topic))))
     client.get()
     client.head()
@@ -316,12 +312,7 @@ def test_a_websocket_ends_with_its_stream(serve: Serve, connect: Connect, topic:
 
     client = connect(serve(Watch(make, "101 Switching Protocols")))
     client.get(
-        "/",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Key: x",
-        "Sec-WebSocket-Version: 13",
-        "Origin: http://x",
+        "/", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13", "Origin: http://x"
     )
     client.head()
     topic.publish(b"a", make_cursor.END)

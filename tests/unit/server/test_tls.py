@@ -63,9 +63,7 @@ def show(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[by
     return ["\n".join(shown).encode()]
 
 
-def test_requests_over_tls(
-    secure: Secure,
-) -> None:
+def test_requests_over_tls(secure: Secure) -> None:
     server = secure.start(show)
     assert server.url == f"https://127.0.0.1:{server.port}"
     client = secure.open(server)
@@ -90,9 +88,7 @@ def test_a_client_s_certificate_is_shown_to_the_application(secure: Secure, tmp_
     ]
 
 
-def test_large_bodies_both_ways(
-    secure: Secure,
-) -> None:
+def test_large_bodies_both_ways(secure: Secure) -> None:
     def echo(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         start_response("200 OK", [])
         return [environ["wsgi.input"].read()]
@@ -115,11 +111,7 @@ class Watch:
         return self.streams[-1]
 
 
-def test_streams_over_tls(
-    secure: Secure,
-    topic: Any,
-    make_cursor: Any,
-) -> None:
+def test_streams_over_tls(secure: Secure, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     server = secure.start(watch)
     clients = [secure.open(server) for _ in range(5)]
@@ -139,11 +131,7 @@ def test_streams_over_tls(
         client.head()
 
 
-def test_a_slow_client_of_a_tls_stream_gets_everything(
-    secure: Secure,
-    topic: Any,
-    make_cursor: Any,
-) -> None:
+def test_a_slow_client_of_a_tls_stream_gets_everything(secure: Secure, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic, limit=2))
     server = secure.start(watch)
     slow, fast = secure.open(server), secure.open(server)
@@ -159,11 +147,7 @@ def test_a_slow_client_of_a_tls_stream_gets_everything(
         assert slow.chunk() == frame
 
 
-def test_a_goodbye_of_tls_alone_ends_a_stream(
-    secure: Secure,
-    topic: Any,
-    make_cursor: Any,
-) -> None:
+def test_a_goodbye_of_tls_alone_ends_a_stream(secure: Secure, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic))
     client = secure.open_to(watch)
     client.get()
@@ -180,9 +164,7 @@ def test_plain_http_is_told_so(secure: Secure) -> None:
     assert client.rest() == (b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 
 
-def test_a_client_that_does_not_shake_hands_holds_up_nobody(
-    secure: Secure,
-) -> None:
+def test_a_client_that_does_not_shake_hands_holds_up_nobody(secure: Secure) -> None:
     server = secure.start(show)
     silent = secure.connect(server)
     client = secure.open(server)
@@ -204,11 +186,7 @@ def test_a_certificate_of_somebody_else_s_ca_is_shown_too(secure: Secure, tmp_pa
     assert (lines[2], lines[-1]) == ("GENEROUS", "SSL_CLIENT_S_DN_CN=evil")
 
 
-def test_the_server_s_end_says_goodbye(
-    secure: Secure,
-    topic: Any,
-    make_cursor: Any,
-) -> None:
+def test_the_server_s_end_says_goodbye(secure: Secure, topic: Any, make_cursor: Any) -> None:
     server = secure.start(Watch(lambda: make_cursor(topic)))
     client = secure.open(server)
     client.socket.suppress_ragged_eofs = False

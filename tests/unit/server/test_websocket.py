@@ -97,9 +97,7 @@ frames = st.one_of(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(frames, max_size=6), st.lists(st.integers(0), max_size=8), st.booleans())
-def test_pings_are_answered_and_all_else_is_skipped(
-    sent: list[tuple[int, int]], places: list[int], says_goodbye: bool
-) -> None:
+def test_pings_are_answered_and_all_else_is_skipped(sent: list[tuple[int, int]], places: list[int], says_goodbye: bool) -> None:
     data = b"".join(masked(opcode, b"p" * length) for opcode, length in sent)
     if says_goodbye:
         data += masked(CLOSE, b"\x03\xe8")

@@ -23,11 +23,7 @@ def keys_of(records: object) -> list[str]:
 
 
 def test_a_value_is_made_of_the_revision_of_its_write(bucket: Bucket[str]) -> None:
-    assert put(bucket, "a", "b", "a") == [
-        Record("a", "at 1", 1, 1),
-        Record("b", "at 2", 2, 2),
-        Record("a", "at 3", 1, 3),
-    ]
+    assert put(bucket, "a", "b", "a") == [Record("a", "at 1", 1, 1), Record("b", "at 2", 2, 2), Record("a", "at 3", 1, 3)]
 
 
 def test_a_deletion_returns_what_it_removed_at_its_own_revision(bucket: Bucket[str]) -> None:
@@ -40,11 +36,7 @@ def test_a_key_that_comes_back_is_a_new_one(bucket: Bucket[str]) -> None:
     put(bucket, "a")
     bucket.commit("a", None, None)
     assert put(bucket, "a") == [Record("a", "at 3", 3, 3)]
-    assert [bucket.get("a", revision) for revision in (1, 2, 3)] == [
-        Record("a", "at 1", 1, 1),
-        None,
-        Record("a", "at 3", 3, 3),
-    ]
+    assert [bucket.get("a", revision) for revision in (1, 2, 3)] == [Record("a", "at 1", 1, 1), None, Record("a", "at 3", 3, 3)]
 
 
 @pytest.mark.parametrize(("there", "expected"), [(False, 1), (True, 0), (True, 2)])

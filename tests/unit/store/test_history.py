@@ -38,13 +38,9 @@ def oldest(bucket: Bucket[int]) -> int:
         (60.5, 4),  # the rest is too old: down to the minimum, and no further
     ],
 )
-def test_young_events_are_kept_up_to_the_maximum_and_old_ones_down_to_the_minimum(
-    pause: float, kept: int
-) -> None:
+def test_young_events_are_kept_up_to_the_maximum_and_old_ones_down_to_the_minimum(pause: float, kept: int) -> None:
     time = Time()
-    store: Store[int] = Store(
-        now=time, retention=Retention(window_minimum=4, window_maximum=8, window_age=60.0)
-    )
+    store: Store[int] = Store(now=time, retention=Retention(window_minimum=4, window_maximum=8, window_age=60.0))
     bucket = store.bucket("things")
     write(bucket, 20)
     time.now += pause

@@ -155,7 +155,5 @@ def selected(
 
 def matching(state: dict[str, Value], conditions: list[Condition[Value]]) -> list[tuple[str, Value]]:
     return [
-        (key, value)
-        for key, value in sorted(state.items())
-        if all(one.attribute(value) in one.admitted for one in conditions)
+        (key, value) for key, value in sorted(state.items()) if all(one.attribute(value) in one.admitted for one in conditions)
     ]

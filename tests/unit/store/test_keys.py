@@ -35,9 +35,7 @@ def made_of(changes: list[str]) -> tuple[SortedKeys, list[str]]:
 
 
 @given(st.lists(NAMES, max_size=60), NAMES, ENDS, st.integers(0, 7))
-def test_spans_are_those_of_a_sorted_list(
-    changes: list[str], first: str, end: str | None, limit: int
-) -> None:
+def test_spans_are_those_of_a_sorted_list(changes: list[str], first: str, end: str | None, limit: int) -> None:
     made, plain = made_of(changes)
     expected = [name for name in plain if first <= name and (end is None or name < end)]
     assert made.first((first, end), 0) == expected

@@ -103,9 +103,7 @@ class Client:
         delete = current is not None and self.random.random() < 0.3
         began = next(self.ticks)
         try:
-            record = self.bucket.commit(
-                key, current.revision if current else 0, None if delete else lambda revision: revision
-            )
+            record = self.bucket.commit(key, current.revision if current else 0, None if delete else lambda revision: revision)
         except Conflict:
             return
         operation = Write(began, next(self.ticks), record.revision, key, None if delete else record)

@@ -35,7 +35,6 @@ BACK = st.integers(-3, 12)
 """How far before the newest revision; what is negative lies in the future."""
 
 
-
 def parity(value: object) -> str | None:
     """An attribute that every value has."""
     assert isinstance(value, int)
@@ -321,9 +320,7 @@ class StoreMachine(RuleBasedStateMachine):
             twin.store.bucket(bucket).get("n/a", revision)
 
     @rule(which=PICKS, bucket=BUCKETS, conditions=CONDITIONS, prefix=st.sampled_from(PREFIXES), back=BACK | st.none())
-    def select(
-        self, which: int, bucket: str, conditions: list[Condition[object]], prefix: str, back: int | None
-    ) -> None:
+    def select(self, which: int, bucket: str, conditions: list[Condition[object]], prefix: str, back: int | None) -> None:
         twin = self.twin(which)
         revision = None if back is None else self.revision(twin, back)
         if revision is None or twin.model.compacted <= revision <= twin.model.revision:
@@ -395,14 +392,10 @@ def read_everything(twin: Twin, bucket: str, revision: int | None) -> None:
         assert triple(reads.get(key, revision)) == heads.get(key)
 
 
-def select(
-    twin: Twin, bucket: str, conditions: list[Condition[object]], prefix: str, revision: int | None
-) -> None:
+def select(twin: Twin, bucket: str, conditions: list[Condition[object]], prefix: str, revision: int | None) -> None:
     """What meets some conditions, in steps of two: nothing is missing, and now nothing else is there."""
     heads = {key: one for key, one in twin.model.heads(bucket, revision).items() if key.startswith(prefix)}
-    meeting = [
-        {key for key, (value, _, _) in heads.items() if one.attribute(value) in one.admitted} for one in conditions
-    ]
+    meeting = [{key for key, (value, _, _) in heads.items() if one.attribute(value) in one.admitted} for one in conditions]
     reads = twin.store.bucket(bucket)
     found: list[Record[object]] = []
     start, step = "", 2
@@ -425,9 +418,7 @@ def select(
 def take(twin: Twin, watched: Watched, limit: int) -> None:
     """What a cursor gives, or that it is lost."""
     history = twin.model.history(watched.bucket)
-    lost = watched.generation != history.generation or twin.model.lost(
-        watched.bucket, watched.place, cached=watched.cached
-    )
+    lost = watched.generation != history.generation or twin.model.lost(watched.bucket, watched.place, cached=watched.cached)
     if lost:
         assert watched.cursor.pending
         with pytest.raises(Compacted):
@@ -437,9 +428,7 @@ def take(twin: Twin, watched: Watched, limit: int) -> None:
     assert watched.cursor.pending is bool(rest)
     taken = rest[:limit] if limit else rest
     assert [seen(event) for event in watched.cursor.take(limit)] == [
-        (event.revision, event.key, event.record, event.previous)
-        for event in taken
-        if event.revision > watched.after
+        (event.revision, event.key, event.record, event.previous) for event in taken if event.revision > watched.after
     ]
     watched.place += len(taken)
     idle = watched.place == len(history.events)

@@ -18,11 +18,15 @@ def bundle(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    ("", None), ("hi", "unable to parse bytes as PEM block"),
-    (block("FOO"), "no valid certificate authority data seen"),
-    (block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
-])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", None),
+        ("hi", "unable to parse bytes as PEM block"),
+        (block("FOO"), "no valid certificate authority data seen"),
+        (block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
+    ],
+)
 def test_bundles(text: str, complaint: str | None) -> None:
     found = [error.detail for error in ca_bundle_errors(bundle(text), "p")]
     assert found == ([] if complaint is None else [f"unable to load root certificates: {complaint}"])

@@ -21,7 +21,9 @@ def test_nothing_is_nothing(left: Any, right: Any) -> None:
     assert same(right, left)
 
 
-@pytest.mark.parametrize(("left", "right"), [(0, None), ("", None), (False, None), ([1], [1, 2]), ({"a": 1}, {"a": 2}), ([{}], [])])
+@pytest.mark.parametrize(
+    ("left", "right"), [(0, None), ("", None), (False, None), ([1], [1, 2]), ({"a": 1}, {"a": 2}), ([{}], [])]
+)
 def test_something_is_not_nothing(left: Any, right: Any) -> None:
     assert not same(left, right)
 
@@ -35,7 +37,8 @@ SPEC = type_of("k8s.io/api/networking/v1.NetworkPolicySpec")
 
 
 @pytest.mark.parametrize(
-    "spec", [{"ingress": []}, {"podSelector": {"matchLabels": {}}}, {"egress": [{"to": [{"ipBlock": {"cidr": "::/0", "except": []}}]}]}]
+    "spec",
+    [{"ingress": []}, {"podSelector": {"matchLabels": {}}}, {"egress": [{"to": [{"ipBlock": {"cidr": "::/0", "except": []}}]}]}],
 )
 def test_empty_lists_and_maps_are_found(spec: Any) -> None:
     assert contains_empty(SPEC, spec)

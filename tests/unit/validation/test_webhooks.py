@@ -10,8 +10,7 @@ from fakekube.validation.webhooks import service_errors, url_errors
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["https://h", "HTTPS://h:8443/a%20b", "https://[::1]:443/x", "https://ü.example", "https://h:/", "https://a_b/c?"],
+    "url", ["https://h", "HTTPS://h:8443/a%20b", "https://[::1]:443/x", "https://ü.example", "https://h:/", "https://a_b/c?"]
 )
 def test_urls(url: str) -> None:
     assert url_errors(url, "url") == []

@@ -14,7 +14,18 @@ def column(type_: str, path: str, **more: Any) -> dict[str, Any]:
 
 OBJECT: dict[str, Any] = {
     "metadata": {"name": "x", "creationTimestamp": ago(hours=5)},
-    "spec": {"s": "text", "i": 5, "f": 1.5, "b": True, "d": ago(days=3), "n": None, "o": {"k": 1}, "l": [1, 2], "null": "null", "large": 1e21},
+    "spec": {
+        "s": "text",
+        "i": 5,
+        "f": 1.5,
+        "b": True,
+        "d": ago(days=3),
+        "n": None,
+        "o": {"k": 1},
+        "l": [1, 2],
+        "null": "null",
+        "large": 1e21,
+    },
 }
 
 
@@ -35,7 +46,9 @@ def test_cells(type_: str, path: str, cell: Any) -> None:
 
 
 def test_columns() -> None:
-    made = custom.convertor([column("integer", ".a", format="int32", priority=1, description="d"), column("string", ".b")]).columns
+    made = custom.convertor(
+        [column("integer", ".a", format="int32", priority=1, description="d"), column("string", ".b")]
+    ).columns
     described = "Custom resource definition column (in JSONPath format): .b"
     assert [dict(one) for one in made] == [
         {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},

@@ -19,7 +19,8 @@ from tests.unit.views.rows import NOW, ago
 API_VERSION = "meta.k8s.io/v1"
 META = {"resourceVersion": "7"}
 POD: dict[str, Any] = {
-    "metadata": {"name": 'a"\\<', "creationTimestamp": ago(minutes=5)}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    "metadata": {"name": 'a"\\<', "creationTimestamp": ago(minutes=5)},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
     "status": {
         "phase": "Failed",
         "containerStatuses": [{"restartCount": 2, "lastState": {"terminated": {"finishedAt": ago(hours=2)}}}],
@@ -43,11 +44,15 @@ def both(convertor: TableConvertor, objects: list[dict[str, Any]], now: Any) -> 
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
 def test_they_are_the_same(count: int) -> None:
     later, before = both(convertor_for("", "v1", "pods"), [POD] * count, NOW)
-    assert later.count(b'"2 (3h ago)"') == later.count(b'"65m"') == before.count(b'"2 (120m ago)"') == before.count(b'"5m"') == count
+    assert (
+        later.count(b'"2 (3h ago)"') == later.count(b'"65m"') == before.count(b'"2 (120m ago)"') == before.count(b'"5m"') == count
+    )
 
 
 def test_the_order_of_flow_schemas() -> None:
-    schemas = [{"metadata": {"name": name}, "spec": {"matchingPrecedence": place}} for name, place in (("b", 2), ("a", 2), ("c", 1))]
+    schemas = [
+        {"metadata": {"name": name}, "spec": {"matchingPrecedence": place}} for name, place in (("b", 2), ("a", 2), ("c", 1))
+    ]
     both(convertor_for("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"), schemas, NOW)
 
 
@@ -59,9 +64,15 @@ def test_kinds_without_a_printer() -> None:
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**7))
 def test_custom_columns(text: str, number: float, seconds: int) -> None:
     columns = [
-        {"name": "Text", "type": "string", "jsonPath": ".text"}, {"name": "Number", "type": "number", "jsonPath": ".number"},
+        {"name": "Text", "type": "string", "jsonPath": ".text"},
+        {"name": "Number", "type": "number", "jsonPath": ".number"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         {"name": "Other", "type": "date", "jsonPath": ".time"},
     ]
-    obj = {"metadata": {"name": text, "creationTimestamp": ago(seconds=seconds)}, "text": text, "number": number, "time": ago(hours=1)}
+    obj = {
+        "metadata": {"name": text, "creationTimestamp": ago(seconds=seconds)},
+        "text": text,
+        "number": number,
+        "time": ago(hours=1),
+    }
     both(custom.convertor(columns), [obj, {"metadata": {"name": "b"}}], NOW)

@@ -17,7 +17,9 @@ def row(name: str, **obj: Any) -> Row:
 
 
 def test_a_table() -> None:
-    made = table.table(convertor_for("", "v1", "configmaps"), API_VERSION, [row("a", data={"k": ""})], {"resourceVersion": "7"}, NOW)
+    made = table.table(
+        convertor_for("", "v1", "configmaps"), API_VERSION, [row("a", data={"k": ""})], {"resourceVersion": "7"}, NOW
+    )
     assert made == {
         "kind": "Table",
         "apiVersion": API_VERSION,
@@ -49,7 +51,11 @@ def test_no_rows() -> None:
 
 
 def test_rows_may_have_an_order() -> None:
-    rows = [row("b", spec={"matchingPrecedence": 5}), row("a", spec={"matchingPrecedence": 5}), row("c", spec={"matchingPrecedence": 1})]
+    rows = [
+        row("b", spec={"matchingPrecedence": 5}),
+        row("a", spec={"matchingPrecedence": 5}),
+        row("c", spec={"matchingPrecedence": 1}),
+    ]
     made = table.table(convertor_for("flowcontrol.apiserver.k8s.io", "v1", "flowschemas"), API_VERSION, rows, {}, NOW)
     assert [made_row["cells"][0] for made_row in made["rows"]] == ["c", "a", "b"]
 
@@ -68,7 +74,8 @@ def test_scales() -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "version", "plural"), [(group, "v2" if group == "autoscaling" else "v1", plural) for group, plural in sorted(table._CELLS)]
+    ("group", "version", "plural"),
+    [(group, "v2" if group == "autoscaling" else "v1", plural) for group, plural in sorted(table._CELLS)],
 )
 def test_every_printer_has_a_cell_for_every_column(group: str, version: str, plural: str) -> None:
     """And can print an object of nothing. (Addresses have a cell too many, as on the real server.)"""

@@ -32,14 +32,17 @@ def resolver(**spec: Any) -> ServiceResolver:
     return ServiceResolver(services)
 
 
-@pytest.mark.parametrize(("spec", "port", "problem"), [
-    ({}, 443, "dial tcp 10.0.0.7:443: connect: connection refused"),
-    ({"clusterIP": "fd00::7"}, 443, "dial tcp [fd00::7]:443: connect: connection refused"),
-    ({"type": "LoadBalancer"}, 443, "dial tcp 10.0.0.7:443: connect: connection refused"),
-    ({}, 80, 'no service port 80 found for service "hook"'),
-    ({"clusterIP": "None"}, 443, 'cannot route to service with ClusterIP "None"'),
-    ({"type": "Odd"}, 443, 'unsupported service type "Odd"'),
-])
+@pytest.mark.parametrize(
+    ("spec", "port", "problem"),
+    [
+        ({}, 443, "dial tcp 10.0.0.7:443: connect: connection refused"),
+        ({"clusterIP": "fd00::7"}, 443, "dial tcp [fd00::7]:443: connect: connection refused"),
+        ({"type": "LoadBalancer"}, 443, "dial tcp 10.0.0.7:443: connect: connection refused"),
+        ({}, 80, 'no service port 80 found for service "hook"'),
+        ({"clusterIP": "None"}, 443, 'cannot route to service with ClusterIP "None"'),
+        ({"type": "Odd"}, 443, 'unsupported service type "Odd"'),
+    ],
+)
 def test_nothing_is_behind_a_cluster_ip(spec: dict[str, Any], port: int, problem: str) -> None:
     with pytest.raises(CallError) as caught:
         resolver(**spec).resolve("n", "hook", port)
@@ -62,9 +65,9 @@ def test_a_forwarded_service_need_not_exist() -> None:
         found.resolve("m", "absent", 80)
 
 
-@pytest.mark.parametrize(("service", "port"), [
-    ("hook", 1), ("/hook", 1), ("n/", 1), ("n/hook/x", 1), ("n/hook", 0), ("n/hook", 65536),
-])
+@pytest.mark.parametrize(
+    ("service", "port"), [("hook", 1), ("/hook", 1), ("n/", 1), ("n/hook/x", 1), ("n/hook", 0), ("n/hook", 65536)]
+)
 def test_what_cannot_be_forwarded(service: str, port: int) -> None:
     with pytest.raises(ValueError, match=r"namespace/name|TCP port"):
         ForwardedServices(resolver()).forward(service, port)
@@ -89,7 +92,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         response = {"uid": review["request"]["uid"], "allowed": False, "status": {"message": f"{self.path} says no"}}
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode())
+        self.wfile.write(
+            json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode()
+        )
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -109,8 +114,11 @@ def test_a_webhook_is_reached_under_the_name_of_its_service(tmp_path: Path) -> N
         service = {"name": "hook", "namespace": "system", "path": "/validate"}
         for name, client_config in (("with", {"caBundle": certificate.ca_bundle}), ("without", {})):
             hook = {
-                "name": "hook.example.com", "clientConfig": {"service": service, **client_config}, "sideEffects": "None",
-                "admissionReviewVersions": ["v1"], "rules": [REVIEWED],
+                "name": "hook.example.com",
+                "clientConfig": {"service": service, **client_config},
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                "rules": [REVIEWED],
             }
             configuration = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
             cluster.apply({**configuration, "metadata": {"name": "hooks"}, "webhooks": [hook]})

@@ -116,11 +116,17 @@ def test_silence(transport: Transport) -> None:
     assert time.monotonic() - begin < 1
 
 
-@pytest.mark.parametrize(("head", "piece", "message"), [
-    (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n", 'Post "URL": context deadline exceeded'),
-    (b"HTTP/1.1 200 OK\r\n\r\n", b" ",
-     "unexpected error when reading response body. Please retry. Original error: context deadline exceeded"),
-])
+@pytest.mark.parametrize(
+    ("head", "piece", "message"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n", 'Post "URL": context deadline exceeded'),
+        (
+            b"HTTP/1.1 200 OK\r\n\r\n",
+            b" ",
+            "unexpected error when reading response body. Please retry. Original error: context deadline exceeded",
+        ),
+    ],
+)
 def test_byte_after_byte(transport: Transport, head: bytes, piece: bytes, message: str) -> None:
     ended = threading.Event()
 
@@ -138,9 +144,7 @@ def test_byte_after_byte(transport: Transport, head: bytes, piece: bytes, messag
     assert time.monotonic() - begin < 2
 
 
-def test_an_endless_body_takes_no_more_memory_than_is_allowed(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_body_takes_no_more_memory_than_is_allowed(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "LARGEST_ANSWER", 1 << 20)
     sent = 0
 
@@ -164,16 +168,25 @@ def test_a_server_that_reads_nothing(transport: Transport) -> None:
         ended.set()
 
 
-@pytest.mark.parametrize(("answer", "message"), [
-    (b"HTTP/1.1 307 T\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", 'Post "/again": stopped after 10 redirects'),
-    (b"HTTP/1.1 302 T\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", 'Post "/again": stopped after 10 redirects'),
-    (b"HTTP/1.1 307 T\r\nLocation: ftp://127.0.0.1/x\r\nContent-Length: 0\r\n\r\n",
-     'Post "ftp://127.0.0.1/x": unsupported protocol scheme "ftp"'),
-    (b"HTTP/1.1 307 T\r\nLocation: http://[bad\r\nContent-Length: 0\r\n\r\n",
-     'Post "URL": failed to parse Location header "http://[bad": parse "http://[bad": missing \']\' in host'),
-    (b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
-     'Post "http://127.0.0.1:9/x": dial tcp 127.0.0.1:9: connect: connection refused'),
-])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"HTTP/1.1 307 T\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", 'Post "/again": stopped after 10 redirects'),
+        (b"HTTP/1.1 302 T\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", 'Post "/again": stopped after 10 redirects'),
+        (
+            b"HTTP/1.1 307 T\r\nLocation: ftp://127.0.0.1/x\r\nContent-Length: 0\r\n\r\n",
+            'Post "ftp://127.0.0.1/x": unsupported protocol scheme "ftp"',
+        ),
+        (
+            b"HTTP/1.1 307 T\r\nLocation: http://[bad\r\nContent-Length: 0\r\n\r\n",
+            'Post "URL": failed to parse Location header "http://[bad": parse "http://[bad": missing \']\' in host',
+        ),
+        (
+            b"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
+            'Post "http://127.0.0.1:9/x": dial tcp 127.0.0.1:9: connect: connection refused',
+        ),
+    ],
+)
 def test_redirects(transport: Transport, answer: bytes, message: str) -> None:
     def redirect(connection: socket.socket) -> None:
         while connection.recv(65536):

@@ -31,9 +31,7 @@ LOCALHOST = "localhost/"
 Annotations = Mapping[str, str]
 
 
-def pod_annotations(
-    annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions
-) -> list[FieldError]:
+def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, options: ValidationOptions) -> list[FieldError]:
     """Validates the annotations of a pod or template at `path` (ValidatePodSpecificAnnotations)."""
     errors: list[FieldError] = []
     mirror = annotations.get(MIRROR)
@@ -96,8 +94,7 @@ def profile_of_annotation(annotation: str) -> dict[str, Any] | None:
 
 
 def changed_annotations(new: Annotations, old: Annotations, path: str) -> list[FieldError]:
-    """Validates annotations that cannot be added or removed (the first part of ValidatePodSpecificAnnotationUpdates).
-    """
+    """Validates annotations that cannot be added or removed (the first part of ValidatePodSpecificAnnotationUpdates)."""
     errors: list[FieldError] = []
     for key, value in old.items():
         if new.get(key) == value:
@@ -133,9 +130,7 @@ def _seccomp_match(annotations: Annotations, spec: dict[str, Any], path: str) ->
         profile = (container.get("securityContext") or {}).get("seccompProfile")
         key = f"{SECCOMP_OF_CONTAINER}{container.get('name', '')}"
         if profile is not None and key in annotations:
-            errors += _same_profile(
-                "seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile"
-            )
+            errors += _same_profile("seccomp", annotations[key], profile, f"{where}.securityContext.seccompProfile")
     return errors
 
 
@@ -148,9 +143,7 @@ def _apparmor_match(annotations: Annotations, spec: dict[str, Any], path: str) -
         profile = (container.get("securityContext") or {}).get("appArmorProfile", of_pod)
         key = f"{APPARMOR}{container.get('name', '')}"
         if profile is not None and key in annotations:
-            errors += _same_profile(
-                "apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile"
-            )
+            errors += _same_profile("apparmor", annotations[key], profile, f"{where}.securityContext.appArmorProfile")
     return errors
 
 

@@ -63,9 +63,7 @@ def _check_preconditions(context: WriteContext, pod: Object, expected: Object) -
         value = expected.get(field)
         found = meta.get(field)
         if value and value != found:
-            problem = (
-                f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
-            )
+            problem = f"Precondition failed: {shown} in precondition: {value}, {shown} in object meta: {found}"
             prefix = "" if context.dry_run else "/registry"  # only the storage layer adds it
             key = f"{prefix}/pods/{context.namespace}/{meta['name']}"
             error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"

@@ -14,9 +14,7 @@ from fakekube.golang.timestamps import print_time
 Condition = dict[str, Any]
 
 
-def set_condition(
-    conditions: Sequence[Condition], new: Mapping[str, Any], now: datetime
-) -> list[Condition]:
+def set_condition(conditions: Sequence[Condition], new: Mapping[str, Any], now: datetime) -> list[Condition]:
     """Returns the conditions with this one; lastTransitionTime stays if the status does."""
     fresh = {**new, "lastProbeTime": None, "lastTransitionTime": print_time(now)}
     result = list(conditions)

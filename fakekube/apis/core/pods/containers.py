@@ -70,9 +70,7 @@ def containers(items: Sequence[Container], path: str, pod: PodContext) -> list[F
     return errors + host_port_conflicts(items, path)
 
 
-def init_containers(
-    items: Sequence[Container], regular: Sequence[Container], path: str, pod: PodContext
-) -> list[FieldError]:
+def init_containers(items: Sequence[Container], regular: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the init containers of a pod (validateInitContainers)."""
     errors: list[FieldError] = []
     seen = {item.get("name", "") for item in regular}
@@ -107,9 +105,7 @@ def _only_of_sidecars(item: Container, path: str, options: ValidationOptions) ->
     ]
 
 
-def ephemeral_containers(
-    items: Sequence[Container], others: Sequence[Container], path: str, pod: PodContext
-) -> list[FieldError]:
+def ephemeral_containers(items: Sequence[Container], others: Sequence[Container], path: str, pod: PodContext) -> list[FieldError]:
     """Validates the ephemeral containers of a pod (validateEphemeralContainers)."""
     errors: list[FieldError] = []
     other_names = {item.get("name", "") for item in others}
@@ -131,9 +127,7 @@ def ephemeral_containers(
             for field in ("subPath", "subPathExpr")
             if mount.get(field)
         ]
-        errors += [
-            forbidden(f"{where}.{field}", "cannot be set for an Ephemeral Container") for field in wrong
-        ]
+        errors += [forbidden(f"{where}.{field}", "cannot be set for an Ephemeral Container") for field in wrong]
     return errors
 
 
@@ -141,9 +135,7 @@ def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     """Validates what containers of all types have in common (validateContainerCommon)."""
     errors: list[FieldError] = []
     name = item.get("name", "")
-    errors += (
-        invalid_each(f"{path}.name", name, names.dns_label(name)) if name else [required(f"{path}.name")]
-    )
+    errors += invalid_each(f"{path}.name", name, names.dns_label(name)) if name else [required(f"{path}.name")]
     if not item.get("image"):
         errors.append(required(f"{path}.image"))
     policy = item.get("terminationMessagePolicy", "")
@@ -162,9 +154,7 @@ def _common(item: Container, path: str, pod: PodContext) -> list[FieldError]:
     errors += pull_policy(item.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
     resources = item.get("resources")
     if resources:
-        errors += requirements(
-            resources, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages
-        )
+        errors += requirements(resources, f"{path}.resources", container_resource_name, pod.claims, pod.options.huge_pages)
     if "resizePolicy" in item:
         errors += _resize_policies(item["resizePolicy"], f"{path}.resizePolicy", pod.restart_policy)
     security = item.get("securityContext")

@@ -176,11 +176,7 @@ def _object_key(reference: Part, path: str) -> list[FieldError]:
 def _file_key(reference: Part, path: str) -> list[FieldError]:
     """Validates a reference to a variable in a file of a volume."""
     key, volume, file = (reference.get(field, "") for field in ("key", "volumeName", "path"))
-    errors = (
-        invalid_each(f"{path}.key", key, names.relaxed_environment_name(key))
-        if key
-        else [required(f"{path}.key")]
-    )
+    errors = invalid_each(f"{path}.key", key, names.relaxed_environment_name(key)) if key else [required(f"{path}.key")]
     if volume:
         errors += invalid_each(f"{path}.volumeName", volume, names.dns_label(volume))
     else:

@@ -42,9 +42,7 @@ def evict(context: WriteContext, name: str, body: Object) -> Object:
         return _delete(context, name, options)
     budgets = _budgets(context, pod)
     if len(budgets) > 1:
-        text = (
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise status.generic(500, "", text)
     for budget in budgets:
         if _may_go_unhealthy(pod, budget):
@@ -110,15 +108,10 @@ def _delete(context: WriteContext, name: str, options: Object) -> Object:
 
 def _with_disruption_target(pod: Object, conditions: dict[str, str], now: datetime) -> Object:
     meta = pod["metadata"]
-    for field, shown, fate in (
-        ("uid", "UID", "deleted and then recreated"),
-        ("resourceVersion", "ResourceVersion", "modified"),
-    ):
+    for field, shown, fate in (("uid", "UID", "deleted and then recreated"), ("resourceVersion", "ResourceVersion", "modified")):
         expected, found = conditions.get(field), meta.get(field)
         if expected and expected != found:
-            text = (
-                f"the {shown} in the precondition ({expected}) does not match the {shown} in record ({found})"
-            )
+            text = f"the {shown} in the precondition ({expected}) does not match the {shown} in record ({found})"
             raise status.conflict("", "Pod", meta["name"], f"{text}. The object might have been {fate}")
     state = pod.get("status") or {}
     condition = {
@@ -192,16 +185,12 @@ def _still_processed(budget_name: str) -> StatusError:
 
 
 def _over_budget(text: str, retry_after: int = 0) -> StatusError:
-    return status.too_many_requests(
-        OVER_BUDGET, retry_after, [{"reason": "DisruptionBudget", "message": text}]
-    )
+    return status.too_many_requests(OVER_BUDGET, retry_after, [{"reason": "DisruptionBudget", "message": text}])
 
 
 def _insufficient_budget_message(name: str, state: dict[str, Any]) -> str:
     conditions = state.get("conditions") or ()
-    condition: dict[str, str] = next(
-        (item for item in conditions if item.get("type") == "DisruptionAllowed"), {}
-    )
+    condition: dict[str, str] = next((item for item in conditions if item.get("type") == "DisruptionAllowed"), {})
     message, reason = condition.get("message", ""), condition.get("reason", "")
     known = condition.get("status") == "False" and message
     current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
@@ -232,9 +221,6 @@ def _not_allowed(state: dict[str, Any], stamp: str) -> list[dict[str, Any]]:
     for index, condition in enumerate(conditions):
         if condition.get("type") == "DisruptionAllowed":
             same = condition.get("status") == "False"
-            conditions[index] = {
-                **expected,
-                "lastTransitionTime": condition["lastTransitionTime"] if same else stamp,
-            }
+            conditions[index] = {**expected, "lastTransitionTime": condition["lastTransitionTime"] if same else stamp}
             return conditions
     return [*conditions, {**expected, "lastTransitionTime": stamp}]

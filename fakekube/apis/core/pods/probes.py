@@ -19,9 +19,7 @@ Part = Mapping[str, Any]
 def liveness_or_startup_probe(probe: Part, path: str) -> list[FieldError]:
     errors = _probe(probe, path)
     threshold = probe.get("successThreshold", 0)
-    return (
-        errors if threshold == 1 else [*errors, invalid(f"{path}.successThreshold", threshold, "must be 1")]
-    )
+    return errors if threshold == 1 else [*errors, invalid(f"{path}.successThreshold", threshold, "must be 1")]
 
 
 def readiness_probe(probe: Part, path: str) -> list[FieldError]:
@@ -107,9 +105,7 @@ def _sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
     seconds = action.get("seconds", 0)
     if grace is None or 0 <= seconds <= grace:
         return []
-    return [
-        invalid(path, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")
-    ]
+    return [invalid(path, seconds, f"must be non-negative and less than terminationGracePeriodSeconds ({grace})")]
 
 
 PROBE_ACTIONS: Mapping[str, Action] = {

@@ -84,12 +84,7 @@ def validate_resize(new: Part, old: Part) -> list[FieldError]:
         return errors + disorder
     for field in ("initContainers", "containers"):
         for index, (item, old_item) in enumerate(_pairs(spec, before, field)):
-            errors += _removed(
-                item.get("resources"),
-                old_item.get("resources"),
-                f"spec.{field}[{index}].resources",
-                "resource ",
-            )
+            errors += _removed(item.get("resources"), old_item.get("resources"), f"spec.{field}[{index}].resources", "resource ")
     errors += _only_compute(spec, before, left)
     if not errors and left != before:
         errors.append(forbidden("spec", ONLY_COMPUTE))

@@ -72,9 +72,7 @@ def with_allocated_resources(pod: Object) -> Object:
 
 def _with_allocated(container: Object, status: Object, refused: bool) -> Object:
     """Returns the maximum of desired (unless the resize is infeasible), actual and allocated resources."""
-    resources = {
-        side: _most({} if refused else _of(container, side), _of(status, side)) for side in ("requests", "limits")
-    }
+    resources = {side: _most({} if refused else _of(container, side), _of(status, side)) for side in ("requests", "limits")}
     resources["requests"] = _most(resources["requests"], amounts(status.get("allocatedResources")))
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 

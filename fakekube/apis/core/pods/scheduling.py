@@ -46,9 +46,7 @@ def _node_affinity(rules: Part, path: str, options: ValidationOptions) -> list[F
 def _pod_affinity_term(term: Part, path: str, options: ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("labelSelector", "namespaceSelector"):
-        errors += selectors.label_selector(
-            term.get(field), f"{path}.{field}", allow_invalid_values=options.selector_values
-        )
+        errors += selectors.label_selector(term.get(field), f"{path}.{field}", allow_invalid_values=options.selector_values)
     for name in term.get("namespaces") or ():
         errors += invalid_each(f"{path}.namespace", name, names.dns_label(name))
     matching, mismatching = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
@@ -71,18 +69,12 @@ def topology_spread(items: Sequence[Part], path: str, options: ValidationOptions
 
 
 def _constraint(item: Part, path: str, rest: Sequence[Part], options: ValidationOptions) -> list[FieldError]:
-    key, action, domains = (
-        item.get("topologyKey", ""),
-        item.get("whenUnsatisfiable", ""),
-        item.get("minDomains"),
-    )
+    key, action, domains = (item.get("topologyKey", ""), item.get("whenUnsatisfiable", ""), item.get("minDomains"))
     errors = positive(item.get("maxSkew", 0), f"{path}.maxSkew")
     if not key:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     errors += one_of(action, f"{path}.whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"))
-    if any(
-        (key, action) == (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) for other in rest
-    ):
+    if any((key, action) == (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) for other in rest):
         errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
     if domains is not None:
         errors += positive(domains, f"{path}.minDomains")
@@ -106,9 +98,7 @@ def _keys_in_selector(keys: Sequence[str], selector: Part | None, path: str) -> 
     """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
     if not keys:
         return []
-    errors = selectors.label_keys(
-        keys, (), {} if selector is not None else None, path.removesuffix(".matchLabelKeys")
-    )
+    errors = selectors.label_keys(keys, (), {} if selector is not None else None, path.removesuffix(".matchLabelKeys"))
     taken = {item.get("key") for item in (selector or {}).get("matchExpressions") or ()}
     taken |= set((selector or {}).get("matchLabels") or ())
     return errors + [

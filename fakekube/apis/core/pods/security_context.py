@@ -165,9 +165,7 @@ _not_in_user = re.compile(r'["/\\:;|=,+*?<>@\[\]]').search
 def _windows_options(options: Part, path: str) -> list[FieldError]:
     """Validates the Windows options (validateWindowsSecurityContextOptions)."""
     errors: list[FieldError] = []
-    name, spec, user = (
-        options.get(field) for field in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName")
-    )
+    name, spec, user = (options.get(field) for field in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))
     if name is not None:
         errors += invalid_each(f"{path}.gmsaCredentialSpecName", name, names.dns_subdomain(name))
     if spec is not None:
@@ -297,16 +295,10 @@ def host_users(spec: dict[str, Any], path: str, options: ValidationOptions) -> l
     wrong = []
     if spec.get("hostNetwork") and not options.host_network_users:
         wrong.append(f"{path}.hostNetwork")
-    wrong += [
-        f"{path}.{shown}"
-        for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
-        if spec.get(field)
-    ]
+    wrong += [f"{path}.{shown}" for field, shown in (("hostPID", "HostPID"), ("hostIPC", "HostIPC")) if spec.get(field)]
     if not options.user_namespace_devices:
         wrong += [
-            f"{where}.volumeDevices"
-            for container, where in containers_with_paths(spec, path)
-            if container.get("volumeDevices")
+            f"{where}.volumeDevices" for container, where in containers_with_paths(spec, path) if container.get("volumeDevices")
         ]
     return [forbidden(where, "when `hostUsers` is false") for where in wrong]
 

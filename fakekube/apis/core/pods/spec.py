@@ -38,18 +38,14 @@ HOSTNAME_LENGTH = 64
 MAX_INT32 = 2**31 - 1
 
 
-def validate_pod_spec(
-    spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None
-) -> list[FieldError]:
+def validate_pod_spec(spec: dict[str, Any], path: str, options: ValidationOptions, meta: Part | None = None) -> list[FieldError]:
     """Validates the spec of a pod or template (ValidatePodSpec).
 
     `meta` is the metadata of the pod; None for a template, whose pods have other names.
     """
     grace = spec.get("terminationGracePeriodSeconds")
     errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
-    usable, wrong = volumes(
-        spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options
-    )
+    usable, wrong = volumes(spec.get("volumes") or (), (meta or {}).get("name", ""), f"{path}.volumes", options)
     errors += wrong
     claims = spec.get("resourceClaims") or ()
     if claims:
@@ -65,12 +61,7 @@ def validate_pod_spec(
     errors += _containers(spec, path, pod)
     if "resources" in spec:
         errors += pod_resources(spec, f"{path}.resources", pod)
-    return (
-        errors
-        + _policies(spec, path, options)
-        + _placement(spec, path, options)
-        + _rest(spec, path, options)
-    )
+    return errors + _policies(spec, path, options) + _placement(spec, path, options) + _rest(spec, path, options)
 
 
 def _containers(spec: dict[str, Any], path: str, pod: PodContext) -> list[FieldError]:
@@ -142,9 +133,7 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
         errors += invalid_each(f"{path}.activeDeadlineSeconds", deadline, details)
     errors += _named(spec, _HOST_NAMES, path)
     if "tolerations" in spec:
-        errors += tolerations(
-            spec["tolerations"], f"{path}.tolerations", allow_comparisons=options.comparing_tolerations
-        )
+        errors += tolerations(spec["tolerations"], f"{path}.tolerations", allow_comparisons=options.comparing_tolerations)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         errors += _host_alias(alias, f"{path}.hostAliases[{index}]")
     errors += _named(spec, _CLASS_NAMES, path)
@@ -157,11 +146,7 @@ def _rest(spec: dict[str, Any], path: str, options: ValidationOptions) -> list[F
         errors += required_one_of(preemption, where, PREEMPTION_POLICIES, ordered=True)
     if "overhead" in spec:
         errors += requirements(
-            {"limits": spec["overhead"]},
-            f"{path}.overhead",
-            container_resource_name,
-            frozenset(),
-            options.huge_pages,
+            {"limits": spec["overhead"]}, f"{path}.overhead", container_resource_name, frozenset(), options.huge_pages
         )
     if "os" in spec:
         errors += security_context.operating_system(spec, path)

@@ -128,11 +128,7 @@ def _resource_claims(status: Part, spec: Part) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(status.get("resourceClaimStatuses") or ()):
-        where, name, claim = (
-            f"status.resourceClaimStatuses[{index}]",
-            item.get("name", ""),
-            item.get("resourceClaimName"),
-        )
+        where, name, claim = (f"status.resourceClaimStatuses[{index}]", item.get("name", ""), item.get("resourceClaimName"))
         if name not in known:
             text = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{where}.name", name, text))
@@ -228,10 +224,7 @@ def _containers(status: Part, spec: Part) -> list[FieldError]:
                 errors += _user(linux, system, f"status.{field}[{index}].user.linux")
     for field, containers in zip(_LISTS, ("containers", "initContainers", ""), strict=True):
         for index, item in enumerate(status.get(field) or ()):
-            where, allocated = (
-                f"status.{field}[{index}].allocatedResourcesStatus",
-                item.get("allocatedResourcesStatus"),
-            )
+            where, allocated = (f"status.{field}[{index}].allocatedResourcesStatus", item.get("allocatedResourcesStatus"))
             if allocated and not containers:
                 errors.append(forbidden(where, "must not be specified in container status"))
             elif allocated:
@@ -246,11 +239,7 @@ def _user(user: Part, system: str, path: str) -> list[FieldError]:
     numbers = [(user.get(field, 0), f"{path}.{field}") for field in ("uid", "gid")]
     groups = user.get("supplementalGroups") or ()
     numbers += [(group, f"{path}.supplementalGroups[{index}]") for index, group in enumerate(groups)]
-    return [
-        error
-        for number, where in numbers
-        for error in invalid_each(where, number, names.in_range(number, 0, 2**31 - 1))
-    ]
+    return [error for number, where in numbers for error in invalid_each(where, number, names.in_range(number, 0, 2**31 - 1))]
 
 
 def _allocated(items: Sequence[Part], container: Part | None, path: str) -> list[FieldError]:
@@ -279,11 +268,7 @@ def _allocated_name(name: str, container: Part, path: str) -> list[FieldError]:
 
 
 def _allocated_resource(resource: Part, seen: set[str], path: str) -> list[FieldError]:
-    health, message, identity = (
-        resource.get("health", ""),
-        resource.get("message"),
-        resource.get("resourceID", ""),
-    )
+    health, message, identity = (resource.get("health", ""), resource.get("message"), resource.get("resourceID", ""))
     errors: list[FieldError] = []
     if health not in ("Healthy", "Unhealthy", "Unknown"):
         errors.append(not_supported(f"{path}.health", health, ("Healthy", "Unhealthy", "Unknown")))

@@ -180,9 +180,7 @@ def _add_requirements(holder: dict[str, Any], field: str, operator: str, labels:
     selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
 
 
-def _profiles_from_annotations(
-    context: WriteContext, annotations: dict[str, str], spec: dict[str, Any]
-) -> None:
+def _profiles_from_annotations(context: WriteContext, annotations: dict[str, str], spec: dict[str, Any]) -> None:
     """Copies AppArmor annotations to fields (applyAppArmorVersionSkew)."""
     if not annotations or (spec.get("os") or {}).get("name") == "windows":
         return

@@ -34,9 +34,7 @@ UPDATABLE = (
 )
 
 
-def validate_spec_update(
-    new: Spec, old: Spec, options: ValidationOptions, stored: Callable[[Spec], Spec]
-) -> list[FieldError]:
+def validate_spec_update(new: Spec, old: Spec, options: ValidationOptions, stored: Callable[[Spec], Spec]) -> list[FieldError]:
     """Validates an update of the spec of a pod, which is valid itself.
 
     `stored` converts a spec to the stored form: that form is compared, but the message shows the spec as sent.
@@ -58,9 +56,7 @@ def validate_spec_update(
     munged = _with_old_images(new, old)
     for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         _put_back(munged, old, field)
-    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get(
-        "terminationGracePeriodSeconds"
-    ) == 1:
+    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
         _put_back(munged, old, "terminationGracePeriodSeconds")
     if old.get("schedulingGates"):
         errors += _narrowed(munged, old)
@@ -120,10 +116,7 @@ def _removed_gates(new: Sequence[Spec], old: Sequence[Spec]) -> list[FieldError]
     known = {gate.get("name") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(new) if gate.get("name") not in known}
     return [
-        forbidden(
-            f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{name}'",
-        )
+        forbidden(f"spec.schedulingGates[{index}].name", f"only deletion is allowed, but found new scheduling gate '{name}'")
         for name, index in added.items()
     ]
 
@@ -134,8 +127,7 @@ def _with_old_images(new: Spec, old: Spec) -> Spec:
     for field in ("containers", "initContainers"):
         if new.get(field):
             munged[field] = [
-                _with_image(container, before.get("image"))
-                for container, before in zip(new[field], old[field], strict=True)
+                _with_image(container, before.get("image")) for container, before in zip(new[field], old[field], strict=True)
             ]
     return munged
 
@@ -163,9 +155,7 @@ def _narrowed(munged: Spec, old: Spec) -> list[FieldError]:
     return errors
 
 
-def _put_back_node_affinity(
-    munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None
-) -> None:
+def _put_back_node_affinity(munged: Spec, affinity: Spec | None, old_affinity: Spec | None, old_rules: Spec | None) -> None:
     if affinity is None:
         munged["affinity"] = {"nodeAffinity": old_rules}
     elif old_affinity is None and not {"podAffinity", "podAntiAffinity"} & affinity.keys():

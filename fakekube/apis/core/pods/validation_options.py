@@ -29,9 +29,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 class ValidationOptions:
     """Each flag allows breaking a rule because the old pod (or template) breaks it; flags are computed on first use."""
 
-    def __init__(
-        self, old: Spec, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, old: Spec, old_meta: dict[str, Any], *, of_pod: bool, selector: Mapping[str, Any] | None = None) -> None:
         """Creates the options for an old spec.
 
         Args:
@@ -125,11 +123,7 @@ def _has_indivisible_huge_pages(spec: Spec) -> bool:
     for container in containers(spec):
         resources = container.get("resources") or {}
         lists += [resources.get("limits") or {}, resources.get("requests") or {}]
-    return any(
-        is_huge_page(name) and not is_divisible(name, amount)
-        for resources in lists
-        for name, amount in resources.items()
-    )
+    return any(is_huge_page(name) and not is_divisible(name, amount) for resources in lists for name, amount in resources.items())
 
 
 def pod_affinity_terms(spec: Spec) -> list[tuple[str, dict[str, Any]]]:
@@ -170,10 +164,7 @@ def _has_wrong_spread_selector(spec: Spec) -> bool:
 
 def _has_wrong_spread_label_keys(spec: Spec) -> bool:
     constraints = spec.get("topologySpreadConstraints") or ()
-    return any(
-        selectors.label_keys(item.get("matchLabelKeys") or (), (), item.get("labelSelector"), "")
-        for item in constraints
-    )
+    return any(selectors.label_keys(item.get("matchLabelKeys") or (), (), item.get("labelSelector"), "") for item in constraints)
 
 
 def _has_wrong_token_path(spec: Spec) -> bool:

@@ -24,9 +24,7 @@ def volume_mounts(container: Part, volumes: Mapping[str, Part], path: str) -> li
     mounts = container.get("volumeMounts")
     if not mounts:
         return []
-    devices = {
-        item.get("name", ""): item.get("devicePath", "") for item in container.get("volumeDevices") or ()
-    }
+    devices = {item.get("name", ""): item.get("devicePath", "") for item in container.get("volumeDevices") or ()}
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, mount in enumerate(mounts):

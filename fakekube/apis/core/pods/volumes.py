@@ -181,9 +181,7 @@ def flex_volume(source: Part, path: str) -> list[FieldError]:
     return errors
 
 
-MANAGED_DISK = (
-    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
-)
+MANAGED_DISK = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
@@ -202,11 +200,7 @@ def azure_disk(source: Part, path: str) -> list[FieldError]:
 
 def storage_os(source: Part, path: str) -> list[FieldError]:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    errors = (
-        invalid_each(f"{path}.volumeName", name, names.dns_label(name))
-        if name
-        else needs("volumeName")(source, path)
-    )
+    errors = invalid_each(f"{path}.volumeName", name, names.dns_label(name)) if name else needs("volumeName")(source, path)
     if namespace:
         errors += invalid_each(f"{path}.volumeNamespace", namespace, names.dns_label(namespace))
     return errors + secret_reference_name(source, path)

@@ -25,9 +25,7 @@ _USE_SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 
 #: Annotations that have no effect any more.
 ANNOTATIONS: Mapping[str, str] = {
-    "scheduler.alpha.kubernetes.io/critical-pod": (
-        'non-functional in v1.16+; use the "priorityClassName" field instead'
-    ),
+    "scheduler.alpha.kubernetes.io/critical-pod": ('non-functional in v1.16+; use the "priorityClassName" field instead'),
     "security.alpha.kubernetes.io/sysctls": _USE_SYSCTLS,
     "security.alpha.kubernetes.io/unsafe-sysctls": _USE_SYSCTLS,
 }
@@ -64,11 +62,7 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
     texts = _nodes(spec, path)
     texts += _spread(spec, path)
     if annotations:
-        texts += [
-            f"{prefix}metadata.annotations[{key}]: {text}"
-            for key, text in ANNOTATIONS.items()
-            if key in annotations
-        ]
+        texts += [f"{prefix}metadata.annotations[{key}]: {text}" for key, text in ANNOTATIONS.items() if key in annotations]
     if "volumes" in spec:
         texts += _volumes(spec["volumes"], path)
         texts += _overlapping_paths(spec["volumes"])
@@ -96,9 +90,7 @@ def _warnings(spec: Spec, meta: Part, prefix: str) -> list[str]:
 
 def _nodes(spec: Spec, path: str) -> list[str]:
     known = node_labels.DEPRECATED
-    texts = [
-        f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known
-    ]
+    texts = [f"{path}.nodeSelector[{key}]: {known[key]}" for key in spec.get("nodeSelector") or () if key in known]
     rules = (spec.get("affinity") or {}).get("nodeAffinity")
     if not rules:
         return texts
@@ -131,9 +123,7 @@ def _volumes(volumes: Sequence[Part], path: str) -> list[str]:
             if field not in volume:
                 continue
             if field == "ephemeral":
-                resources = ((volume[field].get("volumeClaimTemplate") or {}).get("spec") or {}).get(
-                    "resources"
-                ) or {}
+                resources = ((volume[field].get("volumeClaimTemplate") or {}).get("spec") or {}).get("resources") or {}
                 where = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec.resources"
                 for side in ("requests", "limits"):
                     texts += fractional_bytes(resources.get(side) or {}, f"{where}.{side}", ("storage",))
@@ -166,9 +156,7 @@ _USE_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead
 _USE_APPARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
-def _containers(
-    visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str
-) -> list[str]:
+def _containers(visited: Sequence[tuple[Part, str]], spec: Spec, annotations: Mapping[str, str], prefix: str) -> list[str]:
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     texts = []
     for container, path in visited:
@@ -184,9 +172,7 @@ def _containers(
     return texts
 
 
-def _profile_annotations(
-    container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str
-) -> list[str]:
+def _profile_annotations(container: Part, annotations: Mapping[str, str], of_pod: Part | None, prefix: str) -> list[str]:
     """Returns warnings about annotations that fields replace; AppArmor annotations of pods are reported when they are
     copied to fields.
     """
@@ -317,9 +303,7 @@ def _overlapping_paths(volumes: Sequence[Part]) -> list[str]:
             if source is not None:
                 files = [_File(item.get("path", "")) for item in source.get("items") or ()]
                 overlaps = _overlaps(files)
-                texts += [
-                    f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps
-                ]
+                texts += [f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps]
         if "projected" in volume:
             texts += _projected(volume["projected"], name)
     return texts

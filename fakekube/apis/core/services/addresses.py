@@ -121,8 +121,4 @@ def _released(what: str, spec: Object) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy == "SingleStack":
         return []
-    return [
-        invalid(
-            "spec.ipFamilyPolicy", policy, f"must be set to 'SingleStack' when releasing the secondary {what}"
-        )
-    ]
+    return [invalid("spec.ipFamilyPolicy", policy, f"must be set to 'SingleStack' when releasing the secondary {what}")]

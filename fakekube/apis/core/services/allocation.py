@@ -389,9 +389,7 @@ def release(context: WriteContext, obj: Object) -> None:
     """Releases everything that a deleted Service has allocated."""
     spec = obj["spec"]
     ips = [] if spec.get("type") == EXTERNAL_NAME or is_headless(spec) else spec.get("clusterIPs") or []
-    health_check = (
-        [spec["healthCheckNodePort"]] if needs_health_check(spec) and spec.get("healthCheckNodePort") else []
-    )
+    health_check = [spec["healthCheckNodePort"]] if needs_health_check(spec) and spec.get("healthCheckNodePort") else []
     _release(context, ips, node_ports(spec) + health_check)
 
 
@@ -444,9 +442,7 @@ def _usable(network: _Network, address: addresses.Address | None) -> bool:
     """Reports whether the address is in the network, and is neither its base nor (IPv4) its broadcast address."""
     if address is None or address.version != network.version or address not in network:
         return False
-    return address != network.network_address and (
-        network.version == 6 or address != network.broadcast_address
-    )
+    return address != network.network_address and (network.version == 6 or address != network.broadcast_address)
 
 
 def _candidate_addresses(network: _Network) -> Iterator[str]:

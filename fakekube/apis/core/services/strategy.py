@@ -23,13 +23,7 @@ from fakekube.apis.core.services.types import (
     needs_health_check,
     node_ports,
 )
-from fakekube.apis.core.services.validation import (
-    TOPOLOGY_HINTS,
-    TOPOLOGY_MODE,
-    load_balancer_status,
-    service,
-    service_update,
-)
+from fakekube.apis.core.services.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE, load_balancer_status, service, service_update
 from fakekube.errors import FieldError
 from fakekube.registry.status_strategy import StatusStrategy
 from fakekube.registry.strategy import Finish, Object, Strategy, WriteContext
@@ -171,9 +165,7 @@ def _warnings(spec: Object, annotations: Object) -> list[str]:
             "externalIPs": external_ips,
             "SessionAffinity": spec.get("sessionAffinity") != "None",
         }
-        warnings += [
-            f"spec.{field} is ignored for headless services" for field, is_set in ignored.items() if is_set
-        ]
+        warnings += [f"spec.{field} is ignored for headless services" for field, is_set in ignored.items() if is_set]
     for index, ip in enumerate(external_ips):
         warnings += addresses.ip_warnings(f"spec.externalIPs[{index}]", ip)
     if external_ips and not headless and kind != EXTERNAL_NAME:

@@ -64,9 +64,7 @@ def service(obj: Object, old: Object | None) -> list[FieldError]:
     errors += required_one_of(kind, "spec.type", TYPES)
     errors += _node_ports(spec)
     errors += _duplicate_ports(spec)
-    errors += _source_ranges(
-        spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {}
-    )
+    errors += _source_ranges(spec, old_spec, annotations, (old or {}).get("metadata", {}).get("annotations") or {})
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != LOAD_BALANCER:
         errors.append(forbidden("spec.allocateLoadBalancerNodePorts", ONLY_LOAD_BALANCER))
     if spec.get("allocateLoadBalancerNodePorts") is None and kind == LOAD_BALANCER:
@@ -194,22 +192,13 @@ def _duplicate_ports(spec: Object) -> list[FieldError]:
     for index, item in enumerate(spec.get("ports", ())):
         protocol, number = item.get("protocol", ""), item.get("port", 0)
         if (protocol, number) in seen:
-            shown = {
-                "Name": "",
-                "Protocol": protocol,
-                "AppProtocol": None,
-                "Port": number,
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
+            shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": number, "TargetPort": 0, "NodePort": 0}
             errors.append(duplicate(f"spec.ports[{index}]", shown))
         seen.add((protocol, number))
     return errors
 
 
-def _source_ranges(
-    spec: Object, old_spec: Object, annotations: Object, old_annotations: Object
-) -> list[FieldError]:
+def _source_ranges(spec: Object, old_spec: Object, annotations: Object, old_annotations: Object) -> list[FieldError]:
     ranges, annotation = spec.get("loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES)
     wrong_type = spec.get("type") != LOAD_BALANCER
     if ranges:

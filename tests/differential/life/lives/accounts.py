@@ -61,11 +61,7 @@ def token_secret_without_account(w: World) -> None:
         ),
     ):
         w.make(
-            {
-                "kind": "Secret",
-                "metadata": {"name": name, "annotations": notes},
-                "type": "kubernetes.io/service-account-token",
-            }
+            {"kind": "Secret", "metadata": {"name": name, "annotations": notes}, "type": "kubernetes.io/service-account-token"}
         )
     w.settle()
     w.dump("secrets")

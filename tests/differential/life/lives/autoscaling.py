@@ -16,10 +16,7 @@ def scaler(name: str, target: str, low: int, high: int, kind: str = "Deployment"
             "minReplicas": low,
             "maxReplicas": high,
             "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
-                }
+                {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
             ],
             **spec,
         },

@@ -28,11 +28,7 @@ def fail(w: World, name: str, code: int = 1, **more: object) -> None:
 
 
 def budget(name: str, selector: dict[str, str], **spec: Any) -> dict[str, Any]:
-    return {
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": selector}, **spec},
-    }
+    return {"kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": {"selector": {"matchLabels": selector}, **spec}}
 
 
 @scenario
@@ -130,15 +126,7 @@ def fewer_completions(w: World) -> None:
 def too_many_failed_indexes(w: World) -> None:
     """maxFailedIndexes ends the job when one more index fails."""
     w.make(
-        job(
-            "j",
-            hand=True,
-            completions=5,
-            parallelism=5,
-            completionMode="Indexed",
-            backoffLimitPerIndex=0,
-            maxFailedIndexes=1,
-        )
+        job("j", hand=True, completions=5, parallelism=5, completionMode="Indexed", backoffLimitPerIndex=0, maxFailedIndexes=1)
     )
     w.settle()
     fail(w, waiting(w, 0)[0])
@@ -272,9 +260,7 @@ def metrics_of_every_kind(w: World) -> None:
     w.make(config("conf"))
     w.settle()
     metrics = {
-        "web": [
-            {"type": "Pods", "pods": {"metric": {"name": "qps"}, "target": {"type": "AverageValue", "averageValue": "10"}}}
-        ],
+        "web": [{"type": "Pods", "pods": {"metric": {"name": "qps"}, "target": {"type": "AverageValue", "averageValue": "10"}}}],
         "web2": [
             {
                 "type": "Object",
@@ -351,9 +337,7 @@ def bounds_pass_by_behavior(w: World) -> None:
             }
         )
     w.until(
-        lambda: (
-            w.read("deployments", "web")["spec"]["replicas"] == 3 and w.read("statefulsets", "db")["spec"]["replicas"] == 3
-        ),
+        lambda: w.read("deployments", "web")["spec"]["replicas"] == 3 and w.read("statefulsets", "db")["spec"]["replicas"] == 3,
         20,
     )
     w.until(lambda: all(condition(h, "ScalingActive") for h in w.all("horizontalpodautoscalers")), 30)

@@ -68,9 +68,7 @@ def rolls(w: World) -> None:
         w.edit("daemonsets", name, image("app:2"))
     w.settle()
     w.dump("daemonsets", "controllerrevisions")
-    w.fact(
-        "images", sorted([p["metadata"]["labels"]["app"], p["spec"]["containers"][0]["image"]] for p in w.all("pods"))
-    )
+    w.fact("images", sorted([p["metadata"]["labels"]["app"], p["spec"]["containers"][0]["image"]] for p in w.all("pods")))
 
 
 @scenario(alone=True)

@@ -70,9 +70,7 @@ def templates_hash(w: World) -> None:
     )
     many = workload("Deployment", "many", 0)
     many["spec"]["template"]["spec"] |= {
-        "initContainers": [
-            {"name": "i", "image": "init", "command": ["sh", "-c", "true"], "env": [{"name": "A", "value": "1"}]}
-        ],
+        "initContainers": [{"name": "i", "image": "init", "command": ["sh", "-c", "true"], "env": [{"name": "A", "value": "1"}]}],
         "containers": [
             {
                 "name": "c",
@@ -107,9 +105,7 @@ def rolls(w: World) -> None:
 @scenario
 def rolls_by_hand(w: World) -> None:
     """With maxSurge 1 and maxUnavailable 0 each new pod must be available before an old one goes."""
-    w.make(
-        workload("Deployment", "web", 3, hand=True, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
-    )
+    w.make(workload("Deployment", "web", 3, hand=True, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}))
     w.settle()
     w.dump(*ALL, label="none ready")
     run_all(w)
@@ -131,11 +127,7 @@ def rolls_by_hand(w: World) -> None:
 @scenario
 def may_be_unavailable(w: World) -> None:
     """With maxUnavailable 50% and no surge half of the old pods go at once."""
-    w.make(
-        workload(
-            "Deployment", "web", 4, hand=True, strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "50%"}}
-        )
-    )
+    w.make(workload("Deployment", "web", 4, hand=True, strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "50%"}}))
     w.settle()
     run_all(w)
     w.settle()
@@ -184,10 +176,7 @@ def paused(w: World) -> None:
     w.fact(
         "revisions",
         {
-            r["metadata"]["name"]: [
-                r["spec"]["replicas"],
-                r["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
-            ]
+            r["metadata"]["name"]: [r["spec"]["replicas"], r["metadata"]["annotations"]["deployment.kubernetes.io/revision"]]
             for r in w.all("replicasets")
         },
     )
@@ -231,11 +220,7 @@ def forgets_old_revisions(w: World) -> None:
     w.fact(
         "replicasets",
         sorted(
-            [
-                r["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
-                r["metadata"]["name"],
-                r["spec"]["replicas"],
-            ]
+            [r["metadata"]["annotations"]["deployment.kubernetes.io/revision"], r["metadata"]["name"], r["spec"]["replicas"]]
             for r in w.all("replicasets")
         ),
     )
@@ -265,9 +250,10 @@ def name_is_taken(w: World) -> None:
 def takes_and_lets_go(w: World) -> None:
     """A ReplicaSet without owner that the selector matches is adopted; one that no longer matches is let go."""
     spare = workload("ReplicaSet", "spare", 1)
-    spare["spec"]["selector"]["matchLabels"] = spare["spec"]["template"]["metadata"]["labels"] = spare["metadata"][
-        "labels"
-    ] = {"app": "web", "x": "y"}
+    spare["spec"]["selector"]["matchLabels"] = spare["spec"]["template"]["metadata"]["labels"] = spare["metadata"]["labels"] = {
+        "app": "web",
+        "x": "y",
+    }
     w.make(spare)
     w.settle()
     w.make(workload("Deployment", "web", 1))
@@ -307,9 +293,7 @@ def counts_after_min_ready(w: World) -> None:
 @scenario
 def scales_in_proportion(w: World) -> None:
     """Scaled in the middle of a rollout, new replicas are shared among the ReplicaSets by size."""
-    w.make(
-        workload("Deployment", "web", 6, hand=True, strategy={"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}})
-    )
+    w.make(workload("Deployment", "web", 6, hand=True, strategy={"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}))
     w.settle()
     run_all(w)
     w.settle()
@@ -337,10 +321,7 @@ def annotations_travel(w: World) -> None:
     w.edit(
         "deployments",
         "web",
-        {
-            "metadata": {"annotations": {"kubernetes.io/change-cause": "second", "mine": None, "more": "2"}},
-            **image("app:2"),
-        },
+        {"metadata": {"annotations": {"kubernetes.io/change-cause": "second", "mine": None, "more": "2"}}, **image("app:2")},
     )
     w.settle()
     w.fact(

@@ -92,9 +92,7 @@ def cluster_wide_owner(w: World) -> None:
     """A cluster-wide owner takes its dependents of any namespace with it."""
     role = w.make({"kind": "ClusterRole", "metadata": {"name": w.name("owner")}, "rules": []})
     w.make(config("b", [owner(role, block=True)]))
-    child = w.make(
-        {"kind": "ClusterRole", "metadata": {"name": w.name("child"), "ownerReferences": [owner(role)]}, "rules": []}
-    )
+    child = w.make({"kind": "ClusterRole", "metadata": {"name": w.name("child"), "ownerReferences": [owner(role)]}, "rules": []})
     w.make(config("c", [owner(child)]))
     w.settle()
     w.dump("configmaps", "clusterroles", label="before")

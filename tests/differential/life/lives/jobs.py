@@ -32,9 +32,7 @@ def waiting(w: World, index: int | None = None) -> list[str]:
         for p in w.all("pods")
         if p["status"]["phase"] == "Pending"
         and "deletionTimestamp" not in p["metadata"]
-        and (
-            index is None or p["metadata"]["annotations"].get("batch.kubernetes.io/job-completion-index") == str(index)
-        )
+        and (index is None or p["metadata"]["annotations"].get("batch.kubernetes.io/job-completion-index") == str(index))
     ]
 
 
@@ -81,15 +79,11 @@ def indexed_by_hand(w: World) -> None:
     """Indexes are taken up from the lowest; completedIndexes shows gaps."""
     w.make(job("j", hand=True, completions=6, parallelism=3, completionMode="Indexed"))
     w.settle()
-    w.fact(
-        "first", sorted(p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for p in w.all("pods"))
-    )
+    w.fact("first", sorted(p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for p in w.all("pods")))
     for i in (0, 2):
         w.run([*waiting(w, i), "-"][0], phase="Succeeded")
     w.settle()
-    w.fact(
-        "next", sorted(p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for p in w.all("pods"))
-    )
+    w.fact("next", sorted(p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for p in w.all("pods")))
     w.dump("jobs", label="two done")
     for i in (3, 4):
         w.run([*waiting(w, i), "-"][0], phase="Succeeded")
@@ -139,15 +133,7 @@ def backoff_per_index(w: World) -> None:
     w.settle()
     w.dump("jobs", "pods", label="over")
     w.make(
-        job(
-            "k",
-            hand=True,
-            completions=3,
-            parallelism=3,
-            completionMode="Indexed",
-            backoffLimitPerIndex=0,
-            maxFailedIndexes=0,
-        )
+        job("k", hand=True, completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=0, maxFailedIndexes=0)
     )
     w.settle()
     fail(w, waiting(w, 2)[0])
@@ -166,9 +152,7 @@ def fail_policy_ends_the_job(w: World) -> None:
             parallelism=2,
             completions=2,
             podFailurePolicy={
-                "rules": [
-                    {"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [40, 42]}}
-                ]
+                "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [40, 42]}}]
             },
         )
     )
@@ -193,12 +177,7 @@ def fail_policy_ignores(w: World) -> None:
         )
     )
     w.settle()
-    fail(
-        w,
-        waiting(w)[0],
-        137,
-        conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
-    )
+    fail(w, waiting(w)[0], 137, conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}])
     w.until(lambda: len(waiting(w)) == 1, 20)
     w.settle()
     w.dump("jobs")

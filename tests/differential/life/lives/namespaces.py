@@ -66,12 +66,7 @@ def pods_go_first(w: World) -> None:
 def a_finalizer_of_ones_own(w: World) -> None:
     """spec.finalizers holds the empty namespace until /finalize takes the last one."""
     name = w.name("own")
-    w.must(
-        w.post(
-            "/api/v1/namespaces",
-            {"metadata": {"name": name}, "spec": {"finalizers": ["kubernetes", "example.com/mine"]}},
-        )
-    )
+    w.must(w.post("/api/v1/namespaces", {"metadata": {"name": name}, "spec": {"finalizers": ["kubernetes", "example.com/mine"]}}))
     w.spaces.append(name)
     w.settle()
     w.remove("namespaces", name)

@@ -10,9 +10,7 @@ from tests.differential.life.world import World
 
 
 def taint_keys(w: World, name: str) -> list[str]:
-    return sorted(
-        f"{t['key']}:{t['effect']}" for t in (w.read("nodes", name) or {"spec": {}})["spec"].get("taints", [])
-    )
+    return sorted(f"{t['key']}:{t['effect']}" for t in (w.read("nodes", name) or {"spec": {}})["spec"].get("taints", []))
 
 
 def heartbeat(w: World, name: str, ready: str) -> None:
@@ -62,12 +60,7 @@ def silent_and_not_ready(w: World) -> None:
             "brief",
             nodeName=w.name("s"),
             tolerations=[
-                {
-                    "key": "node.kubernetes.io/not-ready",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 0,
-                }
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
             ],
         )
     )

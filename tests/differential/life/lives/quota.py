@@ -107,9 +107,7 @@ def scopes(w: World) -> None:
             "critical",
             {"pods": "0"},
             scopeSelector={
-                "matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}
-                ]
+                "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
             },
         )
     )
@@ -144,11 +142,7 @@ def storage(w: World) -> None:
             {
                 "kind": "PersistentVolumeClaim",
                 "metadata": {"name": name},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": cls,
-                    "resources": {"requests": {"storage": size}},
-                },
+                "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": cls, "resources": {"requests": {"storage": size}}},
             },
         )
     w.settle()

@@ -36,9 +36,7 @@ def stateful(name: str, replicas: int, hand: bool = False, **spec: Any) -> dict[
 @scenario
 def shares_are_of_the_replicas(w: World) -> None:
     """maxSurge is rounded up, maxUnavailable down; each pod that gets ready moves the rollout on."""
-    w.make(
-        workload("Deployment", "web", 7, hand=True, strategy={"rollingUpdate": {"maxSurge": "40%", "maxUnavailable": "30%"}})
-    )
+    w.make(workload("Deployment", "web", 7, hand=True, strategy={"rollingUpdate": {"maxSurge": "40%", "maxUnavailable": "30%"}}))
     w.settle()
     run_all(w)
     w.settle()

@@ -13,11 +13,7 @@ def places(w: World) -> dict[str, str | None]:
 
 def message(w: World, name: str) -> list[str | None]:
     p = w.read("pods", name)
-    return [
-        condition(p, "PodScheduled"),
-        condition(p, "PodScheduled", "reason"),
-        condition(p, "PodScheduled", "message"),
-    ]
+    return [condition(p, "PodScheduled"), condition(p, "PodScheduled", "reason"), condition(p, "PodScheduled", "message")]
 
 
 def prefer(key: str, value: str, weight: int) -> dict[str, object]:
@@ -71,10 +67,7 @@ def selectors_and_affinity(w: World) -> None:
             "preferred",
             affinity={
                 "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        prefer("zone", "y", 90),
-                        prefer("disk", "ssd", 10),
-                    ]
+                    "preferredDuringSchedulingIgnoredDuringExecution": [prefer("zone", "y", 90), prefer("disk", "ssd", 10)]
                 }
             },
         )
@@ -171,9 +164,7 @@ def taints(w: World) -> None:
             tolerations=[{"key": "own", "operator": "Equal", "value": "x", "effect": "NoSchedule"}],
         )
     )
-    w.make(
-        pod("wrong", nodeSelector={"kubernetes.io/hostname": w.name("a")}, tolerations=[{"key": "own", "value": "y"}])
-    )
+    w.make(pod("wrong", nodeSelector={"kubernetes.io/hostname": w.name("a")}, tolerations=[{"key": "own", "value": "y"}]))
     w.make(pod("cordoned", nodeSelector={"kubernetes.io/hostname": w.name("c")}))
     w.settle()
     w.fact("places", places(w))
@@ -209,10 +200,7 @@ def spread_over_zones(w: World) -> None:
     )
     w.settle()
     w.fact("places", sorted(str(p["spec"].get("nodeName")) for p in w.all("pods")))
-    w.fact(
-        "why",
-        sorted({str(condition(p, "PodScheduled", "message")) for p in w.all("pods") if not p["spec"].get("nodeName")}),
-    )
+    w.fact("why", sorted({str(condition(p, "PodScheduled", "message")) for p in w.all("pods") if not p["spec"].get("nodeName")}))
 
 
 @scenario(alone=True)
@@ -236,11 +224,7 @@ def gates(w: World) -> None:
     w.settle()
     w.dump("pods", label="gated")
     w.must(
-        w.patch(
-            w.at("pods", "gated"),
-            {"spec": {"schedulingGates": [{"name": "example.com/b"}]}},
-            "application/merge-patch+json",
-        )
+        w.patch(w.at("pods", "gated"), {"spec": {"schedulingGates": [{"name": "example.com/b"}]}}, "application/merge-patch+json")
     )
     w.settle()
     w.dump("pods", label="one left", names=["gated"])

@@ -9,9 +9,7 @@ from tests.differential.life.world import World
 BOTH = ("endpointslices", "endpoints")
 
 
-def service(
-    name: str, selector: dict[str, str] | None, ports: list[dict[str, object]], **spec: object
-) -> dict[str, object]:
+def service(name: str, selector: dict[str, str] | None, ports: list[dict[str, object]], **spec: object) -> dict[str, object]:
     return {
         "kind": "Service",
         "metadata": {"name": name},
@@ -166,10 +164,7 @@ def changes_of_mind(w: World) -> None:
     w.edit(
         "services",
         "s",
-        {
-            "spec": {"selector": {"app": "y"}, "ports": [{"port": 81, "targetPort": 8181}]},
-            "metadata": {"labels": {"l": "1"}},
-        },
+        {"spec": {"selector": {"app": "y"}, "ports": [{"port": 81, "targetPort": 8181}]}, "metadata": {"labels": {"l": "1"}}},
     )
     w.settle()
     w.dump(*BOTH, label="other selector")
@@ -203,13 +198,7 @@ def readiness_gates(w: World) -> None:
 def pods_on_no_node(w: World) -> None:
     """A pod with an address and no node is no endpoint: slices skip it and an event says so; Endpoints are not even made."""
     w.make(pod("p", {"app": "x"}, hand=True))
-    w.run(
-        "p",
-        phase="Running",
-        podIP="10.64.5.1",
-        podIPs=[{"ip": "10.64.5.1"}],
-        conditions=[{"type": "Ready", "status": "True"}],
-    )
+    w.run("p", phase="Running", podIP="10.64.5.1", podIPs=[{"ip": "10.64.5.1"}], conditions=[{"type": "Ready", "status": "True"}])
     w.settle()
     w.make(service("x", {"app": "x"}, [{"port": 80}]))
     w.settle()

@@ -213,11 +213,7 @@ def failed_pod(w: World) -> None:
 @scenario
 def max_unavailable_is_dropped(w: World) -> None:
     """maxUnavailable does not come through (its feature gate is off): pods are replaced one at a time, in Parallel, too."""
-    w.make(
-        stateful(
-            "db", 4, hand=True, podManagementPolicy="Parallel", updateStrategy={"rollingUpdate": {"maxUnavailable": 2}}
-        )
-    )
+    w.make(stateful("db", 4, hand=True, podManagementPolicy="Parallel", updateStrategy={"rollingUpdate": {"maxUnavailable": 2}}))
     w.settle()
     for i in range(4):
         w.run(f"db-{i}")

@@ -86,10 +86,7 @@ def by_name_and_label(w: World) -> None:
     w.make(volume(w, "v2", "3Gi", labels={"tier": "gold"}))
     w.make(
         volume(
-            w,
-            "v3",
-            "2Gi",
-            claimRef={"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": w.ns, "name": "reserved"},
+            w, "v3", "2Gi", claimRef={"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": w.ns, "name": "reserved"}
         )
     )
     w.settle()
@@ -191,11 +188,7 @@ def waits_for_a_pod(w: World) -> None:
                 nodeAffinity={
                     "required": {
                         "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
-                                ]
-                            }
+                            {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}]}
                         ]
                     }
                 },
@@ -250,11 +243,7 @@ def out_of_reach(w: World) -> None:
             nodeAffinity={
                 "required": {
                     "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [
-                                {"key": "kubernetes.io/hostname", "operator": "In", "values": ["elsewhere"]}
-                            ]
-                        }
+                        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["elsewhere"]}]}
                     ]
                 }
             },

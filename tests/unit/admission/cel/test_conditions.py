@@ -77,12 +77,15 @@ def test_one_expression_has_a_limit_and_all_have_a_budget() -> None:
         evaluate([compiled(admission(), COSTLY)] * 3, activation(), 500_000)
 
 
-@pytest.mark.parametrize(("sources", "matches"), [
-    (["true", "object.data.a == '1'"], True),
-    (["true", "false"], False),
-    (["object.data.b == ''", "false"], False),
-    (["false", "object.data.b == ''"], False),
-])
+@pytest.mark.parametrize(
+    ("sources", "matches"),
+    [
+        (["true", "object.data.a == '1'"], True),
+        (["true", "false"], False),
+        (["object.data.b == ''", "false"], False),
+        (["false", "object.data.b == ''"], False),
+    ],
+)
 def test_one_false_condition_decides(sources: list[str], matches: bool) -> None:
     conditions = [{"name": f"c{number}", "expression": source} for number, source in enumerate(sources)]
     assert MatchConditions(conditions, "Fail").match(activation()) is matches

@@ -23,17 +23,22 @@ def mutate(cluster: Cluster, name: str, *mutations: str, resources: str = "confi
     """Put a policy in force; mutations that begin with a bracket are JSON patches."""
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [resources]}
     made = [
-        {"patchType": "JSONPatch", "jsonPatch": {"expression": source}} if source.startswith("[")
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": source}}
+        if source.startswith("[")
         else {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": source}}
         for source in mutations
     ]
-    cluster.create({
-        "apiVersion": GROUP, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
-        "spec": {"reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]}, "mutations": made, **spec},
-    })
-    cluster.create({
-        "apiVersion": GROUP, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {"policyName": name},
-    })
+    cluster.create(
+        {
+            "apiVersion": GROUP,
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {"reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]}, "mutations": made, **spec},
+        }
+    )
+    cluster.create(
+        {"apiVersion": GROUP, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {"policyName": name}}
+    )
 
 
 def config_map(name: str = "m", **data: str) -> dict[str, Any]:
@@ -42,7 +47,9 @@ def config_map(name: str = "m", **data: str) -> dict[str, Any]:
 
 def test_mutations_see_those_before_them(cluster: Cluster) -> None:
     mutate(
-        cluster, "p", "Object{data: {'b': string(object.data.a) + '2'}}",
+        cluster,
+        "p",
+        "Object{data: {'b': string(object.data.a) + '2'}}",
         "[JSONPatch{op: 'add', path: '/data/c', value: string(object.data.b) + string(variables.size)}]",
         variables=[{"name": "size", "expression": "object.data.size()"}],
     )
@@ -57,11 +64,20 @@ def test_an_update_is_mutated_anew(cluster: Cluster) -> None:
 
 
 def test_plugins_run_again_for_what_policies_added(cluster: Cluster) -> None:
-    cluster.create({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"},
-        "spec": {"limits": [{"type": "Container", "default": {"cpu": "2"}}]},
-    })
-    mutate(cluster, "p", "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'side', image: 's'}]}}", resources="pods")
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": "l"},
+            "spec": {"limits": [{"type": "Container", "default": {"cpu": "2"}}]},
+        }
+    )
+    mutate(
+        cluster,
+        "p",
+        "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'side', image: 's'}]}}",
+        resources="pods",
+    )
     containers = [{"name": "main", "image": "m"}]
     pod = cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}})
     assert [c["resources"]["limits"] for c in pod["spec"]["containers"]] == [{"cpu": "2"}] * 2
@@ -76,13 +92,27 @@ def test_a_refused_mutation_leaves_nothing(cluster: Cluster) -> None:
 
 
 def test_an_object_cannot_be_mutated_in_another_version_than_its_own(cluster: Cluster) -> None:
-    mutate(cluster, "p", "Object{spec: Object.spec{minReplicas: 2}}", resources="horizontalpodautoscalers", group="autoscaling",
-           matchConstraints={"resourceRules": [{
-               "apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["CREATE"],
-               "resources": ["horizontalpodautoscalers"],
-           }]})
+    mutate(
+        cluster,
+        "p",
+        "Object{spec: Object.spec{minReplicas: 2}}",
+        resources="horizontalpodautoscalers",
+        group="autoscaling",
+        matchConstraints={
+            "resourceRules": [
+                {
+                    "apiGroups": ["autoscaling"],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["horizontalpodautoscalers"],
+                }
+            ]
+        },
+    )
     scaler = {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
         "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}},
     }
     unknown = r"converting \(v1.HorizontalPodAutoscaler\) to \(v2.HorizontalPodAutoscaler\): unknown conversion"
@@ -91,10 +121,14 @@ def test_an_object_cannot_be_mutated_in_another_version_than_its_own(cluster: Cl
     assert cluster.create({**scaler, "apiVersion": "autoscaling/v1"})["spec"]["minReplicas"] == 2
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    ("5", "expected string, got &value.valueUnstructured{Value:5}"), ("null", "expected string, got &value.valueUnstructured{Value:0}"),
-    ("b'ab'", "expected string, got &value.valueUnstructured{Value:[]uint8{0x61, 0x62}}"),
-])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("5", "expected string, got &value.valueUnstructured{Value:5}"),
+        ("null", "expected string, got &value.valueUnstructured{Value:0}"),
+        ("b'ab'", "expected string, got &value.valueUnstructured{Value:[]uint8{0x61, 0x62}}"),
+    ],
+)
 def test_values_of_other_types_are_shown(cluster: Cluster, value: str, shown: str) -> None:
     mutate(cluster, "p", f"Object{{data: {{'x': {value}}}}}")
     with pytest.raises(ApiError) as refused:
@@ -105,9 +139,13 @@ def test_values_of_other_types_are_shown(cluster: Cluster, value: str, shown: st
 def test_bodies_of_subresources_have_no_schema_of_their_own(cluster: Cluster) -> None:
     mutate(cluster, "p", "Object{spec: Object.spec{replicas: 3}}", resources="deployments/scale", group="apps")
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    cluster.create({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
-    })
+    cluster.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "d"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+        }
+    )
     with pytest.raises(ApiError, match="no corresponding type for autoscaling/v1, Kind=Scale"):
         cluster.patch("deployments", "d", {"spec": {"replicas": 2}}, subresource="scale")

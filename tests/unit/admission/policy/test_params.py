@@ -40,14 +40,17 @@ def names(reference: Mapping[str, Any] | None, resource: Resource | None = MAPS,
     return [obj["metadata"]["name"] if obj is not None else None for obj in found]
 
 
-@pytest.mark.parametrize(("reference", "found"), [
-    (None, [None]),
-    ({"name": "a"}, ["a"]),
-    ({"name": "a", "namespace": "elsewhere"}, []),
-    ({"selector": {}}, ["a", "b"]),
-    ({"selector": {"matchLabels": {"tier": "gold"}}}, ["a"]),
-    ({"name": "none", "parameterNotFoundAction": "Allow"}, []),
-])
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        (None, [None]),
+        ({"name": "a"}, ["a"]),
+        ({"name": "a", "namespace": "elsewhere"}, []),
+        ({"selector": {}}, ["a", "b"]),
+        ({"selector": {"matchLabels": {"tier": "gold"}}}, ["a"]),
+        ({"name": "none", "parameterNotFoundAction": "Allow"}, []),
+    ],
+)
 def test_by_name_and_by_labels(reference: Mapping[str, Any] | None, found: list[str | None]) -> None:
     assert names(reference) == found
 
@@ -70,12 +73,24 @@ def test_parameters_of_another_version_are_shown_in_it() -> None:
     assert (obj["apiVersion"], obj["shown"]) == ("v2", True)
 
 
-@pytest.mark.parametrize(("reference", "resource", "namespace", "problem"), [
-    ({"name": "x", "parameterNotFoundAction": "Deny"}, MAPS, "here",
-     "no params found for policy binding with `Deny` parameterNotFoundAction"),
-    ({"name": "a"}, MAPS, "", "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"),
-    ({"name": "a", "namespace": "here"}, NODES, "", "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"),
-])
+@pytest.mark.parametrize(
+    ("reference", "resource", "namespace", "problem"),
+    [
+        (
+            {"name": "x", "parameterNotFoundAction": "Deny"},
+            MAPS,
+            "here",
+            "no params found for policy binding with `Deny` parameterNotFoundAction",
+        ),
+        ({"name": "a"}, MAPS, "", "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"),
+        (
+            {"name": "a", "namespace": "here"},
+            NODES,
+            "",
+            "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
+        ),
+    ],
+)
 def test_references_that_lead_nowhere(reference: Mapping[str, Any], resource: Resource, namespace: str, problem: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         names(reference, resource, namespace)

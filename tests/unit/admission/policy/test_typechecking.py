@@ -26,11 +26,13 @@ def problem(resources: str, expression: str, **options: Any) -> str:
 
 
 def test_a_warning_names_the_kind_and_shows_the_place() -> None:
-    assert warnings("deployments", "object.spec.replicas < 5", "object.spec.replcas < 5", group="apps") == [{
-        "fieldRef": "spec.validations[1].expression",
-        "warning": "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replcas'\n"
-        " | object.spec.replcas < 5\n | ...........^\n",
-    }]
+    assert warnings("deployments", "object.spec.replicas < 5", "object.spec.replcas < 5", group="apps") == [
+        {
+            "fieldRef": "spec.validations[1].expression",
+            "warning": "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replcas'\n"
+            " | object.spec.replcas < 5\n | ...........^\n",
+        }
+    ]
 
 
 def test_every_kind_has_its_say() -> None:
@@ -39,16 +41,21 @@ def test_every_kind_has_its_say() -> None:
     assert kinds == ["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"], "the core group is taken for any"
 
 
-@pytest.mark.parametrize(("expression", "told"), [
-    ("object.spec.containers[0].livenessProbe.httpGet.port == 1.5", ""),
-    ("object.metadata.creationTimestamp == 1", "found no matching overload for '_==_' applied to '(timestamp, int)'"),
-    ("object.metadata.labels['a'] == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
-    ("object.spec.containers[0].resources.limits['cpu'] == 'x'", "undefined field 'limits'"),
-    ("has(object.spec.nothing)", "undefined field 'nothing'"),
-    ("oldObject.spec.x == 1", "undefined field 'x'"),
-    ("authorizer.requestResource.check('get').allowed()",
-     "unexpected failed resolution of 'kubernetes.authorization.Authorizer'"),
-])
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("object.spec.containers[0].livenessProbe.httpGet.port == 1.5", ""),
+        ("object.metadata.creationTimestamp == 1", "found no matching overload for '_==_' applied to '(timestamp, int)'"),
+        ("object.metadata.labels['a'] == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("object.spec.containers[0].resources.limits['cpu'] == 'x'", "undefined field 'limits'"),
+        ("has(object.spec.nothing)", "undefined field 'nothing'"),
+        ("oldObject.spec.x == 1", "undefined field 'x'"),
+        (
+            "authorizer.requestResource.check('get').allowed()",
+            "unexpected failed resolution of 'kubernetes.authorization.Authorizer'",
+        ),
+    ],
+)
 def test_what_openapi_tells_of_fields(expression: str, told: str) -> None:
     assert problem("pods", expression).partition(": ")[2] == told
 
@@ -69,11 +76,17 @@ def test_variables_and_parameters_have_types() -> None:
     assert not problem("pods", "params.x == 1", paramKind={"apiVersion": "example.com/v1", "kind": "Nothing"})
 
 
-@pytest.mark.parametrize(("resources", "options"), [
-    ("*", {"group": "apps"}), ("deployments/scale", {"group": "apps"}), ("deployments", {"group": "*"}),
-    ("deployments", {"group": "apps", "version": "*"}), ("deployments", {"group": "apps", "version": "v9"}),
-    ("things", {"group": "nosuch.example.com"}),
-])
+@pytest.mark.parametrize(
+    ("resources", "options"),
+    [
+        ("*", {"group": "apps"}),
+        ("deployments/scale", {"group": "apps"}),
+        ("deployments", {"group": "*"}),
+        ("deployments", {"group": "apps", "version": "*"}),
+        ("deployments", {"group": "apps", "version": "v9"}),
+        ("things", {"group": "nosuch.example.com"}),
+    ],
+)
 def test_what_is_not_known_is_not_checked(resources: str, options: dict[str, str]) -> None:
     assert warnings(resources, "object.nothing == 1", **options) == []
 
@@ -87,19 +100,27 @@ def test_at_most_ten_kinds_are_checked() -> None:
 def test_a_controller_writes_the_warnings() -> None:
     cluster = Cluster()
     try:
-        policy = cluster.create({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
-            "spec": {
-                "matchConstraints": {"resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]},
-                ]},
-                "validations": [{"expression": "object.dta == 1"}],
-            },
-        })
+        policy = cluster.create(
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": "p"},
+                "spec": {
+                    "matchConstraints": {
+                        "resourceRules": [
+                            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+                        ]
+                    },
+                    "validations": [{"expression": "object.dta == 1"}],
+                },
+            }
+        )
         cluster.settle()
         status = cluster.get("validatingadmissionpolicies", "p")["status"]
         assert status["observedGeneration"] == policy["metadata"]["generation"]
-        assert [warning["fieldRef"] for warning in status["typeChecking"]["expressionWarnings"]] == ["spec.validations[0].expression"]
+        assert [warning["fieldRef"] for warning in status["typeChecking"]["expressionWarnings"]] == [
+            "spec.validations[0].expression"
+        ]
         cluster.patch("validatingadmissionpolicies", "p", {"spec": {"validations": [{"expression": "object.data.a == '1'"}]}})
         cluster.settle()
         status = cluster.get("validatingadmissionpolicies", "p")["status"]

@@ -26,7 +26,10 @@ def decisions(**spec: Any) -> list[tuple[Action, str]]:
 
 def test_a_message_is_computed_trimmed_and_replaced_where_it_is_none() -> None:
     messages = {
-        "'  told  '": "told", "'a\\nb'": "plain", "' '": "plain", "string(object.none)": "plain",
+        "'  told  '": "told",
+        "'a\\nb'": "plain",
+        "' '": "plain",
+        "string(object.none)": "plain",
         "'x' + string(object.data.text)": "plain",
     }
     validations = [{"expression": "false", "messageExpression": source, "message": "plain"} for source in messages]
@@ -55,7 +58,8 @@ def test_messages_that_nobody_sees_count_if_they_may_be_costly() -> None:
 
 def test_annotations() -> None:
     annotations = [
-        {"key": "a", "valueExpression": "' ' + string(object.data.a)"}, {"key": "b", "valueExpression": "null"},
+        {"key": "a", "valueExpression": "' ' + string(object.data.a)"},
+        {"key": "b", "valueExpression": "null"},
         {"key": "c", "valueExpression": "string(object.none)"},
     ]
     found = judged(validations=[{"expression": "true"}], auditAnnotations=annotations).annotations

@@ -12,7 +12,8 @@ from fakekube.apis.rbac.escalation import covers, only_garbage_collection
 
 WORDS = st.lists(st.sampled_from(["a", "b", "*", "a/scale", "*/scale"]), min_size=1, max_size=3, unique=True)
 RULES = st.fixed_dictionaries(
-    {"verbs": WORDS, "apiGroups": WORDS, "resources": WORDS}, optional={"resourceNames": st.lists(st.sampled_from("xy"), max_size=2)}
+    {"verbs": WORDS, "apiGroups": WORDS, "resources": WORDS},
+    optional={"resourceNames": st.lists(st.sampled_from("xy"), max_size=2)},
 )
 
 

@@ -69,7 +69,10 @@ NOT_WELL_FORMED = [
     ("bb0000000000200001", "cbor: exceeded max number of key-value pairs 2097152 for CBOR map"),
     ("81" * 10_001 + "00", "cbor: exceeded max nested level 10000"),
     # Well formed, but no object with a kind and an apiVersion.
-    ("80", "cbor: cannot unmarshal array into Go value of type v1.TypeMeta (cannot decode CBOR array to struct without toarray option)"),
+    (
+        "80",
+        "cbor: cannot unmarshal array into Go value of type v1.TypeMeta (cannot decode CBOR array to struct without toarray option)",
+    ),
     ("01", "cbor: cannot unmarshal positive integer into Go value of type v1.TypeMeta"),
     ("20", "cbor: cannot unmarshal negative integer into Go value of type v1.TypeMeta"),
     ("6161", "cbor: cannot unmarshal UTF-8 text string into Go value of type v1.TypeMeta"),
@@ -87,8 +90,14 @@ NOT_WELL_FORMED = [
 NOT_ACCEPTED = [
     ("a14161f7", "cbor: data item of cbor type primitives is not accepted by protocol: simple value 23 is not recognized"),
     ("a14161e5", "cbor: data item of cbor type primitives is not accepted by protocol: simple value 5 is not recognized"),
-    ("a141611bffffffffffffffff", "cbor: cannot unmarshal positive integer into Go value of type int64 (18446744073709551615 overflows Go's int64)"),
-    ("a141613bffffffffffffffff", "cbor: cannot unmarshal negative integer into Go value of type int64 (-18446744073709551616 overflows Go's int64)"),
+    (
+        "a141611bffffffffffffffff",
+        "cbor: cannot unmarshal positive integer into Go value of type int64 (18446744073709551615 overflows Go's int64)",
+    ),
+    (
+        "a141613bffffffffffffffff",
+        "cbor: cannot unmarshal negative integer into Go value of type int64 (-18446744073709551616 overflows Go's int64)",
+    ),
     ("a14178a2416101416102", 'cbor: found duplicate map key "a" at map element index 1'),
     ("a10102", "cbor: cannot unmarshal positive integer into Go value of type string"),
     ("a1416161ff", "cbor: invalid UTF-8 string"),
@@ -241,11 +250,7 @@ EXPLAINED: list[tuple[dict[str, Any], str, str]] = [
         "cbor: cannot unmarshal positive integer into Go struct field v1.Pod.metadata of type string",
         "",
     ),
-    (
-        {"spec": {"containers": {}}},
-        "cbor: cannot unmarshal map into Go struct field v1.Pod.spec of type []v1.Container",
-        "",
-    ),
+    ({"spec": {"containers": {}}}, "cbor: cannot unmarshal map into Go struct field v1.Pod.spec of type []v1.Container", ""),
     (
         {"spec": []},
         "cbor: cannot unmarshal array into Go struct field v1.Pod.spec of type v1.PodSpec (cannot decode CBOR array to struct without toarray option)",
@@ -272,11 +277,27 @@ def test_why_a_document_does_not_fit(obj: dict[str, Any], error: str, finding: s
 @pytest.mark.parametrize(
     ("kind", "body", "error"),
     [
-        ("ConfigMap", "a1686d65746164617461a2646e616d656161646e616d656162", 'cbor: found duplicate map key "name" at map element index 1'),
-        ("ConfigMap", "a1686d65746164617461a1a000", "cbor: cannot unmarshal map into Go struct field v1.ConfigMap.metadata of type string "
-         "(map key is of type map and cannot be used to match struct field name)"),
-        ("Secret", "a16464617461a1616b63616263", "cbor: cannot unmarshal UTF-8 text string into Go struct field v1.Secret.data of type []uint8"),
-        ("Secret", "a16464617461a1616b4161", "cbor: failed to decode base64 from byte string: illegal base64 data at input byte 0"),
+        (
+            "ConfigMap",
+            "a1686d65746164617461a2646e616d656161646e616d656162",
+            'cbor: found duplicate map key "name" at map element index 1',
+        ),
+        (
+            "ConfigMap",
+            "a1686d65746164617461a1a000",
+            "cbor: cannot unmarshal map into Go struct field v1.ConfigMap.metadata of type string "
+            "(map key is of type map and cannot be used to match struct field name)",
+        ),
+        (
+            "Secret",
+            "a16464617461a1616b63616263",
+            "cbor: cannot unmarshal UTF-8 text string into Go struct field v1.Secret.data of type []uint8",
+        ),
+        (
+            "Secret",
+            "a16464617461a1616b4161",
+            "cbor: failed to decode base64 from byte string: illegal base64 data at input byte 0",
+        ),
         ("Secret", "a16464617461a1616bd64161", ""),
         ("Secret", "a16464617461a1616bc04161", "cbor: tag number 0 must be followed by text string, got byte string"),
         ("ConfigMap", "a1686d65746164617461a1716372656174696f6e54696d657374616d70f7", ""),

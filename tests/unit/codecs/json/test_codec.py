@@ -245,7 +245,11 @@ def test_both_writers_agree(value: dict[str, Any]) -> None:
 ODD = st.sampled_from([1.0, -1.0, 0.0, 1e16, 2.5e20, -1.25e-6, 1e-6, 1.5, 10, "1.0", "a:1.0,", "since 2.0, [1e+16,", "e-6,"])
 
 
-@given(st.recursive(ODD, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["a", "1.0"]), below), max_leaves=5))
+@given(
+    st.recursive(
+        ODD, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["a", "1.0"]), below), max_leaves=5
+    )
+)
 def test_floats_are_found_among_texts_like_them(value: Any) -> None:
     assert json.dumps([1.0, value]) == b"[1," + json.dumps([value])[1:]
     assert json.dumps_pretty([1.0, value]) == b"[\n  1," + json.dumps_pretty([value])[1:]

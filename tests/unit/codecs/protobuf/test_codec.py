@@ -88,7 +88,7 @@ VECTORS: list[tuple[tuple[str, str, str], dict[str, Any], bytes]] = [
         {"spec": {"user": "u", "extra": {"k": ["a", "b"]}}},
         METADATA
         + field(2, field(3, b"u") + field(5, b"\n\1k" + field(2, field(1, b"a") + field(1, b"b"))) + field(6, b""))
-        + field(3, b'\x08\0\x12\0\x1a\0 \0'),
+        + field(3, b"\x08\0\x12\0\x1a\0 \0"),
     ),
     (
         ("apps", "v1", "ControllerRevision"),
@@ -258,7 +258,10 @@ def test_any_change_of_a_message_is_read_or_refused(data: st.DataObject) -> None
 # ---------------------------------------------------------------- writing
 
 
-@pytest.mark.parametrize("obj", [{"spec": []}, {"spec": {"containers": [1]}}, {"metadata": {"labels": {"a": 1}}}, {"metadata": {"creationTimestamp": "x"}}])
+@pytest.mark.parametrize(
+    "obj",
+    [{"spec": []}, {"spec": {"containers": [1]}}, {"metadata": {"labels": {"a": 1}}}, {"metadata": {"creationTimestamp": "x"}}],
+)
 def test_what_does_not_fit_cannot_be_written(obj: dict[str, Any]) -> None:
     with pytest.raises(EncodeError):
         protobuf.encode(builtin("", "v1", "Pod"), obj)
@@ -387,9 +390,16 @@ def test_fields_are_told_by_their_go_names() -> None:
 @pytest.mark.parametrize(
     ("name", "struct", "go"),
     [
-        ("podIP", "PodStatus", "PodIP"), ("dnsPolicy", "PodSpec", "DNSPolicy"), ("hostIPs", "PodStatus", "HostIPs"), ("tls", "IngressSpec", "TLS"),
-        ("metadata", "Pod", "ObjectMeta"), ("x-kubernetes-list-map-keys", "JSONSchemaProps", "XListMapKeys"), ("pool", "RBDVolumeSource", "RBDPool"),
-        ("pool", "ResourceSliceSpec", "Pool"), ("serviceAccount", "PodSpec", "DeprecatedServiceAccount"), ("clusterIPs", "ServiceSpec", "ClusterIPs"),
+        ("podIP", "PodStatus", "PodIP"),
+        ("dnsPolicy", "PodSpec", "DNSPolicy"),
+        ("hostIPs", "PodStatus", "HostIPs"),
+        ("tls", "IngressSpec", "TLS"),
+        ("metadata", "Pod", "ObjectMeta"),
+        ("x-kubernetes-list-map-keys", "JSONSchemaProps", "XListMapKeys"),
+        ("pool", "RBDVolumeSource", "RBDPool"),
+        ("pool", "ResourceSliceSpec", "Pool"),
+        ("serviceAccount", "PodSpec", "DeprecatedServiceAccount"),
+        ("clusterIPs", "ServiceSpec", "ClusterIPs"),
     ],
 )
 def test_go_names(name: str, struct: str, go: str) -> None:

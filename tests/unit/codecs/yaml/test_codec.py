@@ -240,9 +240,18 @@ def test_a_backslash_before_what_is_no_escape(text: str) -> None:
     assert yaml.loads(body.encode()) == (json.loads(body.encode())[0], [])
 
 
-@pytest.mark.parametrize(("number", "expected"), [
-    ("3.0", 3), ("-3.0", -3), ("1.5", 1.5), ("2e3", 2000), ("-1.5e3", -1500), ("12345678901234567890123", 12345678901234567890123.0), ("7", 7),
-])
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        ("3.0", 3),
+        ("-3.0", -3),
+        ("1.5", 1.5),
+        ("2e3", 2000),
+        ("-1.5e3", -1500),
+        ("12345678901234567890123", 12345678901234567890123.0),
+        ("7", 7),
+    ],
+)
 def test_numbers_of_json_among_texts_like_them(number: str, expected: float) -> None:
     body = f'{{"text":"since 3.0, or [1e3,2.0] or 1:4.0,","one":{number},"list":[{number},"2.0"]}}'
     value, problems = yaml.loads(body.encode())

@@ -19,7 +19,9 @@ from fakekube.controllers.certificates.requests import kubelet_client_problem, k
 from fakekube.server.certificates import authority
 
 CLIENT, KUBELET, SERVING = (
-    "kubernetes.io/kube-apiserver-client", "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
+    "kubernetes.io/kube-apiserver-client",
+    "kubernetes.io/kube-apiserver-client-kubelet",
+    "kubernetes.io/kubelet-serving",
 )
 KUBELET_USAGES = ["digital signature", "client auth"]
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -45,10 +47,14 @@ def request_for(name: str, *organizations: str, others: list[x509.GeneralName] |
 
 
 def ask(cluster: Cluster, request: str, signer: str = CLIENT, usages: list[str] | None = None, **spec: Any) -> None:
-    cluster.create({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
-        "spec": {"request": request, "signerName": signer, "usages": usages or ["client auth"], **spec},
-    })
+    cluster.create(
+        {
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r"},
+            "spec": {"request": request, "signerName": signer, "usages": usages or ["client auth"], **spec},
+        }
+    )
     cluster.settle()
 
 
@@ -112,21 +118,35 @@ def test_a_kubelets_own_certificate_is_approved(cluster: Cluster) -> None:
 
 def test_who_may_not_is_approved_when_he_may(cluster: Cluster) -> None:
     alice = cluster.as_user("alice")
-    cluster.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "ask"}, "rules": [
-        {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create"]}]})
+    cluster.create(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "ask"},
+            "rules": [{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create"]}],
+        }
+    )
 
     def bind(role: str) -> None:
-        cluster.create({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"alice-{role[-8:]}"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
-        })
+        cluster.create(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"alice-{role[-8:]}"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
+            }
+        )
 
     bind("ask")
-    alice.create({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
-        "spec": {"request": request_for("system:node:n", "system:nodes"), "signerName": KUBELET, "usages": KUBELET_USAGES},
-    })
+    alice.create(
+        {
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r"},
+            "spec": {"request": request_for("system:node:n", "system:nodes"), "signerName": KUBELET, "usages": KUBELET_USAGES},
+        }
+    )
     cluster.settle()
     assert "conditions" not in status(cluster)
     bind("system:certificates.k8s.io:certificatesigningrequests:nodeclient")

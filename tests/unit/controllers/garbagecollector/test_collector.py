@@ -24,13 +24,26 @@ def cluster() -> Iterator[Cluster]:
 
 def owner(obj: dict[str, Any], *, block: bool = False, **changed: str) -> dict[str, Any]:
     metadata = obj["metadata"]
-    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], "uid": metadata["uid"],
-            "blockOwnerDeletion": block, **changed}
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "blockOwnerDeletion": block,
+        **changed,
+    }
 
 
-def make(cluster: Cluster, name: str, *owners: dict[str, Any], namespace: str = "default", kind: str = "ConfigMap", **metadata: Any) -> dict[str, Any]:
-    return cluster.create({"apiVersion": "v1", "kind": kind, "metadata": {
-        "name": name, "namespace": namespace, "ownerReferences": list(owners), **metadata}})
+def make(
+    cluster: Cluster, name: str, *owners: dict[str, Any], namespace: str = "default", kind: str = "ConfigMap", **metadata: Any
+) -> dict[str, Any]:
+    return cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace, "ownerReferences": list(owners), **metadata},
+        }
+    )
 
 
 def names(cluster: Cluster, resource: str = "configmaps") -> list[str]:
@@ -86,9 +99,7 @@ def test_orphans_lose_only_the_reference_to_the_owner_that_goes(cluster: Cluster
     assert (references(cluster, "both"), references(cluster, "single")) == (["two"], [])
 
 
-@pytest.mark.parametrize(
-    "changed", [{"name": "never"}, {"uid": "11111111-2222-3333-4444-555555555555"}, {"kind": "Secret"}]
-)
+@pytest.mark.parametrize("changed", [{"name": "never"}, {"uid": "11111111-2222-3333-4444-555555555555"}, {"kind": "Secret"}])
 def test_an_owner_that_never_was_counts_as_gone(cluster: Cluster, changed: dict[str, str]) -> None:
     top = make(cluster, "top")
     make(cluster, "child", owner(top, **changed))
@@ -109,17 +120,30 @@ def test_it_is_judged_when_the_kind_is_served(cluster: Cluster) -> None:
     make(cluster, "child", owner(top, apiVersion="example.com/v1", kind="Widget"))
     cluster.settle()
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    cluster.create({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-                 "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]},
-    })
+    cluster.create(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+            },
+        }
+    )
     cluster.settle()
     assert names(cluster) == ["top"]
     widget = cluster.create({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}})
     other = make(cluster, "other")
-    under = cluster.create({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {
-        "name": "under", "namespace": "default", "ownerReferences": [owner(widget), owner(other)]}})
+    under = cluster.create(
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "under", "namespace": "default", "ownerReferences": [owner(widget), owner(other)]},
+        }
+    )
     make(cluster, "leaf", owner(under))
     cluster.delete("widgets", "w")
     cluster.settle()
@@ -139,7 +163,9 @@ def test_a_namespaced_owner_elsewhere_counts_as_gone_and_an_event_says_so(cluste
     reference = f"[v1/ConfigMap, namespace: default, name: top, uid: {top['metadata']['uid']}]"
     assert event["message"] == f'ownerRef {reference} does not exist in namespace "default"'
     assert (event["reason"], event["type"], event["source"]) == (
-        "OwnerRefInvalidNamespace", "Warning", {"component": "garbage-collector-controller"}
+        "OwnerRefInvalidNamespace",
+        "Warning",
+        {"component": "garbage-collector-controller"},
     )
 
 
@@ -198,8 +224,10 @@ class Model:
 Step = tuple[str, str, list[str], bool]
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["make", "make", "adopt", "Background", "Foreground", "Orphan"]), st.sampled_from(NAMES),
-        st.lists(st.sampled_from(NAMES), max_size=3, unique=True), st.booleans(),
+        st.sampled_from(["make", "make", "adopt", "Background", "Foreground", "Orphan"]),
+        st.sampled_from(NAMES),
+        st.lists(st.sampled_from(NAMES), max_size=3, unique=True),
+        st.booleans(),
     ),
     max_size=25,
 )
@@ -238,9 +266,7 @@ def test_owner_graphs_end_as_the_model_says(story: list[Step]) -> None:
                 obj["metadata"]["name"]: sorted(one["uid"] for one in obj["metadata"].get("ownerReferences", ()))
                 for obj in cluster.list("configmaps", namespace="default")
             }
-            expected = {
-                name: sorted(known[one]["metadata"]["uid"] for one in owners) for name, owners in model.owners.items()
-            }
+            expected = {name: sorted(known[one]["metadata"]["uid"] for one in owners) for name, owners in model.owners.items()}
             assert found == expected
     finally:
         cluster.stop()
@@ -252,12 +278,29 @@ def test_a_refusal_is_tried_again(cluster: Cluster) -> None:
     make(cluster, "child", owner(top))
     expression = "oldObject.metadata.name != 'child'"
     admission = "admissionregistration.k8s.io/v1"
-    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "keep"}, "spec": {
-        "matchConstraints": {"resourceRules": [{
-            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}]},
-        "validations": [{"expression": expression}]}})
-    cluster.create({"apiVersion": admission, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "keep"},
-                    "spec": {"policyName": "keep", "validationActions": ["Deny"]}})
+    cluster.create(
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "keep"},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
+                    ]
+                },
+                "validations": [{"expression": expression}],
+            },
+        }
+    )
+    cluster.create(
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "keep"},
+            "spec": {"policyName": "keep", "validationActions": ["Deny"]},
+        }
+    )
     cluster.clock.hold()
     cluster.delete("configmaps", "top")
     cluster.settle()

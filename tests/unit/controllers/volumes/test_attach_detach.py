@@ -15,11 +15,27 @@ from fakekube.controllers.volumes.attach_detach import attachment_name
 def cluster() -> Iterator[Cluster]:
     cluster = Cluster(controllers="persistentvolume-attach-detach-controller,persistentvolume-binder-controller", nodes=0)
     cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
-    cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c",
-        "csi": {"driver": "d.example.com", "volumeHandle": "h"}}})
-    cluster.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "v"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "c",
+                "csi": {"driver": "d.example.com", "volumeHandle": "h"},
+            },
+        }
+    )
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "c"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}},
+        }
+    )
     yield cluster
     cluster.stop()
 
@@ -30,9 +46,18 @@ def node(cluster: Cluster, *, managed: bool = True) -> None:
 
 
 def pod(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
-        "nodeName": "n", "containers": [{"name": "c", "image": "i"}],
-        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {
+                "nodeName": "n",
+                "containers": [{"name": "c", "image": "i"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+            },
+        }
+    )
 
 
 def attachments(cluster: Cluster) -> list[dict[str, Any]]:
@@ -46,11 +71,14 @@ def test_a_volume_is_attached_while_a_pod_uses_it(cluster: Cluster) -> None:
     (attachment,) = attachments(cluster)
     name = attachment_name("h", "d.example.com", "n")
     assert (attachment["metadata"]["name"], attachment["spec"]) == (
-        name, {"attacher": "d.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+        name,
+        {"attacher": "d.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
     )
     cluster.patch("volumeattachments", name, {"status": {"attached": True}}, subresource="status")
     cluster.settle()
-    assert cluster.get("nodes", "n")["status"]["volumesAttached"] == [{"name": "kubernetes.io/csi/d.example.com^h", "devicePath": ""}]
+    assert cluster.get("nodes", "n")["status"]["volumesAttached"] == [
+        {"name": "kubernetes.io/csi/d.example.com^h", "devicePath": ""}
+    ]
     (message,) = (event["message"] for event in cluster.list("events") if event["reason"] == "SuccessfulAttachVolume")
     assert message == 'AttachVolume.Attach succeeded for volume "v" '
     cluster.delete("pods", "p", gracePeriodSeconds=0)
@@ -59,8 +87,14 @@ def test_a_volume_is_attached_while_a_pod_uses_it(cluster: Cluster) -> None:
 
 
 def test_a_driver_may_need_no_attaching(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d.example.com"},
-                    "spec": {"attachRequired": False}})
+    cluster.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIDriver",
+            "metadata": {"name": "d.example.com"},
+            "spec": {"attachRequired": False},
+        }
+    )
     node(cluster)
     pod(cluster)
     assert attachments(cluster) == []

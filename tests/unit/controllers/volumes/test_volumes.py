@@ -19,16 +19,37 @@ def cluster() -> Iterator[Cluster]:
     cluster.stop()
 
 
-def volume(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), policy: str = "Retain", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def volume(
+    name: str,
+    size: str = "1Gi",
+    modes: tuple[str, ...] = ("ReadWriteOnce",),
+    policy: str = "Retain",
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
     source = {} if {"hostPath", "nfs"} & spec.keys() else {"csi": {"driver": "example.com", "volumeHandle": name}}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": {
-        "capacity": {"storage": size}, "accessModes": list(modes), "persistentVolumeReclaimPolicy": policy,
-        "storageClassName": "c", **source, **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": list(modes),
+            "persistentVolumeReclaimPolicy": policy,
+            "storageClassName": "c",
+            **source,
+            **spec,
+        },
+    }
 
 
 def claim(name: str = "c", size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"}, "spec": {
-        "accessModes": list(modes), "resources": {"requests": {"storage": size}}, "storageClassName": "c", **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"accessModes": list(modes), "resources": {"requests": {"storage": size}}, "storageClassName": "c", **spec},
+    }
 
 
 def phases(cluster: Cluster) -> dict[str, str]:
@@ -49,7 +70,13 @@ def test_the_smallest_volume_that_is_large_enough_is_taken(cluster: Cluster) -> 
         cluster.create(volume(name, size))
     cluster.create(volume("more-modes", "3Gi", ("ReadWriteOnce", "ReadOnlyMany")))
     cluster.create(claim(size="2Gi"))
-    assert phases(cluster) == {"c": "Bound", "large": "Available", "middle": "Bound", "small": "Available", "more-modes": "Available"}
+    assert phases(cluster) == {
+        "c": "Bound",
+        "large": "Available",
+        "middle": "Bound",
+        "small": "Available",
+        "more-modes": "Available",
+    }
     assert cluster.get("pvc", "c")["status"]["capacity"] == {"storage": "5Gi"}
     reference = cluster.get("pv", "middle")["spec"]["claimRef"]
     assert (reference["namespace"], reference["name"]) == ("default", "c")
@@ -136,14 +163,23 @@ def test_a_lost_claim_is_bound_again_when_its_volume_comes_back(cluster: Cluster
         ({"policy": "Retain"}, "Released", None),
         ({"policy": "Delete"}, "Released", None),
         ({"policy": "Delete", "hostPath": {"path": "/tmp/x"}}, None, None),
-        ({"policy": "Delete", "hostPath": {"path": "/data"}}, "Failed", "host_path deleter only supports /tmp/.+ but received provided /data"),
-        ({"policy": "Delete", "nfs": {"server": "s", "path": "/"}}, "Failed",
-         'error getting deleter volume plugin for volume "v": no deletable volume plugin matched'),
+        (
+            {"policy": "Delete", "hostPath": {"path": "/data"}},
+            "Failed",
+            "host_path deleter only supports /tmp/.+ but received provided /data",
+        ),
+        (
+            {"policy": "Delete", "nfs": {"server": "s", "path": "/"}},
+            "Failed",
+            'error getting deleter volume plugin for volume "v": no deletable volume plugin matched',
+        ),
         ({"policy": "Recycle", "nfs": {"server": "s", "path": "/"}}, "Available", None),
         ({"policy": "Recycle"}, "Failed", "No recycler plugin found for the volume!"),
     ],
 )
-def test_what_becomes_of_a_volume_whose_claim_goes(cluster: Cluster, more: dict[str, Any], left: str | None, reason: str | None) -> None:
+def test_what_becomes_of_a_volume_whose_claim_goes(
+    cluster: Cluster, more: dict[str, Any], left: str | None, reason: str | None
+) -> None:
     cluster.create(volume("v", **more))
     cluster.create(claim())
     assert phases(cluster)["c"] == "Bound"
@@ -181,8 +217,14 @@ def test_a_claim_gets_the_default_class_when_there_is_one(cluster: Cluster) -> N
     cluster.create(wanted)
     assert phases(cluster) == {"c": "Pending"}
     for name in ("b", "a"):
-        cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "example.com/none", "metadata": {
-            "name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}})
+        cluster.create(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "provisioner": "example.com/none",
+                "metadata": {"name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+            }
+        )
     cluster.settle()
     assert cluster.get("pvc", "c")["spec"]["storageClassName"] in ("a", "b")
 
@@ -197,15 +239,24 @@ def test_a_claim_gets_the_default_class_when_there_is_one(cluster: Cluster) -> N
     ],
 )
 def test_who_is_to_make_a_volume(cluster: Cluster, provisioner: str, reason: str, text: str) -> None:
-    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"}, "provisioner": provisioner})
+    cluster.create(
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"}, "provisioner": provisioner}
+    )
     cluster.create(claim())
     assert phases(cluster) == {"c": "Pending"}
     assert [message for told_reason, message in told(cluster) if told_reason == reason and text in message]
 
 
 def test_a_late_class_waits_for_a_pod(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"},
-                    "provisioner": "fakekube.dev/host-path", "volumeBindingMode": "WaitForFirstConsumer"})
+    cluster.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "c"},
+            "provisioner": "fakekube.dev/host-path",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
     cluster.create(claim())
     assert phases(cluster) == {"c": "Pending"}
     assert ("WaitForFirstConsumer", "waiting for first consumer to be created before binding") in told(cluster)
@@ -218,9 +269,21 @@ def test_a_late_class_waits_for_a_pod(cluster: Cluster) -> None:
 
 
 def test_claims_of_ephemeral_volumes_come_and_go_with_their_pod(cluster: Cluster) -> None:
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": {key: value for key, value in claim()["spec"].items() if key != "storageClassName"}}
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
-        "containers": [{"name": "c", "image": "i"}], "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}]}})
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {key: value for key, value in claim()["spec"].items() if key != "storageClassName"},
+    }
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {
+                "containers": [{"name": "c", "image": "i"}],
+                "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}],
+            },
+        }
+    )
     cluster.settle()
     made = cluster.get("pvc", "p-v")
     assert (made["metadata"]["labels"], made["status"]["phase"]) == ({"a": "b"}, "Bound")
@@ -235,10 +298,21 @@ def test_claims_of_ephemeral_volumes_come_and_go_with_their_pod(cluster: Cluster
 def test_a_claim_of_another_stands_in_the_way_of_an_ephemeral_volume(cluster: Cluster) -> None:
     cluster.create(claim("p-v"))
     cluster.clock.hold()
-    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}],
-                    "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}]}})
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {
+                "containers": [{"name": "c", "image": "i"}],
+                "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}],
+            },
+        }
+    )
     cluster.settle()
-    assert ("FailedBinding", "ephemeral volume v: PVC default/p-v was not created for pod default/p (pod is not owner)") in told(cluster)
+    assert ("FailedBinding", "ephemeral volume v: PVC default/p-v was not created for pod default/p (pod is not owner)") in told(
+        cluster
+    )
 
 
 @pytest.mark.parametrize(("resource", "name"), [("pv", "v"), ("pvc", "c")])
@@ -262,8 +336,15 @@ def test_plugins_that_are_gone_have_drivers() -> None:
 
 
 def test_a_class_of_attributes_stays_while_somebody_names_it(cluster: Cluster) -> None:
-    cluster.create({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": "fast"},
-                    "driverName": "example.com", "parameters": {"speed": "1"}})
+    cluster.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttributesClass",
+            "metadata": {"name": "fast"},
+            "driverName": "example.com",
+            "parameters": {"speed": "1"},
+        }
+    )
     cluster.create(claim(volumeAttributesClassName="fast"))
     cluster.settle()
     assert cluster.get("volumeattributesclasses", "fast")["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]

@@ -13,7 +13,10 @@ NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind"
 
 
 def definition(names: dict[str, Any] = NAMES, *, group: str = "example.com", **metadata: Any) -> dict[str, Any]:
-    return {"metadata": {"name": f"{names['plural']}.{group}", "uid": names["plural"], **metadata}, "spec": {"group": group, "names": names}}
+    return {
+        "metadata": {"name": f"{names['plural']}.{group}", "uid": names["plural"], **metadata},
+        "spec": {"group": group, "names": names},
+    }
 
 
 def settled(obj: dict[str, Any], *others: dict[str, Any], now: str = NOW) -> dict[str, Any]:
@@ -44,8 +47,11 @@ def test_free_names_are_accepted_then_the_resource_is_established() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"plural": "widgets"}, "PluralConflict"), ({"singular": "widget"}, "SingularConflict"), ({"kind": "Widget"}, "KindConflict"),
-        ({"listKind": "WidgetList"}, "ListKindConflict"), ({"shortNames": ["widget"]}, "ShortNamesConflict"),
+        ({"plural": "widgets"}, "PluralConflict"),
+        ({"singular": "widget"}, "SingularConflict"),
+        ({"kind": "Widget"}, "KindConflict"),
+        ({"listKind": "WidgetList"}, "ListKindConflict"),
+        ({"shortNames": ["widget"]}, "ShortNamesConflict"),
     ],
 )
 def test_names_that_are_taken(changed: dict[str, Any], reason: str) -> None:
@@ -72,7 +78,9 @@ def test_the_time_changes_with_the_status_only() -> None:
 
 def test_the_end() -> None:
     alive = settled(definition())
-    dying = settled({**alive, "metadata": {**alive["metadata"], "deletionTimestamp": NOW, "finalizers": ["other", conditions.FINALIZER]}})
+    dying = settled(
+        {**alive, "metadata": {**alive["metadata"], "deletionTimestamp": NOW, "finalizers": ["other", conditions.FINALIZER]}}
+    )
     assert conditions.is_ending(dying)
     assert not conditions.is_released(dying)
     ended = conditions.ended(dying, LATER)
@@ -94,10 +102,15 @@ def test_the_same_is_served_whatever_else_changes() -> None:
     assert not conditions.is_same_serving(obj, {**obj, "metadata": {**obj["metadata"], "uid": "another"}})
 
 
-@pytest.mark.parametrize(("approval", "expected"), [
-    ("https://example.com/pull/1", ("True", "ApprovedAnnotation")), ("unapproved, a trial", ("False", "UnapprovedAnnotation")),
-    ("", ("False", "MissingAnnotation")), ("nobody", ("False", "InvalidAnnotation")),
-])
+@pytest.mark.parametrize(
+    ("approval", "expected"),
+    [
+        ("https://example.com/pull/1", ("True", "ApprovedAnnotation")),
+        ("unapproved, a trial", ("False", "UnapprovedAnnotation")),
+        ("", ("False", "MissingAnnotation")),
+        ("nobody", ("False", "InvalidAnnotation")),
+    ],
+)
 def test_protected_groups_tell_of_their_approval(approval: str, expected: tuple[str, str]) -> None:
     done = settled(definition(group="things.k8s.io", annotations={"api-approved.kubernetes.io": approval}))
     assert said(done)["KubernetesAPIApprovalPolicyConformant"] == expected

@@ -35,10 +35,17 @@ def excess(path: str, factor: str, name: str = "estimated rule cost") -> str:
     return f"{path}: Forbidden: {name} exceeds budget by factor of {factor} {ADVICE}"
 
 
-@pytest.mark.parametrize(("keywords", "factor"), [
-    ({}, "more than 100x"), ({"maxItems": 1000}, "more than 100x"), ({"maxItems": 101}, "10.1x"), ({"maxItems": 12}, "1.200002x"),
-    ({"maxItems": 10}, "1.000002x"), ({"maxItems": 9}, ""),
-])
+@pytest.mark.parametrize(
+    ("keywords", "factor"),
+    [
+        ({}, "more than 100x"),
+        ({"maxItems": 1000}, "more than 100x"),
+        ({"maxItems": 101}, "10.1x"),
+        ({"maxItems": 12}, "1.200002x"),
+        ({"maxItems": 10}, "1.000002x"),
+        ({"maxItems": 9}, ""),
+    ],
+)
 def test_a_rule_costs_as_often_as_there_can_be_values(keywords: dict[str, Any], factor: str) -> None:
     schema = obj(a=array(ruled({"type": "string", "maxLength": 2500}, "self.contains(self)"), **keywords))
     place = ".properties[a].items.x-kubernetes-validations[0].rule"
@@ -68,15 +75,23 @@ def test_values_that_cannot_be_seen_have_no_rules() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rule", "message"), [
-    ("self == 'y'", '.properties[a].default: Invalid value: "x": failed rule: self == \'y\''),
-    ("self == 'x'", ""),
-    ("self.z == 1", ".properties[a].default: Invalid value: \"string\": rule compile error: compilation failed: ERROR: "
-                    "<input>:1:5: type 'string' does not support field selection\n | self.z == 1\n | ....^"),
-    ("self != oldSelf", '.properties[a].default: Invalid value: "x": failed rule: self != oldSelf'),
-    ({"rule": "oldSelf.hasValue()", "optionalOldSelf": True},
-     '.properties[a].default: Invalid value: "x": failed rule: oldSelf.hasValue()'),
-])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("self == 'y'", ".properties[a].default: Invalid value: \"x\": failed rule: self == 'y'"),
+        ("self == 'x'", ""),
+        (
+            "self.z == 1",
+            '.properties[a].default: Invalid value: "string": rule compile error: compilation failed: ERROR: '
+            "<input>:1:5: type 'string' does not support field selection\n | self.z == 1\n | ....^",
+        ),
+        ("self != oldSelf", '.properties[a].default: Invalid value: "x": failed rule: self != oldSelf'),
+        (
+            {"rule": "oldSelf.hasValue()", "optionalOldSelf": True},
+            '.properties[a].default: Invalid value: "x": failed rule: oldSelf.hasValue()',
+        ),
+    ],
+)
 def test_defaults_keep_the_rules(rule: Any, message: str) -> None:
     found = [error.message for error in default_errors(obj(a=ruled({**STRING, "default": "x"}, rule)), "")]
     assert found == ([message] if message else [])

@@ -21,11 +21,24 @@ NAMES = st.sampled_from(["a", "b", "kind", "metadata"])
 TYPES = st.sampled_from(["string", "integer", "boolean", "object", "array"])
 VALUES = st.sampled_from([None, "", "abc", 1, True, {"a": "abc"}, {"kind": "Pod", "apiVersion": "v1"}, ["abc"], []])
 RARE: dict[str, Any] = {
-    "nullable": st.booleans(), "uniqueItems": st.booleans(), "id": st.just("x"), "$ref": st.just("x"), "maxLength": st.integers(0, 3),
-    "pattern": st.sampled_from(["^a", "(", ""]), PRESERVE: st.booleans(), INT_OR_STRING: st.booleans(), EMBEDDED: st.booleans(),
-    LIST: st.sampled_from(["set", "map", "atomic", "bag"]), KEYS: st.lists(NAMES, max_size=2), MAP: st.sampled_from(["atomic", "bag"]),
-    "enum": st.lists(VALUES, min_size=1, max_size=2), "required": st.lists(NAMES, max_size=2), "description": st.just("text"),
-    RULES: st.lists(st.fixed_dictionaries({"rule": st.sampled_from(["true", ""])}, optional={"reason": st.just("Why")}), max_size=1),
+    "nullable": st.booleans(),
+    "uniqueItems": st.booleans(),
+    "id": st.just("x"),
+    "$ref": st.just("x"),
+    "maxLength": st.integers(0, 3),
+    "pattern": st.sampled_from(["^a", "(", ""]),
+    PRESERVE: st.booleans(),
+    INT_OR_STRING: st.booleans(),
+    EMBEDDED: st.booleans(),
+    LIST: st.sampled_from(["set", "map", "atomic", "bag"]),
+    KEYS: st.lists(NAMES, max_size=2),
+    MAP: st.sampled_from(["atomic", "bag"]),
+    "enum": st.lists(VALUES, min_size=1, max_size=2),
+    "required": st.lists(NAMES, max_size=2),
+    "description": st.just("text"),
+    RULES: st.lists(
+        st.fixed_dictionaries({"rule": st.sampled_from(["true", ""])}, optional={"reason": st.just("Why")}), max_size=1
+    ),
 }
 
 
@@ -42,7 +55,8 @@ def around(below: Any) -> Any:
         st.fixed_dictionaries({"properties": st.dictionaries(NAMES, below, max_size=3)}),
         st.fixed_dictionaries({"items": below | st.just([]), "type": st.just("array")}),
         st.fixed_dictionaries({"additionalProperties": below | st.booleans()}),
-        st.fixed_dictionaries({"anyOf": st.lists(below, min_size=1, max_size=2)}), st.fixed_dictionaries({"not": below}),
+        st.fixed_dictionaries({"anyOf": st.lists(below, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"not": below}),
     )
     return st.builds(lambda one, other: {**one, **other}, leaves(st.just("object")), parts)
 
@@ -51,7 +65,9 @@ SCHEMAS = st.recursive(leaves(TYPES), around, max_leaves=4)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.builds(lambda schema: {"type": "object", **schema}, SCHEMAS.map(lambda schema: {"properties": {"spec": schema}}) | SCHEMAS))
+@given(
+    st.builds(lambda schema: {"type": "object", **schema}, SCHEMAS.map(lambda schema: {"properties": {"spec": schema}}) | SCHEMAS)
+)
 def test_nothing_is_wrong_with_what_is_sound(schema: dict[str, Any]) -> None:
     sound = check_schema(schema)
     event(f"sound: {sound is not None}")
@@ -64,14 +80,21 @@ STRING = {"type": "string"}
 ITEM = {"type": "object", "properties": {"k": STRING}, "required": ["k"]}
 
 
-@pytest.mark.parametrize("schema", [
-    {**STRING, "description": "text", "enum": ["a"], "maxLength": 3}, {**STRING, "pattern": "^a", "default": "a"},
-    {"type": "array", "items": ITEM, LIST: "map", KEYS: ["k"]}, {"type": "array", "items": STRING, LIST: "set", "default": ["a"]},
-    {"type": "object", "additionalProperties": STRING, MAP: "atomic"}, {"type": "object", PRESERVE: True}, {PRESERVE: True},
-    {INT_OR_STRING: True, "anyOf": [{"type": "integer"}, STRING], "pattern": "^[0-9]+$"},
-    {**ITEM, "anyOf": [{"required": ["k"]}, {"properties": {"k": {"enum": ["a"]}}}], "default": {"k": "a"}},
-    {**ITEM, RULES: [{"rule": "self.k != ''", "reason": "FieldValueInvalid", "fieldPath": ".k"}]},
-])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**STRING, "description": "text", "enum": ["a"], "maxLength": 3},
+        {**STRING, "pattern": "^a", "default": "a"},
+        {"type": "array", "items": ITEM, LIST: "map", KEYS: ["k"]},
+        {"type": "array", "items": STRING, LIST: "set", "default": ["a"]},
+        {"type": "object", "additionalProperties": STRING, MAP: "atomic"},
+        {"type": "object", PRESERVE: True},
+        {PRESERVE: True},
+        {INT_OR_STRING: True, "anyOf": [{"type": "integer"}, STRING], "pattern": "^[0-9]+$"},
+        {**ITEM, "anyOf": [{"required": ["k"]}, {"properties": {"k": {"enum": ["a"]}}}], "default": {"k": "a"}},
+        {**ITEM, RULES: [{"rule": "self.k != ''", "reason": "FieldValueInvalid", "fieldPath": ".k"}]},
+    ],
+)
 def test_what_is_usual_is_sound(schema: dict[str, Any]) -> None:
     meta = {"apiVersion": {**STRING, "description": "text"}, "kind": STRING, "metadata": {"type": "object"}}
     sound = check_schema({"type": "object", "properties": {**meta, "spec": schema}, "required": ["spec"]})

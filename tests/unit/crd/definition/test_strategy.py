@@ -18,8 +18,13 @@ def definition(**spec: Any) -> dict[str, Any]:
     versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
     return {
         "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-                 "versions": versions, **spec},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": versions,
+            **spec,
+        },
     }
 
 
@@ -83,15 +88,21 @@ def test_a_create_starts_the_status_anew() -> None:
     assert obj["status"] == {"storedVersions": ["v1"]}
 
 
-@pytest.mark.parametrize(("meta", "expected"), [
-    ({"name": "widgets.example.com", "finalizers": ["short"]}, []),
-    ({"name": "other"}, ['metadata.name: Invalid value: "other": must be spec.names.plural+"."+spec.group']),
-    ({"name": ""}, ["metadata.name: Required value: name or generateName is required"]),
-    ({"name": "wx", "generateName": "w"}, [
-        'metadata.generateName: Invalid value: "w": must be spec.names.plural+"."+spec.group',
-        'metadata.name: Invalid value: "wx": must be spec.names.plural+"."+spec.group',
-    ]),
-])
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        ({"name": "widgets.example.com", "finalizers": ["short"]}, []),
+        ({"name": "other"}, ['metadata.name: Invalid value: "other": must be spec.names.plural+"."+spec.group']),
+        ({"name": ""}, ["metadata.name: Required value: name or generateName is required"]),
+        (
+            {"name": "wx", "generateName": "w"},
+            [
+                'metadata.generateName: Invalid value: "w": must be spec.names.plural+"."+spec.group',
+                'metadata.name: Invalid value: "wx": must be spec.names.plural+"."+spec.group',
+            ],
+        ),
+    ],
+)
 def test_the_name_is_plural_and_group(meta: dict[str, Any], expected: list[str]) -> None:
     obj = {**made(), "metadata": meta}
     assert [error.message for error in STRATEGY.validate(CONTEXT, obj)] == expected
@@ -100,7 +111,10 @@ def test_the_name_is_plural_and_group(meta: dict[str, Any], expected: list[str])
 def test_faults_come_in_order() -> None:
     obj = made(group="a.k8s.io", versions=[], preserveUnknownFields=True)
     assert [error.path for error in STRATEGY.validate(CONTEXT, obj)] == [
-        "metadata.name", "spec.versions", "status.storedVersions", "metadata.annotations[api-approved.kubernetes.io]",
+        "metadata.name",
+        "spec.versions",
+        "status.storedVersions",
+        "metadata.annotations[api-approved.kubernetes.io]",
         "spec.preserveUnknownFields",
     ]
 
@@ -108,13 +122,16 @@ def test_faults_come_in_order() -> None:
 NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
 
 
-@pytest.mark.parametrize(("spec", "when_established", "before"), [
-    ({"scope": "Cluster"}, ['spec.scope: Invalid value: "Cluster": field is immutable'], []),
-    ({"names": {**NAMES, "kind": "Gadget"}}, ['spec.names.kind: Invalid value: "Gadget": field is immutable'], []),
-    ({"names": {**NAMES, "singular": "thing", "shortNames": ["wi"]}}, [], []),
-    ({"group": "x.example.com"}, *[['spec.group: Invalid value: "x.example.com": field is immutable']] * 2),
-    ({"names": {**NAMES, "plural": "xs"}}, *[['spec.names.plural: Invalid value: "xs": field is immutable']] * 2),
-])
+@pytest.mark.parametrize(
+    ("spec", "when_established", "before"),
+    [
+        ({"scope": "Cluster"}, ['spec.scope: Invalid value: "Cluster": field is immutable'], []),
+        ({"names": {**NAMES, "kind": "Gadget"}}, ['spec.names.kind: Invalid value: "Gadget": field is immutable'], []),
+        ({"names": {**NAMES, "singular": "thing", "shortNames": ["wi"]}}, [], []),
+        ({"group": "x.example.com"}, *[['spec.group: Invalid value: "x.example.com": field is immutable']] * 2),
+        ({"names": {**NAMES, "plural": "xs"}}, *[['spec.names.plural: Invalid value: "xs": field is immutable']] * 2),
+    ],
+)
 def test_what_may_change(spec: dict[str, Any], when_established: list[str], before: list[str]) -> None:
     assert changed(established(), **spec) == when_established
     assert changed(made(), **spec) == before
@@ -151,7 +168,9 @@ def with_format(*formats: tuple[str, str]) -> dict[str, Any]:
 
 
 def test_unknown_formats_warn_once_they_appear() -> None:
-    known = with_format(("string", "date-time"), ("string", "datetime"), ("integer", "int32"), ("number", "double"), ("string", "password"))
+    known = with_format(
+        ("string", "date-time"), ("string", "datetime"), ("integer", "int32"), ("number", "double"), ("string", "password")
+    )
     assert STRATEGY.warnings(CONTEXT, known, None) == []
     odd = with_format(("string", "nonsense"), ("integer", "date"), ("boolean", "byte"))
     assert STRATEGY.warnings(CONTEXT, odd, None) == [f'unrecognized format "{name}"' for name in ("nonsense", "date", "byte")]
@@ -168,7 +187,10 @@ def test_the_first_deletion_marks() -> None:
     STRATEGY.terminate(obj)
     assert obj["metadata"]["finalizers"] == ["a.b/c", "customresourcecleanup.apiextensions.k8s.io"]
     assert obj["status"]["conditions"][-1] == {
-        "type": "Terminating", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "InstanceDeletionPending",
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": "InstanceDeletionPending",
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     }
     assert status == before, "the old status is the store's"

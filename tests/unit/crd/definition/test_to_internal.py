@@ -14,12 +14,19 @@ COLUMNS = [{"name": "A", "type": "string", "jsonPath": ".a"}]
 
 def test_what_all_versions_say_stands_above_them() -> None:
     schema = {"openAPIV3Schema": STRING}
-    spec = {"group": "g", "versions": [
-        {"name": "v1", "schema": schema, "subresources": {"status": {}}, "additionalPrinterColumns": []},
-        {"name": "v2", "schema": dict(schema), "subresources": {}},
-    ]}
+    spec = {
+        "group": "g",
+        "versions": [
+            {"name": "v1", "schema": schema, "subresources": {"status": {}}, "additionalPrinterColumns": []},
+            {"name": "v2", "schema": dict(schema), "subresources": {}},
+        ],
+    }
     assert internal_spec(spec) == {
-        "group": "g", "version": "v1", "validation": schema, "additionalPrinterColumns": None, "selectableFields": None,
+        "group": "g",
+        "version": "v1",
+        "validation": schema,
+        "additionalPrinterColumns": None,
+        "selectableFields": None,
         "versions": [{"name": "v1", "subresources": {"status": {}}}, {"name": "v2", "subresources": {}}],
     }
     assert "schema" in spec["versions"][0], "the definition itself stays as it is"
@@ -32,9 +39,12 @@ def test_a_spec_without_versions() -> None:
 
 
 def test_versions_are_printed_in_the_order_of_the_type() -> None:
-    (shown,) = internal_versions([{
-        "additionalPrinterColumns": COLUMNS, "name": "v1", "subresources": {"scale": {"specReplicasPath": ".a"}},
-    }]) or ()
+    (shown,) = (
+        internal_versions(
+            [{"additionalPrinterColumns": COLUMNS, "name": "v1", "subresources": {"scale": {"specReplicasPath": ".a"}}}]
+        )
+        or ()
+    )
     assert json.dumps(shown, separators=(",", ":")) == (
         '{"Name":"v1","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,'
         '"Subresources":{"Status":null,"Scale":{"SpecReplicasPath":".a","StatusReplicasPath":"","LabelSelectorPath":null}},'
@@ -45,7 +55,10 @@ def test_versions_are_printed_in_the_order_of_the_type() -> None:
 
 def test_schemas_are_printed_with_all_fields() -> None:
     schema: dict[str, Any] = {
-        "items": [STRING], "additionalProperties": True, "dependencies": {"a": ["b"]}, "properties": {"b": STRING, "a": STRING},
+        "items": [STRING],
+        "additionalProperties": True,
+        "dependencies": {"a": ["b"]},
+        "properties": {"b": STRING, "a": STRING},
         "x-kubernetes-validations": [{"rule": "true"}],
     }
     shown = internal_schema(schema)
@@ -55,23 +68,40 @@ def test_schemas_are_printed_with_all_fields() -> None:
     assert shown["AdditionalProperties"] == {"Allows": True, "Schema": None}
     assert shown["Dependencies"] == {"a": {"Schema": None, "Property": ["b"]}}
     assert list(shown["Properties"]) == ["a", "b"]
-    assert shown["XValidations"] == [{
-        "Rule": "true", "Message": "", "MessageExpression": "", "Reason": None, "FieldPath": "", "OptionalOldSelf": None,
-    }]
+    assert shown["XValidations"] == [
+        {"Rule": "true", "Message": "", "MessageExpression": "", "Reason": None, "FieldPath": "", "OptionalOldSelf": None}
+    ]
 
 
 def test_zero_values_are_not_set() -> None:
-    schema = {"type": "", "nullable": False, "enum": [], "properties": {}, "default": None, "maxLength": 0,
-              "additionalProperties": False, "required": []}
+    schema = {
+        "type": "",
+        "nullable": False,
+        "enum": [],
+        "properties": {},
+        "default": None,
+        "maxLength": 0,
+        "additionalProperties": False,
+        "required": [],
+    }
     assert list(set_fields(schema)) == [
-        ("MaxLength", "maxLength"), ("Required", "required"), ("AdditionalProperties", "additionalProperties"),
+        ("MaxLength", "maxLength"),
+        ("Required", "required"),
+        ("AdditionalProperties", "additionalProperties"),
     ]
 
 
 def test_all_schemas_in_one() -> None:
     parts: list[dict[str, Any]] = [{"title": str(number)} for number in range(6)]
     parts[0]["items"] = inner = {"title": "within"}
-    schema = {"items": parts[0], "allOf": [parts[1]], "not": parts[2], "properties": {"b": parts[4], "a": parts[3]},
-              "dependencies": {"x": ["y"]}, "additionalProperties": parts[5], "additionalItems": True}
+    schema = {
+        "items": parts[0],
+        "allOf": [parts[1]],
+        "not": parts[2],
+        "properties": {"b": parts[4], "a": parts[3]},
+        "dependencies": {"x": ["y"]},
+        "additionalProperties": parts[5],
+        "additionalItems": True,
+    }
     assert schemas_in(schema) == [schema, parts[0], inner, *parts[1:]]
     assert schemas_in(None) == []

@@ -23,8 +23,14 @@ def version(name: str = "v1", **more: Any) -> dict[str, Any]:
 def spec(**more: Any) -> dict[str, Any]:
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     names |= more.pop("names", {})
-    return {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version()],
-            "conversion": {"strategy": "None"}, **more}
+    return {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": names,
+        "versions": [version()],
+        "conversion": {"strategy": "None"},
+        **more,
+    }
 
 
 def told(found: dict[str, Any], **options: Any) -> list[str]:
@@ -43,44 +49,67 @@ def test_a_plain_spec_is_fine() -> None:
     assert told(spec()) == []
 
 
-@pytest.mark.parametrize(("change", "expected"), [
-    ({"group": ""}, ["spec.group: Required value"]),
-    ({"group": "nodot"}, ['spec.group: Invalid value: "nodot": should be a domain with at least one dot']),
-    ({"scope": ""}, ["spec.scope: Required value"]),
-    ({"scope": "Global"}, ['spec.scope: Unsupported value: "Global": supported values: "Cluster", "Namespaced"']),
-    ({"names": {"plural": "", "kind": ""}}, ["spec.names.plural: Required value", "spec.names.kind: Required value"]),
-    ({"names": {"singular": "wid_get"}}, [f'spec.names.singular: Invalid value: "wid_get": {LABEL}']),
-    ({"names": {"kind": "Has Space"}}, [
-        f'spec.names.kind: Invalid value: "Has Space": may have mixed case, but should otherwise match: {LABEL}',
-    ]),
-    ({"names": {"listKind": "Widget"}}, ['spec.names.listKind: Invalid value: "Widget": kind and listKind may not be the same']),
-    ({"names": {"shortNames": ["ok", "Not_ok"], "categories": ["ALL"]}}, [
-        f'spec.names.shortNames[1]: Invalid value: "Not_ok": {LABEL}', f'spec.names.categories[0]: Invalid value: "ALL": {LABEL}',
-    ]),
-    ({"versions": None}, ["spec.versions: Invalid value: null: must have exactly one version marked as storage version"]),
-    ({"versions": []}, ["spec.versions: Invalid value: []: must have exactly one version marked as storage version"]),
-    ({"versions": [version(), version("v2", storage=True)]}, [
-        f"spec.versions: Invalid value: [{printed('v1')},{printed('v2')}]: must have exactly one version marked as storage version",
-    ]),
-    ({"versions": [version(), version(storage=False)]}, [
-        f"spec.versions: Invalid value: [{printed('v1')},{printed('v1', Storage='false')}]: must contain unique version names",
-    ]),
-    ({"versions": [version(schema=None)]}, ["spec.versions[0].schema.openAPIV3Schema: Required value"]),
-    ({"versions": [version(), version("v2", schema={})]}, ["spec.versions[1].schema.openAPIV3Schema: Required value"]),
-    ({"versions": [version("V1", storage=True)]}, [
-        f'spec.versions[0].name: Invalid value: "V1": {LABEL}', f'spec.version: Invalid value: "V1": {LABEL}',
-    ]),
-    ({"versions": [version(deprecationWarning="no")]}, [
-        'spec.versions[0].deprecationWarning: Invalid value: "no": can only be set for deprecated versions',
-    ]),
-    ({"versions": [version(deprecated=True, deprecationWarning="é\nlines")]}, [
-        'spec.versions[0].deprecationWarning: Invalid value: "é\\nlines": '
-        "must only contain printable UTF-8 characters; non-printable character found at index 2",
-    ]),
-    ({"versions": [version(deprecated=True, deprecationWarning="")]}, [
-        'spec.versions[0].deprecationWarning: Invalid value: "": must not be an empty string',
-    ]),
-])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"group": ""}, ["spec.group: Required value"]),
+        ({"group": "nodot"}, ['spec.group: Invalid value: "nodot": should be a domain with at least one dot']),
+        ({"scope": ""}, ["spec.scope: Required value"]),
+        ({"scope": "Global"}, ['spec.scope: Unsupported value: "Global": supported values: "Cluster", "Namespaced"']),
+        ({"names": {"plural": "", "kind": ""}}, ["spec.names.plural: Required value", "spec.names.kind: Required value"]),
+        ({"names": {"singular": "wid_get"}}, [f'spec.names.singular: Invalid value: "wid_get": {LABEL}']),
+        (
+            {"names": {"kind": "Has Space"}},
+            [f'spec.names.kind: Invalid value: "Has Space": may have mixed case, but should otherwise match: {LABEL}'],
+        ),
+        (
+            {"names": {"listKind": "Widget"}},
+            ['spec.names.listKind: Invalid value: "Widget": kind and listKind may not be the same'],
+        ),
+        (
+            {"names": {"shortNames": ["ok", "Not_ok"], "categories": ["ALL"]}},
+            [
+                f'spec.names.shortNames[1]: Invalid value: "Not_ok": {LABEL}',
+                f'spec.names.categories[0]: Invalid value: "ALL": {LABEL}',
+            ],
+        ),
+        ({"versions": None}, ["spec.versions: Invalid value: null: must have exactly one version marked as storage version"]),
+        ({"versions": []}, ["spec.versions: Invalid value: []: must have exactly one version marked as storage version"]),
+        (
+            {"versions": [version(), version("v2", storage=True)]},
+            [
+                f"spec.versions: Invalid value: [{printed('v1')},{printed('v2')}]: must have exactly one version marked as storage version"
+            ],
+        ),
+        (
+            {"versions": [version(), version(storage=False)]},
+            [
+                f"spec.versions: Invalid value: [{printed('v1')},{printed('v1', Storage='false')}]: must contain unique version names"
+            ],
+        ),
+        ({"versions": [version(schema=None)]}, ["spec.versions[0].schema.openAPIV3Schema: Required value"]),
+        ({"versions": [version(), version("v2", schema={})]}, ["spec.versions[1].schema.openAPIV3Schema: Required value"]),
+        (
+            {"versions": [version("V1", storage=True)]},
+            [f'spec.versions[0].name: Invalid value: "V1": {LABEL}', f'spec.version: Invalid value: "V1": {LABEL}'],
+        ),
+        (
+            {"versions": [version(deprecationWarning="no")]},
+            ['spec.versions[0].deprecationWarning: Invalid value: "no": can only be set for deprecated versions'],
+        ),
+        (
+            {"versions": [version(deprecated=True, deprecationWarning="é\nlines")]},
+            [
+                'spec.versions[0].deprecationWarning: Invalid value: "é\\nlines": '
+                "must only contain printable UTF-8 characters; non-printable character found at index 2"
+            ],
+        ),
+        (
+            {"versions": [version(deprecated=True, deprecationWarning="")]},
+            ['spec.versions[0].deprecationWarning: Invalid value: "": must not be an empty string'],
+        ),
+    ],
+)
 def test_names_and_versions(change: dict[str, Any], expected: list[str]) -> None:
     assert told(spec(**change)) == expected
 
@@ -89,15 +118,21 @@ COLUMN = {"name": "A", "type": "string", "jsonPath": ".spec.a"}
 TYPES = "must be one of boolean,date,integer,number,string"
 
 
-@pytest.mark.parametrize(("column", "expected"), [
-    ({}, []),
-    ({"name": ""}, ["name: Required value"]),
-    ({"type": ""}, [f"type: Required value: {TYPES}"]),
-    ({"type": "object"}, [f'type: Invalid value: "object": {TYPES}']),
-    ({"format": "weird"}, ['format: Invalid value: "weird": must be one of byte,date,date-time,double,float,int32,int64,password']),
-    ({"jsonPath": ""}, ["JSONPath: Required value"]),
-    ({"jsonPath": "{.spec.a}"}, ['JSONPath: Invalid value: "{.spec.a}": must be a simple json path starting with .']),
-])
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ({}, []),
+        ({"name": ""}, ["name: Required value"]),
+        ({"type": ""}, [f"type: Required value: {TYPES}"]),
+        ({"type": "object"}, [f'type: Invalid value: "object": {TYPES}']),
+        (
+            {"format": "weird"},
+            ['format: Invalid value: "weird": must be one of byte,date,date-time,double,float,int32,int64,password'],
+        ),
+        ({"jsonPath": ""}, ["JSONPath: Required value"]),
+        ({"jsonPath": "{.spec.a}"}, ['JSONPath: Invalid value: "{.spec.a}": must be a simple json path starting with .']),
+    ],
+)
 def test_columns(column: dict[str, Any], expected: list[str]) -> None:
     found = told(spec(versions=[version(additionalPrinterColumns=[{**COLUMN, **column}])]))
     assert found == [f"spec.additionalPrinterColumns[0].{text}" for text in expected]
@@ -108,44 +143,60 @@ def test_what_versions_do_not_share_is_told_of_the_version() -> None:
     assert told(spec(versions=versions)) == ["spec.versions[0].additionalPrinterColumns[0].name: Required value"]
 
 
-@pytest.mark.parametrize(("scale", "expected"), [
-    ({}, []),
-    ({"specReplicasPath": ""}, ["specReplicasPath: Required value"]),
-    ({"specReplicasPath": "spec.replicas"}, [
-        'specReplicasPath: Invalid value: "spec.replicas": must be a simple json path starting with .',
-    ]),
-    ({"specReplicasPath": ".spec"}, ['specReplicasPath: Invalid value: ".spec": should be a json path under .spec']),
-    ({"statusReplicasPath": ".spec.r"}, ['statusReplicasPath: Invalid value: ".spec.r": should be a json path under .status']),
-    ({"labelSelectorPath": ""}, []),
-    ({"labelSelectorPath": ".metadata.labels"}, [
-        'labelSelectorPath: Invalid value: ".metadata.labels": should be a json path under either .spec or .status',
-    ]),
-])
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ({}, []),
+        ({"specReplicasPath": ""}, ["specReplicasPath: Required value"]),
+        (
+            {"specReplicasPath": "spec.replicas"},
+            ['specReplicasPath: Invalid value: "spec.replicas": must be a simple json path starting with .'],
+        ),
+        ({"specReplicasPath": ".spec"}, ['specReplicasPath: Invalid value: ".spec": should be a json path under .spec']),
+        (
+            {"statusReplicasPath": ".spec.r"},
+            ['statusReplicasPath: Invalid value: ".spec.r": should be a json path under .status'],
+        ),
+        ({"labelSelectorPath": ""}, []),
+        (
+            {"labelSelectorPath": ".metadata.labels"},
+            ['labelSelectorPath: Invalid value: ".metadata.labels": should be a json path under either .spec or .status'],
+        ),
+    ],
+)
 def test_scale(scale: dict[str, Any], expected: list[str]) -> None:
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", **scale}
     found = told(spec(versions=[version(subresources={"scale": paths})]))
     assert found == [f"spec.subresources.scale.{text}" for text in expected]
 
 
-FIELDS = {"type": "object", "properties": {
-    "s": {"type": "string"}, "n": {"type": "number"}, "o": {"type": "object", "additionalProperties": True},
-    **{f"s{index}": {"type": "string"} for index in range(9)},
-    "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
-}}
+FIELDS = {
+    "type": "object",
+    "properties": {
+        "s": {"type": "string"},
+        "n": {"type": "number"},
+        "o": {"type": "object", "additionalProperties": True},
+        **{f"s{index}": {"type": "string"} for index in range(9)},
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
 KINDS = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 
 
-@pytest.mark.parametrize(("paths", "expected"), [
-    ([".s"], []),
-    ([""], ["[0].jsonPath: Required value"]),
-    ([".n"], [f'[0].jsonPath: Invalid value: ".n": {KINDS}']),
-    ([".o.any"], [f'[0].jsonPath: Invalid value: ".o.any": {KINDS}']),
-    ([".zz"], ['[0].jsonPath: Invalid value: ".zz": is an invalid path: does not refer to a valid field']),
-    (["['s']"], ["[0].jsonPath: Invalid value: \"['s']\": is an invalid path: array notation is not allowed"]),
-    ([".metadata.name"], ['[0].jsonPath: Invalid value: ".metadata.name": must not point to fields in metadata']),
-    ([".s", ".s"], ['[1].jsonPath: Duplicate value: ".s"']),
-    ([f".s{index}" for index in range(9)], [": Too many: 9: must have at most 8 items"]),
-])
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([".s"], []),
+        ([""], ["[0].jsonPath: Required value"]),
+        ([".n"], [f'[0].jsonPath: Invalid value: ".n": {KINDS}']),
+        ([".o.any"], [f'[0].jsonPath: Invalid value: ".o.any": {KINDS}']),
+        ([".zz"], ['[0].jsonPath: Invalid value: ".zz": is an invalid path: does not refer to a valid field']),
+        (["['s']"], ["[0].jsonPath: Invalid value: \"['s']\": is an invalid path: array notation is not allowed"]),
+        ([".metadata.name"], ['[0].jsonPath: Invalid value: ".metadata.name": must not point to fields in metadata']),
+        ([".s", ".s"], ['[1].jsonPath: Duplicate value: ".s"']),
+        ([f".s{index}" for index in range(9)], [": Too many: 9: must have at most 8 items"]),
+    ],
+)
 def test_selectable_fields(paths: list[str], expected: list[str]) -> None:
     selectable = [{"jsonPath": path} for path in paths]
     found = told(spec(versions=[version(schema={"openAPIV3Schema": FIELDS}, selectableFields=selectable)]))
@@ -156,7 +207,7 @@ def test_selectable_fields_need_a_schema() -> None:
     versions = [version(schema=None, selectableFields=[{"jsonPath": ".s"}]), version("v2")]
     assert told(spec(versions=versions))[1:] == [
         'spec.versions[0].selectableFields: Invalid value: "": '
-        "may only be set when `version.schema.openAPIV3Schema` is not included",
+        "may only be set when `version.schema.openAPIV3Schema` is not included"
     ]
 
 
@@ -167,29 +218,42 @@ def webhook(client: dict[str, Any] | None = None, versions: tuple[str, ...] = ("
 URL = {"url": "https://example.com"}
 
 
-@pytest.mark.parametrize(("conversion", "expected"), [
-    (webhook(URL), []),
-    ({"strategy": "Other"}, ['strategy: Unsupported value: "Other": supported values: "None", "Webhook"']),
-    ({}, ["strategy: Required value"]),
-    ({"strategy": "Webhook"}, [
-        "webhookClientConfig: Required value: required when strategy is set to Webhook",
-        "conversionReviewVersions: Required value",
-    ]),
-    ({**webhook(URL), "strategy": "None"}, [
-        "webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
-        "conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
-    ]),
-    (webhook({}), ["webhookClientConfig: Required value: exactly one of url or service is required"]),
-    (webhook({"url": "https://x.com?a=b"}), [
-        'webhookClientConfig.url: Invalid value: "a=b": query parameters are not permitted in the URL',
-    ]),
-    (webhook({"service": {"name": "a", "port": 0}}), [  # the namespace is missing; the real server confuses the two
-        "webhookClientConfig.service.name: Required value",
-        "webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
-    ]),
-    (webhook(URL, ("v1", "v1")), ['conversionReviewVersions[1]: Invalid value: "v1": duplicate version']),
-    (webhook(URL, ("v9",)), ['conversionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1']),
-])
+@pytest.mark.parametrize(
+    ("conversion", "expected"),
+    [
+        (webhook(URL), []),
+        ({"strategy": "Other"}, ['strategy: Unsupported value: "Other": supported values: "None", "Webhook"']),
+        ({}, ["strategy: Required value"]),
+        (
+            {"strategy": "Webhook"},
+            [
+                "webhookClientConfig: Required value: required when strategy is set to Webhook",
+                "conversionReviewVersions: Required value",
+            ],
+        ),
+        (
+            {**webhook(URL), "strategy": "None"},
+            [
+                "webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
+                "conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
+            ],
+        ),
+        (webhook({}), ["webhookClientConfig: Required value: exactly one of url or service is required"]),
+        (
+            webhook({"url": "https://x.com?a=b"}),
+            ['webhookClientConfig.url: Invalid value: "a=b": query parameters are not permitted in the URL'],
+        ),
+        (
+            webhook({"service": {"name": "a", "port": 0}}),
+            [  # the namespace is missing; the real server confuses the two
+                "webhookClientConfig.service.name: Required value",
+                "webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
+            ],
+        ),
+        (webhook(URL, ("v1", "v1")), ['conversionReviewVersions[1]: Invalid value: "v1": duplicate version']),
+        (webhook(URL, ("v9",)), ['conversionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1']),
+    ],
+)
 def test_conversion(conversion: dict[str, Any], expected: list[str]) -> None:
     assert told(spec(conversion=conversion)) == [f"spec.conversion.{text}" for text in expected]
 
@@ -199,7 +263,7 @@ def test_authorities_are_checked_when_asked() -> None:
     assert told(wrong) == []
     assert told(wrong, checks_authorities=True) == [
         'spec.conversion.webhookClientConfig.caBundle: Invalid value: "aGk=": '
-        "unable to load root certificates: unable to parse bytes as PEM block",
+        "unable to load root certificates: unable to parse bytes as PEM block"
     ]
 
 
@@ -214,16 +278,22 @@ def test_preserving_unknown_fields_is_gone() -> None:
     assert list(preserve_errors(spec())) == []
 
 
-@pytest.mark.parametrize(("stored", "expected"), [
-    (["v1"], []),
-    ([], ["status.storedVersions: Invalid value: null: must have at least one stored version"]),
-    (["v2"], ['status.storedVersions: Invalid value: ["v2"]: must have the storage version v1']),
-    (["v1", "v0"], [
-        'status.storedVersions[1]: Invalid value: "v0": missing from spec.versions; v0 was previously a storage version, and must '
-        "remain in spec.versions until a storage migration ensures no data remains persisted in v0 and removes v0 from "
-        "status.storedVersions",
-    ]),
-])
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        (["v1"], []),
+        ([], ["status.storedVersions: Invalid value: null: must have at least one stored version"]),
+        (["v2"], ['status.storedVersions: Invalid value: ["v2"]: must have the storage version v1']),
+        (
+            ["v1", "v0"],
+            [
+                'status.storedVersions[1]: Invalid value: "v0": missing from spec.versions; v0 was previously a storage version, and must '
+                "remain in spec.versions until a storage migration ensures no data remains persisted in v0 and removes v0 from "
+                "status.storedVersions"
+            ],
+        ),
+    ],
+)
 def test_stored_versions(stored: list[str], expected: list[str]) -> None:
     found = stored_version_errors(stored, [version(), version("v2")])
     assert [error.message for error in found] == expected
@@ -234,12 +304,19 @@ def definition(group: str, approval: str | None) -> dict[str, Any]:
     return {"metadata": {"name": "x", "annotations": annotations}, "spec": {"group": group}}
 
 
-@pytest.mark.parametrize(("group", "approval", "reason"), [
-    ("example.com", None, None), ("x-k8s.io", None, None), ("k8s.io", "", "FieldValueRequired"),
-    ("a.kubernetes.io", None, "FieldValueRequired"), ("a.k8s.io", "nonsense", "FieldValueInvalid"),
-    ("a.k8s.io", "unapproved, experimental", None), ("a.k8s.io", "https://github.com/kubernetes/pull/1", None),
-    ("a.k8s.io", "https://[bad", "FieldValueInvalid"),
-])
+@pytest.mark.parametrize(
+    ("group", "approval", "reason"),
+    [
+        ("example.com", None, None),
+        ("x-k8s.io", None, None),
+        ("k8s.io", "", "FieldValueRequired"),
+        ("a.kubernetes.io", None, "FieldValueRequired"),
+        ("a.k8s.io", "nonsense", "FieldValueInvalid"),
+        ("a.k8s.io", "unapproved, experimental", None),
+        ("a.k8s.io", "https://github.com/kubernetes/pull/1", None),
+        ("a.k8s.io", "https://[bad", "FieldValueInvalid"),
+    ],
+)
 def test_approval(group: str, approval: str | None, reason: str | None) -> None:
     obj = definition(group, approval)
     assert [error.type.reason for error in approval_errors(obj, None)] == ([reason] if reason else [])

@@ -31,15 +31,24 @@ def _bigger(schemas: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dic
 
 
 SCHEMAS = st.recursive(
-    st.sampled_from([
-        STRING, {**STRING, "default": "x"}, {**STRING, "nullable": True}, {"type": "integer", "default": 1}, {KEEP: True},
-        {"type": "object", "properties": {"a": {**STRING, "default": "y"}}, "default": {}}, {"x-kubernetes-int-or-string": True},
-    ]),
-    _bigger, max_leaves=6,
+    st.sampled_from(
+        [
+            STRING,
+            {**STRING, "default": "x"},
+            {**STRING, "nullable": True},
+            {"type": "integer", "default": 1},
+            {KEEP: True},
+            {"type": "object", "properties": {"a": {**STRING, "default": "y"}}, "default": {}},
+            {"x-kubernetes-int-or-string": True},
+        ]
+    ),
+    _bigger,
+    max_leaves=6,
 )
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["", "x"])),
-    lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(NAMES, values, max_size=3)), max_leaves=10,
+    lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(NAMES, values, max_size=3)),
+    max_leaves=10,
 )
 
 

@@ -15,12 +15,18 @@ from fakekube.crd.schema.structural import schema_type
 PRESERVE, EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
 NAMES = st.sampled_from(["a", "b", "c", "metadata"])
 VALUES = st.recursive(
-    st.sampled_from([None, 1, "x", True]), lambda below: st.lists(below, max_size=2) | st.dictionaries(NAMES, below, max_size=3), max_leaves=6
+    st.sampled_from([None, 1, "x", True]),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(NAMES, below, max_size=3),
+    max_leaves=6,
 )
-LEAVES = st.fixed_dictionaries(
-    {"type": st.sampled_from(["string", "integer", "object", "array"])},
-    optional={"nullable": st.booleans(), "default": VALUES, PRESERVE: st.just(True), EMBEDDED: st.just(True)},
-) | st.fixed_dictionaries({PRESERVE: st.just(True)}, optional={"nullable": st.booleans()}) | st.just({})
+LEAVES = (
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["string", "integer", "object", "array"])},
+        optional={"nullable": st.booleans(), "default": VALUES, PRESERVE: st.just(True), EMBEDDED: st.just(True)},
+    )
+    | st.fixed_dictionaries({PRESERVE: st.just(True)}, optional={"nullable": st.booleans()})
+    | st.just({})
+)
 
 
 def around(below: Any) -> Any:
@@ -46,7 +52,11 @@ def made_anew(type_: Any, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str
 @given(st.dictionaries(NAMES.filter(lambda name: name != "metadata"), SCHEMAS, min_size=1, max_size=3), st.booleans(), st.data())
 def test_what_is_settled_stays_as_it_is(properties: dict[str, Any], keeps: bool, data: st.DataObject) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": properties, **({PRESERVE: True} if keeps else {})}
-    obj = {"kind": "Widget", "metadata": {"name": "one"}, **data.draw(st.dictionaries(NAMES.filter(lambda n: n != "metadata"), VALUES))}
+    obj = {
+        "kind": "Widget",
+        "metadata": {"name": "one"},
+        **data.draw(st.dictionaries(NAMES.filter(lambda n: n != "metadata"), VALUES)),
+    }
     settled = is_pruned_and_defaulted(schema_type(schema), obj)
     event(f"settled: {settled}")
     if settled:
@@ -55,12 +65,22 @@ def test_what_is_settled_stays_as_it_is(properties: dict[str, Any], keeps: bool,
 
 def test_what_was_made_anew_is_settled() -> None:
     item = {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}
-    spec = {"type": "object", "properties": {
-        "list": {"type": "array", "items": item}, "map": {"type": "object", "additionalProperties": item},
-        "free": {"type": "object", PRESERVE: True}, "any": {PRESERVE: True}, "flag": {"type": "boolean", "default": False},
-    }}
+    spec = {
+        "type": "object",
+        "properties": {
+            "list": {"type": "array", "items": item},
+            "map": {"type": "object", "additionalProperties": item},
+            "free": {"type": "object", PRESERVE: True},
+            "any": {PRESERVE: True},
+            "flag": {"type": "boolean", "default": False},
+        },
+    }
     type_ = schema_type({"type": "object", "properties": {"spec": spec}})
-    obj = {"kind": "Widget", "metadata": {}, "spec": {"list": [{}], "map": {"k": {}}, "free": {"a": {"b": None}}, "any": [None], "old": 1}}
+    obj = {
+        "kind": "Widget",
+        "metadata": {},
+        "spec": {"list": [{}], "map": {"k": {}}, "free": {"a": {"b": None}}, "any": [None], "old": 1},
+    }
     assert not is_pruned_and_defaulted(type_, obj)
     found, pruned, filled = made_anew(type_, obj)
     assert (pruned, filled) == (["spec.old"], True)

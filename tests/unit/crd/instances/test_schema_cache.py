@@ -14,7 +14,9 @@ from fakekube.crd.instances import schema_cache
 from fakekube.crd.instances.schema_cache import known, recalled
 
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
 }
 
 

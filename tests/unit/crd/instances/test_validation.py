@@ -50,15 +50,23 @@ def test_keywords(schema: dict[str, Any], right: list[Any], wrong: list[Any]) ->
 
 
 def test_places() -> None:
-    schema = {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "object", "properties": {"s": STRING}, "required": ["r"]}}}}
+    schema = {
+        "type": "object",
+        "properties": {"l": {"type": "array", "items": {"type": "object", "properties": {"s": STRING}, "required": ["r"]}}},
+    }
     assert places(value_errors(schema, {"l": [{"s": 1}, "x"]}, "spec")) == ["spec.l[0].s", "spec.l[0].r", "spec.l[1]"]
 
 
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["", "abc"])),
-    lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(st.sampled_from("ab"), values, max_size=2)), max_leaves=8,
+    lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(st.sampled_from("ab"), values, max_size=2)),
+    max_leaves=8,
 )
-SCHEMA = {"type": "object", "properties": {"a": {**STRING, "maxLength": 1}, "b": {"type": "array", "items": INTEGER, "maxItems": 1}}, "required": ["a"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {**STRING, "maxLength": 1}, "b": {"type": "array", "items": INTEGER, "maxItems": 1}},
+    "required": ["a"],
+}
 
 
 @given(VALUES)
@@ -91,7 +99,12 @@ def test_ratcheting(value: Any, before: Any, found: list[str]) -> None:
     [
         ("set", STRING, ["a", "b", "a", "a"], ["l[2]"]),
         ("set", {"type": "number"}, [1, 2], []),
-        ("map", {"type": "object", "properties": {"k": STRING, "v": STRING}}, [{"k": "a", "v": "1"}, {"k": "a", "v": "2"}], ["l[1]"]),
+        (
+            "map",
+            {"type": "object", "properties": {"k": STRING, "v": STRING}},
+            [{"k": "a", "v": "1"}, {"k": "a", "v": "2"}],
+            ["l[1]"],
+        ),
         ("map", {"type": "object", "properties": {"k": STRING}}, [{"k": "a"}, {"k": "b"}, {}], []),
         ("atomic", STRING, ["a", "a"], []),
     ],

@@ -19,8 +19,12 @@ def test_the_cache_knows_its_own_changes_and_the_store_all(resource_version: str
         return int(cluster.create(obj)["metadata"]["resourceVersion"])
 
     changed, elsewhere = create("ConfigMap"), create("Secret")
-    query = {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan", "sendInitialEvents": "true",
-             "allowWatchBookmarks": "true"}
+    query = {
+        "resourceVersion": resource_version,
+        "resourceVersionMatch": "NotOlderThan",
+        "sendInitialEvents": "true",
+        "allowWatchBookmarks": "true",
+    }
     events = [orjson.loads(frame) for frame in client.watch("/api/v1/namespaces/default/configmaps", query).take()]
     assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
     told = int(events[-1]["object"]["metadata"]["resourceVersion"])

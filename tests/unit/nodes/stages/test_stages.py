@@ -17,22 +17,37 @@ from fakekube.nodes.stages.stage import Stage, choose, stage_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POD = {
-    "apiVersion": "v1", "kind": "Pod",
+    "apiVersion": "v1",
+    "kind": "Pod",
     "metadata": {"name": "p", "annotations": {"a.b/c": "7"}, "ownerReferences": [{"kind": "Job"}, {"kind": "X"}]},
     "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}], "n": 3},
     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]},
 }
 
 
-@pytest.mark.parametrize(("query", "found"), [
-    (".metadata.name", ["p"]), (".metadata.absent", []), (".metadata.absent.more", []), (".metadata.name.more", []),
-    ('.metadata.annotations["a.b/c"]', ["7"]), (".metadata.ownerReferences.[].kind", ["Job", "X"]),
-    (".metadata.ownerReferences[0].kind", ["Job"]), (".spec.containers[-1].name", ["d"]),
-    ('.status.conditions.[] | select( .type == "Ready" ) | .status', ["True"]),
-    ('.status.conditions[] | select(.type == "Ready" and .status == "False")', []),
-    (".spec.containers | length", [2]), (".spec.n > 2", [True]), ('.absent // "x"', ["x"]), ('.metadata | has("name")', [True]),
-    (".absent[]?", []), (".spec.containers | map(.name)", [["c", "d"]]), ('."metadata".name', ["p"]), ("(.spec.n | not)", [False]),
-])
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (".metadata.name", ["p"]),
+        (".metadata.absent", []),
+        (".metadata.absent.more", []),
+        (".metadata.name.more", []),
+        ('.metadata.annotations["a.b/c"]', ["7"]),
+        (".metadata.ownerReferences.[].kind", ["Job", "X"]),
+        (".metadata.ownerReferences[0].kind", ["Job"]),
+        (".spec.containers[-1].name", ["d"]),
+        ('.status.conditions.[] | select( .type == "Ready" ) | .status', ["True"]),
+        ('.status.conditions[] | select(.type == "Ready" and .status == "False")', []),
+        (".spec.containers | length", [2]),
+        (".spec.n > 2", [True]),
+        ('.absent // "x"', ["x"]),
+        ('.metadata | has("name")', [True]),
+        (".absent[]?", []),
+        (".spec.containers | map(.name)", [["c", "d"]]),
+        ('."metadata".name', ["p"]),
+        ("(.spec.n | not)", [False]),
+    ],
+)
 def test_queries(query: str, found: list[Any]) -> None:
     assert jq.compiled(query)(POD) == found
 
@@ -43,30 +58,46 @@ def test_queries_that_are_refused(query: str) -> None:
         jq.compiled(query)
 
 
-@pytest.mark.parametrize(("template", "text"), [
-    ("{{ .metadata.name }}", "p"), ("{{ .spec.n | printf \"%d!\" }}", "3!"), ("{{ .absent }}", "<no value>"),
-    ("{{ range .spec.containers }}[{{ .name }}]{{ end }}", "[c][d]"),
-    ("{{ range $i, $c := .spec.containers }}{{ $i }}{{ $c.name }}{{ $.metadata.name }} {{ end }}", "0cp 1dp "),
-    ("{{ range .absent }}x{{ else }}none{{ end }}", "none"),
-    ("{{ if eq .spec.n 4 }}a{{ else if eq .spec.n 3 }}b{{ else }}c{{ end }}", "b"),
-    ("{{ with .absent }}x{{ else }}y{{ end }}", "y"), ("{{ $x := or .absent \"z\" }}{{ $x }}{{ $x = 1 }}{{ $x }}", "z1"),
-    ("a {{- /* not shown */ -}} b", "ab"), ("a {{- 1 -}} b", "a1b"), ("{{ index .spec.containers 1 `name` }}", "d"),
-    ("{{ (index .spec.containers 0).image | Quote }}", '"i"'), ("{{ not .absent }}{{ and 1 0 }}{{ or 0 2 }}", "true02"),
-    ("{{ default \"d\" .absent }}{{ len .spec.containers }}", "d2"), ("k:{{ YAML .spec.containers 1 }}", "k:\n  - image: i\n    name: c\n  - image: j\n    name: d\n  "),
-])
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{{ .metadata.name }}", "p"),
+        ('{{ .spec.n | printf "%d!" }}', "3!"),
+        ("{{ .absent }}", "<no value>"),
+        ("{{ range .spec.containers }}[{{ .name }}]{{ end }}", "[c][d]"),
+        ("{{ range $i, $c := .spec.containers }}{{ $i }}{{ $c.name }}{{ $.metadata.name }} {{ end }}", "0cp 1dp "),
+        ("{{ range .absent }}x{{ else }}none{{ end }}", "none"),
+        ("{{ if eq .spec.n 4 }}a{{ else if eq .spec.n 3 }}b{{ else }}c{{ end }}", "b"),
+        ("{{ with .absent }}x{{ else }}y{{ end }}", "y"),
+        ('{{ $x := or .absent "z" }}{{ $x }}{{ $x = 1 }}{{ $x }}', "z1"),
+        ("a {{- /* not shown */ -}} b", "ab"),
+        ("a {{- 1 -}} b", "a1b"),
+        ("{{ index .spec.containers 1 `name` }}", "d"),
+        ("{{ (index .spec.containers 0).image | Quote }}", '"i"'),
+        ("{{ not .absent }}{{ and 1 0 }}{{ or 0 2 }}", "true02"),
+        ('{{ default "d" .absent }}{{ len .spec.containers }}', "d2"),
+        ("k:{{ YAML .spec.containers 1 }}", "k:\n  - image: i\n    name: c\n  - image: j\n    name: d\n  "),
+    ],
+)
 def test_templates(template: str, text: str) -> None:
     assert go_templates.compiled(template).render(POD, PLAIN) == text
 
 
-@pytest.mark.parametrize("template", ["{{ if .a }}", "{{ end }}", "{{ template \"x\" }}", "{{ .a | }}", "{{ ( .a }}", "{{ 1 + 2 }}"])
+@pytest.mark.parametrize(
+    "template", ["{{ if .a }}", "{{ end }}", '{{ template "x" }}', "{{ .a | }}", "{{ ( .a }}", "{{ 1 + 2 }}"]
+)
 def test_templates_that_are_refused(template: str) -> None:
     with pytest.raises(StageError, match="template"):
         go_templates.compiled(template)
 
 
 def stage(name: str = "s", *, selector: Any = None, kind: str = "Pod", **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Stage", "metadata": {"name": name}, "spec": {
-        "resourceRef": {"apiGroup": "v1", "kind": kind}, "selector": selector or {"matchLabels": {}}, **spec}}
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {"resourceRef": {"apiGroup": "v1", "kind": kind}, "selector": selector or {"matchLabels": {}}, **spec},
+    }
 
 
 def made(**spec: Any) -> Stage:
@@ -75,25 +106,34 @@ def made(**spec: Any) -> Stage:
     return found
 
 
-@pytest.mark.parametrize(("expression", "holds"), [
-    ({"key": ".status.phase", "operator": "In", "values": ["Running"]}, True),
-    ({"key": ".status.phase", "operator": "NotIn", "values": ["Running"]}, False),
-    ({"key": ".absent", "operator": "NotIn", "values": ["x"]}, True), ({"key": ".absent", "operator": "DoesNotExist"}, True),
-    ({"jq": {"key": ".spec.n", "operator": "In", "values": ["3"]}}, True), ({"key": ".status", "operator": "Exists"}, True),
-    ({"cel": {"expression": "self.status.phase in ['Running'] && !has(self.metadata.deletionTimestamp)"}}, True),
-    ({"cel": {"expression": "self.spec.absent == 1"}}, False),
-])
+@pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ({"key": ".status.phase", "operator": "In", "values": ["Running"]}, True),
+        ({"key": ".status.phase", "operator": "NotIn", "values": ["Running"]}, False),
+        ({"key": ".absent", "operator": "NotIn", "values": ["x"]}, True),
+        ({"key": ".absent", "operator": "DoesNotExist"}, True),
+        ({"jq": {"key": ".spec.n", "operator": "In", "values": ["3"]}}, True),
+        ({"key": ".status", "operator": "Exists"}, True),
+        ({"cel": {"expression": "self.status.phase in ['Running'] && !has(self.metadata.deletionTimestamp)"}}, True),
+        ({"cel": {"expression": "self.spec.absent == 1"}}, False),
+    ],
+)
 def test_selectors(expression: dict[str, Any], holds: bool) -> None:
     assert made(selector={"matchExpressions": [expression]}).matches(POD) is holds
 
 
-@pytest.mark.parametrize(("spec", "message"), [
-    ({"impersonation": {}}, "impersonation is not supported"), ({"steps": [{"exec": {}}]}, "steps.exec is not supported"),
-    ({"next": {"statusTemplate": "{{ genCA }}"}}, "the function genCA is not supported"),
-    ({"selector": {"matchExpressions": [{"key": ".a", "operator": "Near"}]}}, "operator Near is not supported"),
-    ({"selector": {"matchExpressions": [{"cel": {"expression": "self +"}}]}}, "cel: "),
-    ({"steps": [{"patch": {"template": "", "impersonation": {}}}]}, "steps.patch.impersonation is not supported"),
-])
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"impersonation": {}}, "impersonation is not supported"),
+        ({"steps": [{"exec": {}}]}, "steps.exec is not supported"),
+        ({"next": {"statusTemplate": "{{ genCA }}"}}, "the function genCA is not supported"),
+        ({"selector": {"matchExpressions": [{"key": ".a", "operator": "Near"}]}}, "operator Near is not supported"),
+        ({"selector": {"matchExpressions": [{"cel": {"expression": "self +"}}]}}, "cel: "),
+        ({"steps": [{"patch": {"template": "", "impersonation": {}}}]}, "steps.patch.impersonation is not supported"),
+    ],
+)
 def test_what_is_not_supported_is_named(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(StageError, match=f"Stage s: .*{message}"):
         stage_of(stage(**spec))
@@ -118,12 +158,16 @@ def test_weights_decide() -> None:
 
 
 def test_actions() -> None:
-    found = made(steps=[
-        {"event": {"reason": "R"}}, {"finalizers": {"add": [{"value": "f"}]}},
-        {"patch": {"root": "status", "subresource": "status", "template": "phase: {{ .status.phase }}2"}},
-        {"patch": {"type": "json", "root": "spec", "template": "- {op: add, path: /a, value: 1}"}}, {"delete": True},
-        {"patch": {"template": "never: 1"}},
-    ]).actions(POD, {})
+    found = made(
+        steps=[
+            {"event": {"reason": "R"}},
+            {"finalizers": {"add": [{"value": "f"}]}},
+            {"patch": {"root": "status", "subresource": "status", "template": "phase: {{ .status.phase }}2"}},
+            {"patch": {"type": "json", "root": "spec", "template": "- {op: add, path: /a, value: 1}"}},
+            {"delete": True},
+            {"patch": {"template": "never: 1"}},
+        ]
+    ).actions(POD, {})
     assert [action.kind for action in found] == ["event", "finalizers", "patch", "patch", "delete"]
     assert (found[2].data, found[2].type) == ({"status": {"phase": "Running2"}}, "application/strategic-merge-patch+json")
     assert found[3].data == [{"op": "add", "path": "/spec/a", "value": 1}]
@@ -145,14 +189,18 @@ def pod(name: str) -> dict[str, Any]:
 
 
 STARTS = stage(
-    "starts", selector={"matchExpressions": [{"key": ".status.phase", "operator": "In", "values": ["Pending"]}]},
-    delay={"durationMilliseconds": 5000}, next={
+    "starts",
+    selector={"matchExpressions": [{"key": ".status.phase", "operator": "In", "values": ["Pending"]}]},
+    delay={"durationMilliseconds": 5000},
+    next={
         "event": {"type": "Normal", "reason": "Woken", "message": "it wakes"},
         "statusTemplate": "phase: Running\nhostIP: {{ NodeIPWith .spec.nodeName | Quote }}\n"
         "podIP: {{ PodIPWith .spec.nodeName (or .spec.hostNetwork false) .metadata.uid .metadata.name .metadata.namespace }}",
     },
 )
-GOES = stage("goes", selector={"matchExpressions": [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]}, next={"delete": True})
+GOES = stage(
+    "goes", selector={"matchExpressions": [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]}, next={"delete": True}
+)
 
 
 def test_pods_do_what_stages_say_and_nothing_else(cluster: Cluster) -> None:
@@ -177,14 +225,28 @@ def test_pods_do_what_stages_say_and_nothing_else(cluster: Cluster) -> None:
 
 def test_stages_of_other_kinds_and_stages_as_objects(cluster: Cluster) -> None:
     definition = {
-        "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "stages.kwok.x-k8s.io"},
-        "spec": {"group": "kwok.x-k8s.io", "scope": "Cluster", "names": {"plural": "stages", "kind": "Stage"}, "versions": [{
-            "name": "v1alpha1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]},
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "stages.kwok.x-k8s.io"},
+        "spec": {
+            "group": "kwok.x-k8s.io",
+            "scope": "Cluster",
+            "names": {"plural": "stages", "kind": "Stage"},
+            "versions": [
+                {
+                    "name": "v1alpha1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                }
+            ],
+        },
     }
     cluster.load(definition)
     template = "apiVersion: v1\nkind: Secret\nmetadata: {name: of-{{ .metadata.name }}}\n"
-    cluster.create(stage("copies", kind="ConfigMap", selector={"matchLabels": {"copy": "yes"}}, steps=[{"apply": {"template": template}}]))
+    cluster.create(
+        stage("copies", kind="ConfigMap", selector={"matchLabels": {"copy": "yes"}}, steps=[{"apply": {"template": template}}])
+    )
     cluster.create(stage("wrong", steps=[{"exec": {}}]))
     cluster.create({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m", "labels": {"copy": "yes"}}})
     cluster.settle()

@@ -57,8 +57,10 @@ def test_only_equal_values_do_not_differ(old: dict[str, Any], new: dict[str, Any
 def _without_order(value: dict[str, Any]) -> dict[str, Any]:
     def in_order(item: Any) -> Any:
         if isinstance(item, dict):
-            return {key: sorted(map(in_order, part), key=repr) if isinstance(part, list) and key != "atoms" else in_order(part)
-                    for key, part in item.items()}
+            return {
+                key: sorted(map(in_order, part), key=repr) if isinstance(part, list) and key != "atoms" else in_order(part)
+                for key, part in item.items()
+            }
         return item
 
     return {key: in_order({key: part})[key] if key != "any" else part for key, part in value.items()}
@@ -142,7 +144,10 @@ def test_named_fields_are_those_above_members(value: dict[str, Any]) -> None:
         ({"spec": "x"}, ".spec: expected map, got &{x}"),
         ({"spec": [{"a": None}]}, ".spec: expected map, got &{[map[a:<nil>]]}"),
         ({"spec": {"text": 5}}, ".spec.text: expected string, got &value.valueUnstructured{Value:5}"),
-        ({"spec": {"text": {"a": "b"}}}, '.spec.text: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":"b"}}'),
+        (
+            {"spec": {"text": {"a": "b"}}},
+            '.spec.text: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":"b"}}',
+        ),
         ({"spec": {"number": "x"}}, ".spec.number: expected numeric (int or float), got string"),
         ({"spec": {"number": True}}, ".spec.number: expected numeric (int or float), got bool"),
         ({"spec": {"flag": "yes"}}, ".spec.flag: expected boolean, got &{yes}"),
@@ -182,9 +187,7 @@ def test_typing_errors(value: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    "value", [{"spec": None}, {"spec": {"text": None, "items": None, "labels": None, "labels2": None}}]
-)
+@pytest.mark.parametrize("value", [{"spec": None}, {"spec": {"text": None, "items": None, "labels": None, "labels2": None}}])
 def test_nulls_fit_everywhere(value: Any) -> None:
     if isinstance(value["spec"], dict):
         value["spec"].pop("labels2")

@@ -32,7 +32,11 @@ def config_maps() -> FieldManager:
 REMEMBERING = config_maps()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["me", "you"]), st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"))), max_size=6))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["me", "you"]), st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"))), max_size=6
+    )
+)
 @settings(max_examples=100, deadline=None)
 def test_the_books_are_those_of_one_that_remembers_nothing(changes: list[tuple[str, dict[str, str]]]) -> None:
     live: dict[str, Any] | None = None

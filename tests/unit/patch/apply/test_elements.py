@@ -65,15 +65,30 @@ def test_what_is_no_element(text: str) -> None:
 def test_order() -> None:
     in_order = [
         elements.SELF,
-        "f:a", "f:b",
-        'k:{"a":2}', 'k:{"a":10}', 'k:{"a":10,"b":1}', 'k:{"a":"1"}', 'k:{"b":1}',
-        "v:-1", "v:1.5", "v:2", 'v:"10"', 'v:"9"', "v:false", "v:true", "v:null",
-        "i:2", "i:10",
+        "f:a",
+        "f:b",
+        'k:{"a":2}',
+        'k:{"a":10}',
+        'k:{"a":10,"b":1}',
+        'k:{"a":"1"}',
+        'k:{"b":1}',
+        "v:-1",
+        "v:1.5",
+        "v:2",
+        'v:"10"',
+        'v:"9"',
+        "v:false",
+        "v:true",
+        "v:null",
+        "i:2",
+        "i:10",
     ]
     assert sorted(set(in_order), key=elements.order) == in_order
 
 
-_scalars = st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+_scalars = (
+    st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @given(st.dictionaries(st.text(max_size=3), _scalars, min_size=1, max_size=3))

@@ -12,8 +12,13 @@ from fakekube.patch.apply.fields import FieldSet
 
 def entry(manager: str = "m", operation: str = UPDATE, **more: Any) -> dict[str, Any]:
     return {
-        "manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
-        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}, **more,
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {}},
+        **more,
     }
 
 
@@ -178,5 +183,6 @@ def test_each_version_has_its_own_past() -> None:
     managed.times |= other.times
     capped = managed.capped()
     assert sorted((item["manager"], item["apiVersion"]) for item in entries.encode(capped))[:2] == [
-        ("ancient-changes", "v1"), ("ancient-changes", "v2"),
+        ("ancient-changes", "v1"),
+        ("ancient-changes", "v2"),
     ]

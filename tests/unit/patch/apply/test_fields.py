@@ -24,9 +24,9 @@ def model(fields: FieldSet) -> frozenset[Path]:
 
 def is_well_formed(fields: FieldSet) -> bool:
     """No node without members; levels in canonical order; no mark where there are no children."""
-    return FieldSet.from_json(fields.tree).tree == fields.tree and json.dumps(
-        FieldSet.from_json(fields.tree).tree
-    ) == json.dumps(fields.tree)
+    return FieldSet.from_json(fields.tree).tree == fields.tree and json.dumps(FieldSet.from_json(fields.tree).tree) == json.dumps(
+        fields.tree
+    )
 
 
 @given(_models)

@@ -55,7 +55,8 @@ def test_items_merge_into_their_counterparts() -> None:
 def test_defaults_of_keys_count() -> None:
     live = [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]
     assert PORTS.merge(live, [{"port": 80, "note": "n"}]) == [
-        {"port": 80, "protocol": "TCP", "note": "n"}, {"port": 80, "protocol": "UDP"},
+        {"port": 80, "protocol": "TCP", "note": "n"},
+        {"port": 80, "protocol": "UDP"},
     ]
     assert PORTS.field_set([{"port": 80}]) == {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}}}
 

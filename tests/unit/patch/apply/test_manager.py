@@ -95,23 +95,24 @@ def test_what_is_always_printed_does_not_own_itself() -> None:
         "status": {"replicas": 3},
     }
     DEPLOYMENTS.update(None, obj, "creator", NOW)
-    assert owners(obj) == {"creator": {"f:spec": {
-        "f:replicas": {},
-        "f:selector": {},
-        "f:strategy": {"f:type": {}},
-        "f:template": {
-            "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
-            "f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}, "f:resources": {}}}},
-        },
-    }}}
+    assert owners(obj) == {
+        "creator": {
+            "f:spec": {
+                "f:replicas": {},
+                "f:selector": {},
+                "f:strategy": {"f:type": {}},
+                "f:template": {
+                    "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+                    "f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}, "f:resources": {}}}},
+                },
+            }
+        }
+    }
 
 
 def test_an_update_takes_what_it_changes() -> None:
     obj = updated(created(a="1", b="2"), a="1", b="3", c="4")
-    assert owners(obj) == {
-        "creator": {"f:data": {".": {}, "f:a": {}}},
-        "updater": {"f:data": {"f:b": {}, "f:c": {}}},
-    }
+    assert owners(obj) == {"creator": {"f:data": {".": {}, "f:a": {}}}, "updater": {"f:data": {"f:b": {}, "f:c": {}}}}
     assert times(obj) == {"creator": "2026-01-02T03:04:05Z", "updater": "2026-01-02T04:04:05Z"}
 
 
@@ -130,14 +131,23 @@ def test_updates_of_one_manager_are_one_entry() -> None:
 def test_metadata_of_the_server_belongs_to_nobody() -> None:
     obj = {
         "metadata": {
-            "name": "m", "generateName": "g", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1,
-            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"l": "1"}, "finalizers": ["f/f"],
-        },
+            "name": "m",
+            "generateName": "g",
+            "namespace": "n",
+            "uid": "u",
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"l": "1"},
+            "finalizers": ["f/f"],
+        }
     }
     CONFIG_MAPS.update(None, obj, "creator", NOW)
-    assert owners(obj) == {"creator": {"f:metadata": {
-        "f:finalizers": {".": {}, 'v:"f/f"': {}}, "f:generateName": {}, "f:labels": {".": {}, "f:l": {}},
-    }}}
+    assert owners(obj) == {
+        "creator": {
+            "f:metadata": {"f:finalizers": {".": {}, 'v:"f/f"': {}}, "f:generateName": {}, "f:labels": {".": {}, "f:l": {}}}
+        }
+    }
 
 
 @pytest.mark.parametrize("reset", [[], [{}]])
@@ -154,10 +164,7 @@ def test_books_can_be_written_by_hand() -> None:
     assert owners(updated(live, entries=by_hand, a="1")) == {"me": {"f:data": {"f:a": {}}}}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"operation": "No"}, {"apiVersion": ""}, {"fieldsType": ""}, {"fieldsV1": {"odd": {}}}],
-)
+@pytest.mark.parametrize("wrong", [{"operation": "No"}, {"apiVersion": ""}, {"fieldsType": ""}, {"fieldsV1": {"odd": {}}}])
 def test_books_that_cannot_be_read_are_ignored(wrong: dict[str, Any]) -> None:
     live = created(a="1")
     by_hand = [{**live["metadata"]["managedFields"][0], **wrong}]
@@ -180,7 +187,8 @@ def test_subresources_do_not_write_books_by_hand() -> None:
     new = {"metadata": {"name": "d", "managedFields": []}, "spec": {"replicas": 5}, "status": {"replicas": 1}}
     status.update(live, new, "controller", NOW)
     assert [(entry["manager"], entry.get("subresource")) for entry in new["metadata"]["managedFields"]] == [
-        ("controller", "status"), ("creator", None),
+        ("controller", "status"),
+        ("creator", None),
     ]
     assert owners(new)["controller"] == {"f:status": {"f:replicas": {}}}
 
@@ -252,7 +260,7 @@ def test_what_is_given_up_is_gone() -> None:
     assert obj["data"] == {"b": "2"}
     assert owners(obj) == {"me": {"f:data": {"f:b": {}}}}
     assert apply(stored(obj), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}) == {
-        "metadata": {"name": "m", "uid": "u"},
+        "metadata": {"name": "m", "uid": "u"}
     }
 
 
@@ -342,7 +350,10 @@ def test_results_that_do_not_fit_the_go_type() -> None:
         "unable to convert unstructured object to apps/v1, Kind=Deployment: cannot convert float64 to int32"
     )
     whole = DEPLOYMENTS.apply(None, {**deployment, "spec": {"replicas": 2.0}}, "me", False, NOW)
-    assert json.dumps(whole["spec"]) == '{"replicas": 2, "selector": null, "template": {"metadata": {}, "spec": {"containers": null}}, "strategy": {}}'
+    assert (
+        json.dumps(whole["spec"])
+        == '{"replicas": 2, "selector": null, "template": {"metadata": {}, "spec": {"containers": null}}, "strategy": {}}'
+    )
 
 
 # ---------------------------------------------------------------- kubectl
@@ -377,9 +388,13 @@ def test_kubectl_conflicts_about_what_somebody_has_changed_since() -> None:
 
 def custom_type(*, text: bool = True) -> Type:
     spec = {name: field for name, field in SPEC.fields.items() if text or name != "text"}
-    return Type(Shape.STRUCT, resolve=lambda: {
-        "spec": Field("spec", Type(Shape.STRUCT, resolve=lambda: spec)), "status": Field("status", struct("S", phase=STRING)),
-    })
+    return Type(
+        Shape.STRUCT,
+        resolve=lambda: {
+            "spec": Field("spec", Type(Shape.STRUCT, resolve=lambda: spec)),
+            "status": Field("status", struct("S", phase=STRING)),
+        },
+    )
 
 
 def other_version(obj: dict[str, Any], _: str, wanted: str) -> tuple[dict[str, Any], Type] | None:
@@ -391,7 +406,7 @@ def other_version(obj: dict[str, Any], _: str, wanted: str) -> tuple[dict[str, A
 
 
 CUSTOM = FieldManager(
-    custom_type(), "g", "v1", "Thing", custom=True, filters={"g/v1": excluding([("status",)])}, other_version=other_version,
+    custom_type(), "g", "v1", "Thing", custom=True, filters={"g/v1": excluding([("status",)])}, other_version=other_version
 )
 
 
@@ -401,11 +416,13 @@ def thing(**spec: Any) -> dict[str, Any]:
 
 def test_custom_resources_keep_their_type_and_are_sorted() -> None:
     obj = CUSTOM.apply(None, thing(text="a"), "me", False, NOW)
-    assert {key: obj[key] for key in ("apiVersion", "kind", "spec")} == {"apiVersion": "g/v1", "kind": "Thing", "spec": {"text": "a"}}
+    assert {key: obj[key] for key in ("apiVersion", "kind", "spec")} == {
+        "apiVersion": "g/v1",
+        "kind": "Thing",
+        "spec": {"text": "a"},
+    }
     assert list(obj["metadata"]) == ["managedFields", "name"]
-    assert list(obj["metadata"]["managedFields"][0]) == [
-        "apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time",
-    ]
+    assert list(obj["metadata"]["managedFields"][0]) == ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time"]
     assert owners(obj) == {"me": {"f:spec": {"f:text": {}}}}
 
 
@@ -418,7 +435,11 @@ def test_a_create_of_a_custom_resource_owns_its_structs() -> None:
 def test_versions_of_a_custom_resource() -> None:
     live = stored(CUSTOM.apply(None, thing(text="a", number=1), "me", False, NOW))
     v2 = FieldManager(
-        custom_type(), "g", "v2", "Thing", custom=True,
+        custom_type(),
+        "g",
+        "v2",
+        "Thing",
+        custom=True,
         other_version=lambda obj, frm, to: ({**obj, "apiVersion": to}, custom_type()) if to == "g/v1" else None,
     )
     live = {**live, "apiVersion": "g/v2"}
@@ -472,14 +493,16 @@ def test_scales_of_custom_resources_cannot_be_applied() -> None:
 
 
 def test_filters_that_let_through_only_what_they_name() -> None:
-    resizes = built_in(
-        "", "Pod", subresource="resize", filters={"v1": including([("spec", "containers", None, "resources")])}
-    )
-    live = {"metadata": {"name": "p", "uid": "u", "managedFields": created(a="1")["metadata"]["managedFields"]},
-            "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    new = {"metadata": {"name": "p", "labels": {"l": "1"}},
-           "spec": {"containers": [{"name": "c", "image": "j", "resources": {"limits": {"cpu": "1"}}}]}}
+    resizes = built_in("", "Pod", subresource="resize", filters={"v1": including([("spec", "containers", None, "resources")])})
+    live = {
+        "metadata": {"name": "p", "uid": "u", "managedFields": created(a="1")["metadata"]["managedFields"]},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    new = {
+        "metadata": {"name": "p", "labels": {"l": "1"}},
+        "spec": {"containers": [{"name": "c", "image": "j", "resources": {"limits": {"cpu": "1"}}}]},
+    }
     resizes.update(live, new, "resizer", NOW)
-    assert owners(new)["resizer"] == {"f:spec": {"f:containers": {'k:{"name":"c"}': {
-        "f:resources": {".": {}, "f:limits": {".": {}, "f:cpu": {}}},
-    }}}}
+    assert owners(new)["resizer"] == {
+        "f:spec": {"f:containers": {'k:{"name":"c"}': {"f:resources": {".": {}, "f:limits": {".": {}, "f:cpu": {}}}}}}
+    }

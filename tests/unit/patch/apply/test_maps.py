@@ -103,7 +103,8 @@ def test_removing_the_last_entry_leaves_null() -> None:
 def test_extracting_keeps_empty_containers_that_are_owned() -> None:
     value = {"a": "1", "labels": {"x": "1"}, "any": {"k": {"l": 1, "m": 2}}}
     assert STRUCT.extract(value, {"f:labels": {}, "f:any": {"f:k": {".": {}, "f:l": {}}}}) == {
-        "labels": {}, "any": {"k": {"l": 1}},
+        "labels": {},
+        "any": {"k": {"l": 1}},
     }
     assert SELECTOR.extract({"a": "1"}, {}) == {"a": "1"}
 
@@ -111,7 +112,9 @@ def test_extracting_keeps_empty_containers_that_are_owned() -> None:
 def test_named_fields() -> None:
     tree = {"f:b": {"f:c": {}}, "f:labels": {"f:x": {}}, "f:any": {"f:k": {"f:l": {}}}}
     assert STRUCT.with_named_fields(tree) == {
-        "f:b": {".": {}, "f:c": {}}, "f:labels": {".": {}, "f:x": {}}, "f:any": {".": {}, "f:k": {"f:l": {}}},
+        "f:b": {".": {}, "f:c": {}},
+        "f:labels": {".": {}, "f:x": {}},
+        "f:any": {".": {}, "f:k": {"f:l": {}}},
     }
 
 

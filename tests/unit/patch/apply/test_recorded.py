@@ -31,9 +31,7 @@ _new_names = {"text": "title", "number": "count", "items": "things"}
 
 ATOM = atom_of(SPEC)
 NARROW = atom_of(struct("Narrow", number=_types["number"], labels=_types["labels"]))
-RENAMED = atom_of(
-    struct("Renamed", **{(new := _new_names.get(name, name)): Field(new, type_) for name, type_ in _types.items()})
-)
+RENAMED = atom_of(struct("Renamed", **{(new := _new_names.get(name, name)): Field(new, type_) for name, type_ in _types.items()}))
 FLIPPED = atom_of(
     struct(
         "Flipped",

@@ -12,8 +12,12 @@ TIME = "2026-01-01T00:00:00Z"
 
 def entry(manager: str, operation: str, api_version: str, fields: Any, **more: Any) -> dict[str, Any]:
     return {
-        "manager": manager, "operation": operation, "apiVersion": api_version, **({"time": TIME} | more),
-        "fieldsType": "FieldsV1", "fieldsV1": fields,
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": api_version,
+        **({"time": TIME} | more),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
     }
 
 
@@ -75,7 +79,10 @@ def test_custom_resources_have_sorted_entries() -> None:
 def test_what_comes_back_has_its_elements_in_the_order_of_texts() -> None:
     ports = {'k:{"port":9}': {}, 'k:{"port":80}': {}}
     entry = {
-        "manager": "m", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+        "manager": "m",
+        "operation": "Update",
+        "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1",
         "fieldsV1": {"f:spec": {"f:ports": ports}},
     }
     mapping = ScaleMapping("apps/v1", {"apps/v1": ("spec", "replicas")})

@@ -28,13 +28,21 @@ def pod(**spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "tree"),
     [
-        (pod(containers=[{"name": "c", "image": "i"}]), {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}, "f:name": {}}}}),
+        (
+            pod(containers=[{"name": "c", "image": "i"}]),
+            {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}, "f:name": {}}}},
+        ),
         (
             pod(containers=[{"name": "c", "ports": [{"containerPort": 80}]}]),
-            {"f:containers": {'k:{"name":"c"}': {
-                ".": {}, "f:name": {},
-                "f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}}},
-            }}},
+            {
+                "f:containers": {
+                    'k:{"name":"c"}': {
+                        ".": {},
+                        "f:name": {},
+                        "f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}}},
+                    }
+                }
+            },
         ),
         (pod(containers=[{"image": "i"}]), {"f:containers": {'k:{"name":""}': {".": {}, "f:image": {}}}}),
         (pod(imagePullSecrets=[{}]), {"f:imagePullSecrets": {'k:{"name":""}': {}}}),
@@ -46,11 +54,12 @@ def pod(**spec: Any) -> dict[str, Any]:
         ),
         (
             pod(containers=[{"name": "c", "livenessProbe": {"httpGet": {"port": "http"}}}]),
-            {"f:containers": {'k:{"name":"c"}': {
-                ".": {}, "f:name": {}, "f:livenessProbe": {"f:httpGet": {"f:port": {}}},
-            }}},
+            {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}, "f:livenessProbe": {"f:httpGet": {"f:port": {}}}}}},
         ),
-        (pod(volumes=[{"name": "v", "emptyDir": {}}]), {"f:volumes": {'k:{"name":"v"}': {".": {}, "f:emptyDir": {}, "f:name": {}}}}),
+        (
+            pod(volumes=[{"name": "v", "emptyDir": {}}]),
+            {"f:volumes": {'k:{"name":"v"}': {".": {}, "f:emptyDir": {}, "f:name": {}}}},
+        ),
     ],
 )
 def test_pods(value: Any, tree: Any) -> None:
@@ -59,9 +68,9 @@ def test_pods(value: Any, tree: Any) -> None:
 
 def test_metadata_of_built_in_kinds() -> None:
     metadata = {"finalizers": ["a/b"], "labels": {"l": "1"}, "ownerReferences": [{"uid": "u", "name": "n"}]}
-    assert fields("", "v1", "ConfigMap", {"metadata": metadata}).tree == {"f:metadata": {
-        "f:finalizers": {'v:"a/b"': {}}, "f:labels": {"f:l": {}}, "f:ownerReferences": {'k:{"uid":"u"}': {}},
-    }}
+    assert fields("", "v1", "ConfigMap", {"metadata": metadata}).tree == {
+        "f:metadata": {"f:finalizers": {'v:"a/b"': {}}, "f:labels": {"f:l": {}}, "f:ownerReferences": {'k:{"uid":"u"}': {}}}
+    }
 
 
 def test_a_field_can_be_more_granular_than_its_type() -> None:
@@ -74,7 +83,9 @@ def test_a_field_can_be_more_granular_than_its_type() -> None:
 def test_embedded_objects_are_leaves_and_json_is_granular() -> None:
     revision = {"data": {"spec": {"a": 1}}, "revision": 1}
     assert fields("apps", "v1", "ControllerRevision", revision).tree == {"f:data": {}, "f:revision": {}}
-    schema = {"openAPIV3Schema": {"default": {"a": {"b": 1}}, "items": {"type": "string"}, "properties": {"x": {"type": "object"}}}}
+    schema = {
+        "openAPIV3Schema": {"default": {"a": {"b": 1}}, "items": {"type": "string"}, "properties": {"x": {"type": "object"}}}
+    }
     definition = {"spec": {"versions": [{"schema": schema}]}}
     assert fields("apiextensions.k8s.io", "v1", "CustomResourceDefinition", definition).tree == {"f:spec": {"f:versions": {}}}
 
@@ -108,7 +119,9 @@ def test_custom_resources_have_metadata() -> None:
 def test_parts_of_schemas() -> None:
     key = Type(Shape.STRING, default="TCP")
     ports = Type(
-        Shape.LIST, items=schema_struct(port=Type(Shape.INTEGER), protocol=key), list_type=ListType.MAP,
+        Shape.LIST,
+        items=schema_struct(port=Type(Shape.INTEGER), protocol=key),
+        list_type=ListType.MAP,
         list_map_keys=("port", "protocol"),
     )
     spec = schema_struct(

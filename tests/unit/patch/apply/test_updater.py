@@ -69,8 +69,7 @@ Step = tuple[str, str, Any, Any, dict[str, set[str]]]
 
 STORIES: dict[str, list[Step]] = {
     "an applier owns what it names": [
-        ("me", "apply", {"text": "a", "labels": {"x": "1"}}, {"text": "a", "labels": {"x": "1"}},
-         {"me": {"text", "labels.x"}}),
+        ("me", "apply", {"text": "a", "labels": {"x": "1"}}, {"text": "a", "labels": {"x": "1"}}, {"me": {"text", "labels.x"}})
     ],
     "an applier loses what it names no more": [
         ("me", "apply", {"text": "a", "number": 1}, {"text": "a", "number": 1}, {"me": {"text", "number"}}),
@@ -92,8 +91,7 @@ STORIES: dict[str, list[Step]] = {
         ("me", "apply", {"text": "a", "number": 1}, {"text": "a", "number": 1}, {"me": {"text", "number"}}),
         ("you", "update", {"text": "b", "number": 1}, {"text": "b", "number": 1}, {"me": {"number"}, "you": {"text"}}),
         ("me", "apply", {"text": "a", "number": 1}, {".text"}, {"me": {"number"}, "you": {"text"}}),
-        ("me", "apply", {"text": "b", "number": 1}, {"text": "b", "number": 1},
-         {"me": {"text", "number"}, "you": {"text"}}),
+        ("me", "apply", {"text": "b", "number": 1}, {"text": "b", "number": 1}, {"me": {"text", "number"}, "you": {"text"}}),
     ],
     "an update that changes nothing owns nothing": [
         ("me", "apply", {"text": "a"}, {"text": "a"}, {"me": {"text"}}),
@@ -106,10 +104,14 @@ STORIES: dict[str, list[Step]] = {
     ],
     "items of a set are owned one by one": [
         ("me", "apply", {"set": ["a", "b"]}, {"set": ["a", "b"]}, {"me": {'set[="a"]', 'set[="b"]'}}),
-        ("you", "apply", {"set": ["b", "c"]}, {"set": ["a", "b", "c"]},
-         {"me": {'set[="a"]', 'set[="b"]'}, "you": {'set[="b"]', 'set[="c"]'}}),
-        ("me", "apply", {"set": ["a"]}, {"set": ["a", "b", "c"]},
-         {"me": {'set[="a"]'}, "you": {'set[="b"]', 'set[="c"]'}}),
+        (
+            "you",
+            "apply",
+            {"set": ["b", "c"]},
+            {"set": ["a", "b", "c"]},
+            {"me": {'set[="a"]', 'set[="b"]'}, "you": {'set[="b"]', 'set[="c"]'}},
+        ),
+        ("me", "apply", {"set": ["a"]}, {"set": ["a", "b", "c"]}, {"me": {'set[="a"]'}, "you": {'set[="b"]', 'set[="c"]'}}),
         ("you", "apply", {"set": ["c"]}, {"set": ["a", "c"]}, {"me": {'set[="a"]'}, "you": {'set[="c"]'}}),
     ],
     "atomic lists are owned as a whole": [
@@ -118,17 +120,37 @@ STORIES: dict[str, list[Step]] = {
         ("you", "force", {"atoms": ["a"]}, {"atoms": ["a"]}, {"you": {"atoms"}}),
     ],
     "atomic maps and structs are owned as a whole": [
-        ("me", "apply", {"selector": {"a": "1"}, "whole": {"a": "1"}}, {"selector": {"a": "1"}, "whole": {"a": "1"}},
-         {"me": {"selector", "whole"}}),
+        (
+            "me",
+            "apply",
+            {"selector": {"a": "1"}, "whole": {"a": "1"}},
+            {"selector": {"a": "1"}, "whole": {"a": "1"}},
+            {"me": {"selector", "whole"}},
+        ),
         ("you", "apply", {"whole": {"b": "1"}}, {".whole"}, {"me": {"selector", "whole"}}),
-        ("you", "force", {"whole": {"b": "1"}}, {"selector": {"a": "1"}, "whole": {"b": "1"}},
-         {"me": {"selector"}, "you": {"whole"}}),
+        (
+            "you",
+            "force",
+            {"whole": {"b": "1"}},
+            {"selector": {"a": "1"}, "whole": {"b": "1"}},
+            {"me": {"selector"}, "you": {"whole"}},
+        ),
     ],
     "an item goes with its last owner": [
-        ("me", "apply", {"items": [item("a", value="1")]}, {"items": [item("a", value="1")]},
-         {"me": A_ITEM | {'items[name="a"].value'}}),
-        ("you", "apply", {"items": [item("a", names=["x"])]}, {"items": [item("a", value="1", names=["x"])]},
-         {"me": A_ITEM | {'items[name="a"].value'}, "you": A_ITEM | {'items[name="a"].names[="x"]'}}),
+        (
+            "me",
+            "apply",
+            {"items": [item("a", value="1")]},
+            {"items": [item("a", value="1")]},
+            {"me": A_ITEM | {'items[name="a"].value'}},
+        ),
+        (
+            "you",
+            "apply",
+            {"items": [item("a", names=["x"])]},
+            {"items": [item("a", value="1", names=["x"])]},
+            {"me": A_ITEM | {'items[name="a"].value'}, "you": A_ITEM | {'items[name="a"].names[="x"]'}},
+        ),
         ("me", "apply", {}, {"items": [item("a", names=["x"])]}, {"you": A_ITEM | {'items[name="a"].names[="x"]'}}),
         ("you", "apply", {}, {}, {}),
     ],
@@ -139,16 +161,25 @@ STORIES: dict[str, list[Step]] = {
     ],
     "an item goes with its last applier, whatever an updater has put into it": [
         ("me", "apply", {"items": [item("a")]}, {"items": [item("a")]}, {"me": A_ITEM}),
-        ("you", "update", {"items": [item("a", value="1")]}, {"items": [item("a", value="1")]},
-         {"me": A_ITEM, "you": {'items[name="a"].value'}}),
+        (
+            "you",
+            "update",
+            {"items": [item("a", value="1")]},
+            {"items": [item("a", value="1")]},
+            {"me": A_ITEM, "you": {'items[name="a"].value'}},
+        ),
         ("me", "apply", {}, {"items": None}, {}),
     ],
     "entries of maps own themselves": [
         ("me", "apply", {"parts": {"p": {"x": "1"}}}, {"parts": {"p": {"x": "1"}}}, {"me": {"parts.p", "parts.p.x"}}),
-        ("you", "apply", {"parts": {"p": {"y": "1"}}}, {"parts": {"p": {"x": "1", "y": "1"}}},
-         {"me": {"parts.p", "parts.p.x"}, "you": {"parts.p", "parts.p.y"}}),
-        ("me", "apply", {"parts": {"p": {}}}, {"parts": {"p": {"y": "1"}}},
-         {"me": {"parts.p"}, "you": {"parts.p", "parts.p.y"}}),
+        (
+            "you",
+            "apply",
+            {"parts": {"p": {"y": "1"}}},
+            {"parts": {"p": {"x": "1", "y": "1"}}},
+            {"me": {"parts.p", "parts.p.x"}, "you": {"parts.p", "parts.p.y"}},
+        ),
+        ("me", "apply", {"parts": {"p": {}}}, {"parts": {"p": {"y": "1"}}}, {"me": {"parts.p"}, "you": {"parts.p", "parts.p.y"}}),
     ],
     "an empty map can be owned": [
         ("me", "apply", {"labels": {}}, {"labels": {}}, {"me": {"labels"}}),
@@ -165,18 +196,31 @@ STORIES: dict[str, list[Step]] = {
     ],
     "untyped parts are granular by what they hold": [
         ("me", "apply", {"any": {"x": {"y": 1}}}, {"any": {"x": {"y": 1}}}, {"me": {"any.x", "any.x.y"}}),
-        ("you", "apply", {"any": {"x": {"z": [1]}}}, {"any": {"x": {"y": 1, "z": [1]}}},
-         {"me": {"any.x", "any.x.y"}, "you": {"any.x", "any.x.z"}}),
-        ("you", "apply", {"any": {"x": {"y": True}}}, {".any.x.y"},
-         {"me": {"any.x", "any.x.y"}, "you": {"any.x", "any.x.z"}}),
+        (
+            "you",
+            "apply",
+            {"any": {"x": {"z": [1]}}},
+            {"any": {"x": {"y": 1, "z": [1]}}},
+            {"me": {"any.x", "any.x.y"}, "you": {"any.x", "any.x.z"}},
+        ),
+        ("you", "apply", {"any": {"x": {"y": True}}}, {".any.x.y"}, {"me": {"any.x", "any.x.y"}, "you": {"any.x", "any.x.z"}}),
     ],
     "repeated items are kept until they are applied": [
-        ("you", "update", {"set": ["a", "a", "b"]}, {"set": ["a", "a", "b"]},
-         {"you": {"set", 'set[="a"]', 'set[="b"]'}}),
-        ("me", "apply", {"set": ["c"]}, {"set": ["a", "a", "b", "c"]},
-         {"you": {"set", 'set[="a"]', 'set[="b"]'}, "me": {'set[="c"]'}}),
-        ("me", "force", {"set": ["a", "c"]}, {"set": ["a", "b", "c"]},
-         {"you": {"set", 'set[="b"]'}, "me": {'set[="a"]', 'set[="c"]'}}),
+        ("you", "update", {"set": ["a", "a", "b"]}, {"set": ["a", "a", "b"]}, {"you": {"set", 'set[="a"]', 'set[="b"]'}}),
+        (
+            "me",
+            "apply",
+            {"set": ["c"]},
+            {"set": ["a", "a", "b", "c"]},
+            {"you": {"set", 'set[="a"]', 'set[="b"]'}, "me": {'set[="c"]'}},
+        ),
+        (
+            "me",
+            "force",
+            {"set": ["a", "c"]},
+            {"set": ["a", "b", "c"]},
+            {"you": {"set", 'set[="b"]'}, "me": {'set[="a"]', 'set[="c"]'}},
+        ),
     ],
 }
 
@@ -244,8 +288,7 @@ def test_pruning_tells_where_it_failed() -> None:
     with pytest.raises(TypingError) as caught:
         world.apply("me", {"text": "a"})
     assert str(caught.value) == (
-        "failed to prune fields: failed to convert merged object to last applied version: "
-        ".text: field not declared in schema"
+        "failed to prune fields: failed to convert merged object to last applied version: .text: field not declared in schema"
     )
 
 

@@ -28,8 +28,14 @@ def test_a_token_leads_back_to_its_place(name: str, revision: int, slash: bool) 
 
 
 def test_tokens_look_like_those_of_the_real_server() -> None:
-    assert continue_token.encode("a\0", 4418, leading_slash=True) == "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDQxOCwic3RhcnQiOiIvYVx1MDAwMCJ9"
-    assert continue_token.encode("a\0", 4455, leading_slash=False) == "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDQ1NSwic3RhcnQiOiJhXHUwMDAwIn0"
+    assert (
+        continue_token.encode("a\0", 4418, leading_slash=True)
+        == "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDQxOCwic3RhcnQiOiIvYVx1MDAwMCJ9"
+    )
+    assert (
+        continue_token.encode("a\0", 4455, leading_slash=False)
+        == "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDQ1NSwic3RhcnQiOiJhXHUwMDAwIn0"
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,12 +46,17 @@ def test_tokens_look_like_those_of_the_real_server() -> None:
         (token(b"not json"), "invalid character 'o' in literal null (expecting 'u')"),
         (token({}), "server does not recognize this encoded version "),
         (token({"v": "meta.k8s.io/v2", "rv": 1, "start": "a"}), "server does not recognize this encoded version meta.k8s.io/v2"),
-        (token({"v": "meta.k8s.io/v1", "rv": 0, "start": "a"}), "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+        (
+            token({"v": "meta.k8s.io/v1", "rv": 0, "start": "a"}),
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
         (token({"v": "meta.k8s.io/v1", "rv": 5}), "encoded start key empty (version meta.k8s.io/v1)"),
         (token({"v": "meta.k8s.io/v1", "rv": 5, "start": "../x\0"}), "../x\0"),
         (token({"v": "meta.k8s.io/v1", "rv": 5, "start": "//x"}), "//x"),
-        (token({"v": "meta.k8s.io/v1", "rv": "5", "start": "a"}),
-         "json: cannot unmarshal string into Go struct field continueToken.rv of type int64"),
+        (
+            token({"v": "meta.k8s.io/v1", "rv": "5", "start": "a"}),
+            "json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
+        ),
         (token([]), "json: cannot unmarshal array into Go value of type storage.continueToken"),
     ],
 )

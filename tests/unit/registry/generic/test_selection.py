@@ -97,9 +97,7 @@ def test_what_labels_select_is_what_a_filter_leaves(limit: int, rounds: list[lis
             api.put(name, labels)
         everything = api.list()
         for selector, matches in SELECTORS.items():
-            expected = [
-                item["metadata"]["name"] for item in everything["items"] if matches(item["metadata"].get("labels", {}))
-            ]
+            expected = [item["metadata"]["name"] for item in everything["items"] if matches(item["metadata"].get("labels", {}))]
             assert api.names(labelSelector=selector) == api.paged(limit, labelSelector=selector) == expected
             past = api.names(labelSelector=selector, **then), api.paged(limit, labelSelector=selector, **then)
             assert past == (before[selector], before[selector])

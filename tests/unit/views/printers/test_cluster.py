@@ -50,7 +50,12 @@ def test_webhooks_and_policies() -> None:
         ({"name": "n"}, "*/n"),
         ({"name": "n", "namespace": "s"}, "s/n"),
         (
-            {"selector": {"matchLabels": {"b": "1", "a": "2"}, "matchExpressions": [{"key": "m", "operator": "In", "values": ["c", "b"]}]}},
+            {
+                "selector": {
+                    "matchLabels": {"b": "1", "a": "2"},
+                    "matchExpressions": [{"key": "m", "operator": "In", "values": ["c", "b"]}],
+                }
+            },
             "&LabelSelector{MatchLabels:map[string]string{a: 2,b: 1,},"
             "MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:m,Operator:In,Values:[c b],},},}",
         ),
@@ -62,7 +67,13 @@ def test_bindings_of_policies(reference: dict[str, Any] | None, expected: str) -
 
 
 def test_small_kinds() -> None:
-    assert cells("scheduling.k8s.io/v1/priorityclasses", {"value": 7, "preemptionPolicy": "Never"}) == ["x", 7, False, "60m", "Never"]
+    assert cells("scheduling.k8s.io/v1/priorityclasses", {"value": 7, "preemptionPolicy": "Never"}) == [
+        "x",
+        7,
+        False,
+        "60m",
+        "Never",
+    ]
     assert cells("node.k8s.io/v1/runtimeclasses", {"handler": "h"}) == ["x", "h", "60m"]
     assert cells("coordination.k8s.io/v1/leases", {"spec": {"holderIdentity": "me"}}) == ["x", "me", "60m"]
     assert cells("resource.k8s.io/v1/deviceclasses", {}) == ["x", "60m"]
@@ -90,7 +101,15 @@ def test_flows() -> None:
 
 def test_priority_levels() -> None:
     path = "flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
-    assert cells(path, {"spec": {"type": "Exempt", "exempt": {}}}) == ["x", "Exempt", "<none>", "<none>", "<none>", "<none>", "60m"]
+    assert cells(path, {"spec": {"type": "Exempt", "exempt": {}}}) == [
+        "x",
+        "Exempt",
+        "<none>",
+        "<none>",
+        "<none>",
+        "<none>",
+        "60m",
+    ]
     limited: dict[str, Any] = {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}
     assert cells(path, {"spec": {"type": "Limited", "limited": limited}})[2:6] == [5, "<none>", "<none>", "<none>"]
     limited["limitResponse"] = {"type": "Queue", "queuing": {"queues": 8, "handSize": 2, "queueLengthLimit": 9}}

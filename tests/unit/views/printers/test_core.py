@@ -33,9 +33,20 @@ def test_nodes() -> None:
     status = {
         "conditions": [{"type": "Ready", "status": "False"}, {"type": "Ready", "status": "True"}],
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "ExternalIP", "address": "2.2.2.2"}],
-        "nodeInfo": {"architecture": "amd64", "kernelVersion": "5", "osImage": "O", "containerRuntimeVersion": "c", "kubeletVersion": "v1"},
+        "nodeInfo": {
+            "architecture": "amd64",
+            "kernelVersion": "5",
+            "osImage": "O",
+            "containerRuntimeVersion": "c",
+            "kubeletVersion": "v1",
+        },
     }
-    labels = {"node-role.kubernetes.io/b": "", "node-role.kubernetes.io/a": "y", "kubernetes.io/role": "z", "node-role.kubernetes.io/": ""}
+    labels = {
+        "node-role.kubernetes.io/b": "",
+        "node-role.kubernetes.io/a": "y",
+        "kubernetes.io/role": "z",
+        "node-role.kubernetes.io/": "",
+    }
     assert cells("/v1/nodes", {"spec": {"unschedulable": True}, "status": status}, labels=labels) == [
         "x", "Ready,SchedulingDisabled", "a,b,z", "60m", "v1", "10.0.0.1", "2.2.2.2", "O", "5 (amd64)", "c",
     ]  # fmt: skip

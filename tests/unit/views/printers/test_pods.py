@@ -17,8 +17,23 @@ SPEC: dict[str, Any] = {
 RUNNING: dict[str, Any] = {"running": {"startedAt": ago(hours=1)}}
 
 
-def container(name: str, state: dict[str, Any] | None = None, *, ready: bool = False, restarts: int = 0, last: Any = None, started: bool = False) -> dict[str, Any]:
-    return {"name": name, "ready": ready, "restartCount": restarts, "state": state or {}, "lastState": last or {}, "started": started}
+def container(
+    name: str,
+    state: dict[str, Any] | None = None,
+    *,
+    ready: bool = False,
+    restarts: int = 0,
+    last: Any = None,
+    started: bool = False,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "ready": ready,
+        "restartCount": restarts,
+        "state": state or {},
+        "lastState": last or {},
+        "started": started,
+    }
 
 
 def terminated(code: int = 0, reason: str = "", signal: int = 0, *, hours: float = 1) -> dict[str, Any]:
@@ -37,7 +52,11 @@ PHASES: list[tuple[str, dict[str, Any], tuple[str, str, str]]] = [
     ("nothing", {}, ("0/3", "", "0")),
     ("phase", {"phase": "Running"}, ("0/3", "Running", "0")),
     ("reason", {"phase": "Failed", "reason": "Evicted"}, ("0/3", "Evicted", "0")),
-    ("gated", {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "SchedulingGated")]}, ("0/3", "SchedulingGated", "0")),
+    (
+        "gated",
+        {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "SchedulingGated")]},
+        ("0/3", "SchedulingGated", "0"),
+    ),
 ]
 INITIALIZING: list[tuple[str, list[dict[str, Any]], tuple[str, str, str]]] = [
     ("first", [container("x", waiting("PodInitializing"))], ("0/3", "Init:0/2", "0")),
@@ -61,11 +80,20 @@ RAN: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]], list[dict[str, 
     (
         "crash loop",
         [container("x", terminated()), container("s", RUNNING, started=True)],
-        [container("a", RUNNING, ready=True, restarts=1), container("b", waiting("CrashLoopBackOff"), restarts=7, last=terminated(1, hours=0.05))],
+        [
+            container("a", RUNNING, ready=True, restarts=1),
+            container("b", waiting("CrashLoopBackOff"), restarts=7, last=terminated(1, hours=0.05)),
+        ],
         [],
         ("1/3", "CrashLoopBackOff", "8 (3m ago)"),
     ),
-    ("last word", [], [container("a", RUNNING, ready=True), container("b", terminated(0, "Completed"), ready=True)], [], ("1/3", "NotReady", "0")),
+    (
+        "last word",
+        [],
+        [container("a", RUNNING, ready=True), container("b", terminated(0, "Completed"), ready=True)],
+        [],
+        ("1/3", "NotReady", "0"),
+    ),
     (
         "ready",
         [],
@@ -73,8 +101,20 @@ RAN: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]], list[dict[str, 
         [condition("Ready")],
         ("1/3", "Running", "0"),
     ),
-    ("not ready", [], [container("a", terminated(0, "Completed")), container("b", RUNNING, ready=True)], [], ("1/3", "NotReady", "0")),
-    ("error behind", [], [container("a", terminated(0, "Completed")), container("b", terminated(3))], [], ("0/3", "ExitCode:3", "0")),
+    (
+        "not ready",
+        [],
+        [container("a", terminated(0, "Completed")), container("b", RUNNING, ready=True)],
+        [],
+        ("1/3", "NotReady", "0"),
+    ),
+    (
+        "error behind",
+        [],
+        [container("a", terminated(0, "Completed")), container("b", terminated(3))],
+        [],
+        ("0/3", "ExitCode:3", "0"),
+    ),
     ("exit code 0", [], [container("a", terminated(0)), container("b", terminated(0))], [], ("0/3", "ExitCode:0", "0")),
 ]
 

@@ -29,13 +29,45 @@ def test_claims() -> None:
 
 def test_classes_and_drivers() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    obj = {"provisioner": "p", "reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": True}
-    assert cells("storage.k8s.io/v1/storageclasses", obj, annotations=default) == ["x (default)", "p", "Retain", "WaitForFirstConsumer", True, "60m"]
+    obj = {
+        "provisioner": "p",
+        "reclaimPolicy": "Retain",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+    }
+    assert cells("storage.k8s.io/v1/storageclasses", obj, annotations=default) == [
+        "x (default)",
+        "p",
+        "Retain",
+        "WaitForFirstConsumer",
+        True,
+        "60m",
+    ]
     assert cells("storage.k8s.io/v1/storageclasses", {}) == ["x", "", "Delete", "Immediate", False, "60m"]
-    spec = {"tokenRequests": [{"audience": "a"}, {"audience": ""}], "volumeLifecycleModes": ["Ephemeral", "Persistent"], "attachRequired": False}
-    assert cells("storage.k8s.io/v1/csidrivers", {"spec": spec}) == ["x", False, False, False, "a,", False, "Ephemeral,Persistent", "60m"]
+    spec = {
+        "tokenRequests": [{"audience": "a"}, {"audience": ""}],
+        "volumeLifecycleModes": ["Ephemeral", "Persistent"],
+        "attachRequired": False,
+    }
+    assert cells("storage.k8s.io/v1/csidrivers", {"spec": spec}) == [
+        "x",
+        False,
+        False,
+        False,
+        "a,",
+        False,
+        "Ephemeral,Persistent",
+        "60m",
+    ]
     assert cells("storage.k8s.io/v1/csidrivers", {}) == ["x", True, False, False, "<unset>", False, "<none>", "60m"]
     assert cells("storage.k8s.io/v1/csinodes", {"spec": {"drivers": [{}, {}]}}) == ["x", 2, "60m"]
     assert cells("storage.k8s.io/v1/volumeattributesclasses", {"driverName": "d"}) == ["x", "d", "60m"]
     spec = {"attacher": "a", "source": {"persistentVolumeName": "v"}, "nodeName": "n"}
-    assert cells("storage.k8s.io/v1/volumeattachments", {"spec": spec, "status": {"attached": True}}) == ["x", "a", "v", "n", True, "60m"]
+    assert cells("storage.k8s.io/v1/volumeattachments", {"spec": spec, "status": {"attached": True}}) == [
+        "x",
+        "a",
+        "v",
+        "n",
+        True,
+        "60m",
+    ]

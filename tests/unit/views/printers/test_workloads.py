@@ -6,7 +6,9 @@ import pytest
 
 from tests.unit.views.rows import ago, cells
 
-TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i:1"}, {"name": "d", "image": "j"}], "nodeSelector": {"b": "1", "a": "2"}}}
+TEMPLATE = {
+    "spec": {"containers": [{"name": "c", "image": "i:1"}, {"name": "d", "image": "j"}], "nodeSelector": {"b": "1", "a": "2"}}
+}
 SELECTOR = {"matchLabels": {"k": "v"}}
 WIDE = ["c,d", "i:1,j", "k=v"]
 
@@ -55,7 +57,12 @@ def test_a_job_that_is_being_deleted() -> None:
 
 
 def test_cron_jobs() -> None:
-    spec = {"schedule": "* * * * *", "timeZone": "Etc/UTC", "suspend": True, "jobTemplate": {"spec": {"template": TEMPLATE, "selector": SELECTOR}}}
+    spec = {
+        "schedule": "* * * * *",
+        "timeZone": "Etc/UTC",
+        "suspend": True,
+        "jobTemplate": {"spec": {"template": TEMPLATE, "selector": SELECTOR}},
+    }
     obj = {"spec": spec, "status": {"lastScheduleTime": ago(hours=4), "active": [{}, {}]}}
     assert cells("batch/v1/cronjobs", obj) == ["x", "* * * * *", "Etc/UTC", "True", 2, "4h", "60m", *WIDE]
     bare = {"spec": {"schedule": "@daily"}}
@@ -81,7 +88,12 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
         "memory: 512Mi/1Gi",
         "memory: <unknown>/1Gi",
     ),
-    ({"type": "Pods", "pods": {"target": {"averageValue": "5"}}}, {"pods": {"current": {"averageValue": "2"}}}, "2/5", "<unknown>/5"),
+    (
+        {"type": "Pods", "pods": {"target": {"averageValue": "5"}}},
+        {"pods": {"current": {"averageValue": "2"}}},
+        "2/5",
+        "<unknown>/5",
+    ),
     ({"type": "Object", "object": {"target": {"value": "10"}}}, {"object": {"current": {"value": "4"}}}, "4/10", "<unknown>/10"),
     (
         {"type": "External", "external": {"target": {"averageValue": "10"}}},
@@ -101,7 +113,9 @@ TARGETS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 
 def autoscaler(metrics: list[dict[str, Any]], current: list[dict[str, Any]]) -> list[Any]:
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "minReplicas": 2, "maxReplicas": 4, "metrics": metrics}
-    return cells("autoscaling/v2/horizontalpodautoscalers", {"spec": spec, "status": {"currentReplicas": 3, "currentMetrics": current}})
+    return cells(
+        "autoscaling/v2/horizontalpodautoscalers", {"spec": spec, "status": {"currentReplicas": 3, "currentMetrics": current}}
+    )
 
 
 @pytest.mark.parametrize(("wanted", "current", "known", "unknown"), TARGETS)

@@ -72,7 +72,8 @@ def test_a_mutation() -> None:
     operation = '{"op":"add","path":"/data/b","value":"2"}'
     said = f'{{"configuration":"c","webhook":"h.example.com","patch":[{operation}],"patchType":"JSONPatch"}}'
     assert found == {
-        f"{MUTATION}round_0_index_0": ("Metadata", mutation(mutated=True)), f"{PATCH}round_0_index_0": ("Request", said),
+        f"{MUTATION}round_0_index_0": ("Metadata", mutation(mutated=True)),
+        f"{PATCH}round_0_index_0": ("Request", said),
     }
 
 
@@ -81,15 +82,22 @@ def test_what_a_webhook_says_itself() -> None:
     assert annotations(ValidatingAdmissionWebhook(Caller(said))) == {"h.example.com/key": ("Metadata", "value")}
 
 
-@pytest.mark.parametrize(("plugin", "expected"), [
-    (MutatingAdmissionWebhook, {
-        f"{MUTATION}round_0_index_0": ("Metadata", mutation(mutated=False)),
-        f"failed-open.{MUTATION}round_0_index_0": ("Metadata", "h.example.com"),
-    }),
-    (ValidatingAdmissionWebhook, {
-        "failed-open.validating.webhook.admission.k8s.io/round_0_index_0": ("Metadata", "h.example.com"),
-    }),
-])
+@pytest.mark.parametrize(
+    ("plugin", "expected"),
+    [
+        (
+            MutatingAdmissionWebhook,
+            {
+                f"{MUTATION}round_0_index_0": ("Metadata", mutation(mutated=False)),
+                f"failed-open.{MUTATION}round_0_index_0": ("Metadata", "h.example.com"),
+            },
+        ),
+        (
+            ValidatingAdmissionWebhook,
+            {"failed-open.validating.webhook.admission.k8s.io/round_0_index_0": ("Metadata", "h.example.com")},
+        ),
+    ],
+)
 def test_a_webhook_that_fails_open(plugin: Any, expected: dict[str, tuple[str, str]]) -> None:
     from fakekube.registry.webhook_calls import CallError
 

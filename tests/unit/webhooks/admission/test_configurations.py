@@ -31,7 +31,10 @@ def test_the_order_of_their_names() -> None:
     services: Any = Services({"b": [{"name": "x"}, {"name": "y"}, {"name": "x"}], "a": [{"name": "z"}]})
     found = Configurations("validatingwebhookconfigurations").webhooks(services)
     assert [(webhook.configuration, webhook.uid) for webhook in found] == [
-        ("a", "a/z/0"), ("b", "b/x/0"), ("b", "b/y/0"), ("b", "b/x/1"),
+        ("a", "a/z/0"),
+        ("b", "b/x/0"),
+        ("b", "b/y/0"),
+        ("b", "b/x/1"),
     ]
 
 
@@ -44,19 +47,22 @@ def test_they_are_read_again_only_after_a_change() -> None:
     assert not configurations.webhooks(services)
 
 
-@pytest.mark.parametrize(("spec", "field", "value"), [
-    ({}, "fails_open", False),
-    ({"failurePolicy": "Ignore"}, "fails_open", True),
-    ({}, "timeout", 10),
-    ({"timeoutSeconds": 3}, "timeout", 3),
-    ({"sideEffects": "None"}, "supports_dry_run", True),
-    ({"sideEffects": "NoneOnDryRun"}, "supports_dry_run", True),
-    ({"sideEffects": "Some"}, "supports_dry_run", False),
-    ({}, "supports_dry_run", False),
-    ({"reinvocationPolicy": "IfNeeded"}, "reinvocable", True),
-    ({"reinvocationPolicy": "Never"}, "reinvocable", False),
-    ({"admissionReviewVersions": ["v2", "v1beta1", "v1"]}, "review_version", "v1beta1"),
-    ({"admissionReviewVersions": ["v2"]}, "review_version", None),
-])
+@pytest.mark.parametrize(
+    ("spec", "field", "value"),
+    [
+        ({}, "fails_open", False),
+        ({"failurePolicy": "Ignore"}, "fails_open", True),
+        ({}, "timeout", 10),
+        ({"timeoutSeconds": 3}, "timeout", 3),
+        ({"sideEffects": "None"}, "supports_dry_run", True),
+        ({"sideEffects": "NoneOnDryRun"}, "supports_dry_run", True),
+        ({"sideEffects": "Some"}, "supports_dry_run", False),
+        ({}, "supports_dry_run", False),
+        ({"reinvocationPolicy": "IfNeeded"}, "reinvocable", True),
+        ({"reinvocationPolicy": "Never"}, "reinvocable", False),
+        ({"admissionReviewVersions": ["v2", "v1beta1", "v1"]}, "review_version", "v1beta1"),
+        ({"admissionReviewVersions": ["v2"]}, "review_version", None),
+    ],
+)
 def test_what_a_webhook_says_of_itself(spec: dict[str, Any], field: str, value: Any) -> None:
     assert getattr(Webhook("c", "c/x/0", {"name": "x", **spec}), field) == value

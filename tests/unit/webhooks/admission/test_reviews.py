@@ -16,18 +16,28 @@ def answer(**response: Any) -> dict[str, Any]:
     return {**V1, "response": {"uid": "u", "allowed": True, **response}}
 
 
-@pytest.mark.parametrize(("review", "mutating", "problem"), [
-    (V1, True, "webhook response was absent"),
-    (answer(uid="x"), True, 'expected response.uid="u", got "x"'),
-    ({**answer(), "kind": "Review"}, True,
-     "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1, Kind=Review"),
-    ({**answer(), "apiVersion": ""}, True, "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=AdmissionReview"),
-    (answer(patch=PATCH), True, "webhook returned response.patch but not response.patchType"),
-    (answer(patchType="JSONPatch"), True, "webhook returned response.patchType but not response.patch"),
-    (answer(patch=PATCH, patchType=""), True, 'webhook returned invalid response.patchType of ""'),
-    (answer(patch=PATCH), False, "validating webhook may not return response.patch"),
-    (answer(patchType="JSONPatch"), False, "validating webhook may not return response.patchType"),
-])
+@pytest.mark.parametrize(
+    ("review", "mutating", "problem"),
+    [
+        (V1, True, "webhook response was absent"),
+        (answer(uid="x"), True, 'expected response.uid="u", got "x"'),
+        (
+            {**answer(), "kind": "Review"},
+            True,
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1, Kind=Review",
+        ),
+        (
+            {**answer(), "apiVersion": ""},
+            True,
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=AdmissionReview",
+        ),
+        (answer(patch=PATCH), True, "webhook returned response.patch but not response.patchType"),
+        (answer(patchType="JSONPatch"), True, "webhook returned response.patchType but not response.patch"),
+        (answer(patch=PATCH, patchType=""), True, 'webhook returned invalid response.patchType of ""'),
+        (answer(patch=PATCH), False, "validating webhook may not return response.patch"),
+        (answer(patchType="JSONPatch"), False, "validating webhook may not return response.patchType"),
+    ],
+)
 def test_answers_that_are_none(review: dict[str, Any], mutating: bool, problem: str) -> None:
     with pytest.raises(InvalidResponseError) as caught:
         response_in(review, "v1", "u", mutating=mutating)
