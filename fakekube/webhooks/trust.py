@@ -9,6 +9,7 @@ Specified by: crypto/x509 (Certificate.Verify, VerifyHostname) and crypto/tls of
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import os
 import socket
@@ -16,6 +17,7 @@ import ssl
 import tempfile
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -55,16 +57,36 @@ def connected(plain: socket.socket, name: str, authorities: bytes, *, verified: 
         raise ConnectionAbortedError from None
     except ssl.SSLError as error:
         raise UntrustedError(_without_tls(peer, plain.gettimeout(), error)) from None
-    problem = _wrong_name(_leaf(secure), name) if verified else ""
-    if problem:
+    try:
+        problem = _wrong_name(_leaf(secure), name) if verified else ""
+        if problem:
+            raise UntrustedError(_FAILED + problem)
+    except BaseException:
         secure.close()
-        raise UntrustedError(_FAILED + problem)
+        raise
     return secure
+
+
+class _ClientSocket(ssl.SSLSocket):
+    """Closes itself if the peer has reset the connection before the handshake.
+
+    The standard library leaves such a socket open: it takes it for one that is to be connected later.
+    """
+
+    def getpeername(self) -> Any:
+        try:
+            return super().getpeername()
+        except OSError as error:
+            if error.errno != errno.ENOTCONN or self.version() is not None:
+                raise
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
 
 
 @lru_cache(maxsize=64)
 def _context(authorities: bytes, *, verifies: bool = True, own: str = "") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.sslsocket_class = _ClientSocket
     context.check_hostname = False
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not verifies:
