@@ -13,8 +13,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-import re2
-
 from fakekube.golang.strings import bytes_of
 
 __all__ = ["PatternError", "compiled", "matcher"]
@@ -48,6 +46,8 @@ def compiled(pattern: str) -> Any:
     problem = _problem(pattern)
     if problem:
         raise PatternError(f"error parsing regexp: {problem}")
+    import re2  # only patterns need it
+
     options = re2.Options()
     options.log_errors = False
     try:

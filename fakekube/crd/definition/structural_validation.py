@@ -199,10 +199,13 @@ def _logic_errors(schema: Schema, path: str, *, skip_any_of: bool = False, skip_
         yield from _nested_errors(part, f"{path}.oneOf[{index}]")
     if schema.get("not") is not None:
         yield from _nested_errors(schema["not"], f"{path}.not")
+    pattern = schema.get("pattern", "")
+    if not pattern:
+        return
     try:
-        compiled(schema.get("pattern", ""))
+        compiled(pattern)
     except PatternError as error:
-        yield invalid(f"{path}.pattern", schema["pattern"], f"must be a valid regular expression, but isn't: {error}")
+        yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 
 
 _EMPTY, _UNDEFINED, _FALSE = (f"must be {what} to be structural" for what in ("empty", "undefined", "false"))
