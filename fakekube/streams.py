@@ -10,10 +10,14 @@ clock, it calls `take` of each stream of that source until it returns nothing, a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["BrokenStreamError", "Source", "Stream", "Tunnel"]
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+
+__all__ = ["BrokenStreamError", "Source", "Stream", "Tunnel", "frames_of"]
 
 
 class Source(Protocol):
@@ -51,6 +55,24 @@ class Stream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterates over the frames and blocks in between: for servers without support for streams."""
+
+
+def frames_of(stream: Stream, clock: Clock) -> Iterator[bytes]:
+    """Iterates over the frames of a stream that has a deadline on `clock`; blocks in between, and closes it at the end."""
+    changed = threading.Event()
+    stream.source.subscribe(changed.set)
+    clock.subscribe(changed.set)
+    try:
+        while not stream.ended:
+            changed.clear()
+            frames = stream.take()
+            yield from frames
+            if not frames and not stream.ended and stream.deadline is not None:
+                changed.wait(max(stream.deadline - clock.monotonic(), 0.001))
+    finally:
+        clock.unsubscribe(changed.set)
+        stream.source.unsubscribe(changed.set)
+        stream.close()
 
 
 class BrokenStreamError(Exception):

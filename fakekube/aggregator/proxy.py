@@ -32,7 +32,7 @@ from fakekube.validation.conditions import condition
 if TYPE_CHECKING:
     from fakekube.aggregator.remote import RemoteBackend
 
-__all__ = ["Origin", "Passing", "Proxy", "outgoing", "passed", "text_error"]
+__all__ = ["Origin", "Passing", "Proxy", "outgoing", "passed", "pieces", "text_error"]
 
 _DISCOVERY_SECONDS: Final = 5.0
 """How long a server may take to tell what it serves (aggregatedDiscoveryTimeout)."""
@@ -133,13 +133,14 @@ def _body(environ: Any) -> tuple[Iterable[bytes], int | None]:
     """The body of a request as it arrives, and its length if that is told."""
     told = environ.get("CONTENT_LENGTH")
     if told:
-        return _pieces(environ["wsgi.input"], int(told)), int(told)
+        return pieces(environ["wsgi.input"], int(told)), int(told)
     if environ.get("wsgi.input_terminated") and environ.get("HTTP_TRANSFER_ENCODING"):
-        return _pieces(environ["wsgi.input"], None), None
+        return pieces(environ["wsgi.input"], None), None
     return (), 0
 
 
-def _pieces(body: Any, left: int | None) -> Iterator[bytes]:
+def pieces(body: Any, left: int | None) -> Iterator[bytes]:
+    """Reads `left` bytes of a body (None: all) with its method `read`, piece by piece."""
     while left is None or left > 0:
         piece = body.read(_PIECE if left is None else min(left, _PIECE))
         if not piece:

@@ -9,21 +9,19 @@ Specified by: pkg/registry/core/service/proxy.go; k8s.io/apimachinery/pkg/util/p
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
 from fakekube.aggregator import headers as passing
 from fakekube.aggregator.backends import BackendError, BackendRequest
 from fakekube.aggregator.links import Front
-from fakekube.aggregator.proxy import Passing, passed
+from fakekube.aggregator.proxy import Passing, passed, pieces
 from fakekube.aggregator.remote import RemoteBackend
 from fakekube.errors import status
 from fakekube.registry.request import Request, Response
 from fakekube.webhooks.transport import Endpoint
 
 __all__ = ["ServiceLocation"]
-
-_PIECE: Final = 65536
 
 
 class ServiceLocation:
@@ -92,18 +90,8 @@ def _body(request: Request) -> tuple[Iterable[bytes], int | None]:
     """The body of a request as it arrives, and its length if that is told."""
     told = request.headers.get("content-length")
     if told:
-        return _pieces(request, int(told)), int(told)
-    return (_pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
-
-
-def _pieces(request: Request, left: int | None) -> Iterator[bytes]:
-    while left is None or left > 0:
-        piece = request.read(_PIECE if left is None else min(left, _PIECE))
-        if not piece:
-            return
-        if left is not None:
-            left -= len(piece)
-        yield piece
+        return pieces(request, int(told)), int(told)
+    return (pieces(request, None), None) if "transfer-encoding" in request.headers else ((), 0)
 
 
 def _upgraded(backend: RemoteBackend, sent: BackendRequest) -> Response:

@@ -179,7 +179,7 @@ class Observation:
         elif hasattr(body_of_answer, "take") and not hasattr(body_of_answer, "receive"):
             # a stream of ours; what an extension server sends, and another protocol, is passed on as it is
             observed = self._observer.stream(exchange, body_of_answer)
-            response.body = observed  # type: ignore[assignment]
+            response.body = observed
             for fault in self._hits:
                 fault.action.stream(observed, self._observer.surroundings)
         exchange.seconds = time.perf_counter() - self._began

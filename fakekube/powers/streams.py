@@ -5,13 +5,12 @@ Invariant: without faults every frame passes as it is, in the same portions.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fakekube.errors import StatusError, status
 from fakekube.powers.exchange import Exchange
-from fakekube.streams import BrokenStreamError, Source, Stream
+from fakekube.streams import BrokenStreamError, Source, Stream, frames_of
 
 if TYPE_CHECKING:
     from fakekube.clock import Clock
@@ -31,7 +30,8 @@ class ObservedStream:
         self._clock = clock
         self._closed = closed
         self.exchange = exchange
-        self.source: SharedSource = source
+        self.source: Source = source
+        self._wake = source.wake
         self.binary = bool(getattr(stream, "binary", False))
         self._ended = False
         self._end_after: int | None = None
@@ -47,7 +47,7 @@ class ObservedStream:
 
     def wake(self) -> None:
         """Have whoever serves the stream look at it."""
-        self.source.wake()
+        self._wake()
 
     def end_after(self, events: int) -> None:
         """Close cleanly after so many events of now on."""
@@ -161,20 +161,7 @@ class ObservedStream:
         self._closed(self)
 
     def __iter__(self) -> Iterator[bytes]:
-        changed = threading.Event()
-        self.source.subscribe(changed.set)
-        self._clock.subscribe(changed.set)
-        try:
-            while not self.ended:
-                changed.clear()
-                frames = self.take()
-                yield from frames
-                if not frames and not self.ended and self.deadline is not None:
-                    changed.wait(max(self.deadline - self._clock.monotonic(), 0.001))
-        finally:
-            self._clock.unsubscribe(changed.set)
-            self.source.unsubscribe(changed.set)
-            self.close()
+        return frames_of(self, self._clock)
 
 
 class SharedSource:

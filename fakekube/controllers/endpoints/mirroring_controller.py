@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.controllers.endpoints.membership import LAST_CHANGE
-from fakekube.controllers.endpoints.slices import Group, Plan, plan, port_key
+from fakekube.controllers.endpoints.slices import Group, Plan, new_slice, plan, port_key
 from fakekube.controllers.endpoints.subsets import repack
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
@@ -139,30 +139,8 @@ def _relabelled(endpoints: Object, slice_: Object) -> Object | None:
 
 
 def _new(endpoints: Object, family: str, ports: list[Object], found: list[Object]) -> Object:
-    metadata = endpoints["metadata"]
     labels, annotations = _metadata(endpoints)
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return {
-        "kind": "EndpointSlice",
-        "apiVersion": "discovery.k8s.io/v1",
-        "metadata": {
-            "generateName": f"{metadata['name']}-",
-            "namespace": metadata["namespace"],
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [owner],
-        },
-        "addressType": family,
-        "endpoints": found,
-        "ports": ports,
-    }
+    return new_slice(endpoints, {"labels": labels, "annotations": annotations}, family, ports, found)
 
 
 def _written(slice_: Object) -> Object:

@@ -21,7 +21,7 @@ from fakekube.controllers.endpoints.membership import (
     is_ready,
 )
 from fakekube.controllers.endpoints.services import ServiceReconciler
-from fakekube.controllers.endpoints.slices import Group, Plan, plan, port_key
+from fakekube.controllers.endpoints.slices import Group, Plan, new_slice, plan, port_key
 from fakekube.controllers.reconciler import Key, Object
 
 __all__ = ["EndpointSliceController", "endpoint_of"]
@@ -236,28 +236,7 @@ def _relabelled(slice_: Object, service: Object) -> Object | None:
 
 
 def _new(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
-    metadata = service["metadata"]
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return {
-        "kind": "EndpointSlice",
-        "apiVersion": "discovery.k8s.io/v1",
-        "metadata": {
-            "generateName": f"{metadata['name']}-",
-            "namespace": metadata["namespace"],
-            "labels": _labels(service),
-            "ownerReferences": [owner],
-        },
-        "addressType": family,
-        "endpoints": endpoints,
-        "ports": ports,
-    }
+    return new_slice(service, {"labels": _labels(service)}, family, ports, endpoints)
 
 
 def _stamped(slice_: Object, since: str | None) -> Object:

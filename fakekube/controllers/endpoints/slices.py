@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Group", "Plan", "plan", "port_key"]
+from fakekube.controllers.owners import controller_reference
+
+__all__ = ["Group", "Plan", "new_slice", "plan", "port_key"]
 
 Object = dict[str, Any]
 EndpointKey = tuple[tuple[str, ...], str, str, str]
@@ -35,6 +37,31 @@ def endpoint_key(endpoint: Mapping[str, Any]) -> EndpointKey:
         reference.get("namespace", ""),
         reference.get("name", ""),
     )
+
+
+def new_slice(
+    owner: Object, metadata: Mapping[str, Any], family: str, ports: Sequence[Object], endpoints: Sequence[Object]
+) -> Object:
+    """An EndpointSlice that is not yet created, named after its owner.
+
+    Args:
+        owner: the Service or the Endpoints that the slice belongs to.
+        metadata: the labels, and the annotations if there are any.
+        family: the addressType, IPv4 or IPv6.
+    """
+    return {
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {
+            "generateName": f"{owner['metadata']['name']}-",
+            "namespace": owner["metadata"]["namespace"],
+            **metadata,
+            "ownerReferences": [controller_reference(owner)],
+        },
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": ports,
+    }
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from fakekube.client import ApiError
 from fakekube.controllers.informers import controller_uid
+from fakekube.controllers.owners import controller_reference
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 
 __all__ = ["EphemeralVolumeController"]
@@ -72,18 +73,10 @@ def _has_ephemeral_volumes(pod: Object) -> bool:
 def _claim(pod: Object, volume: Object, name: str) -> Object:
     template = volume["ephemeral"]["volumeClaimTemplate"]
     metadata, told = pod["metadata"], template.get("metadata") or {}
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     kept = {field: told[field] for field in ("labels", "annotations") if field in told}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "spec": template["spec"],
-        "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [owner], **kept},
+        "metadata": {"name": name, "namespace": metadata["namespace"], "ownerReferences": [controller_reference(pod)], **kept},
     }

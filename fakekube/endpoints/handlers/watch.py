@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import random
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from fakekube.registry.generic.selection import candidates, matcher
 from fakekube.registry.options import ListOptions, parse_resource_version
 from fakekube.registry.scope import Scope
 from fakekube.store import Compacted, Cursor, Event, Record
-from fakekube.streams import Source
+from fakekube.streams import Source, frames_of
 
 if TYPE_CHECKING:
     from fakekube.codecs.document import Document
@@ -155,20 +154,7 @@ class WatchStream:
         self._cursor = None
 
     def __iter__(self) -> Iterator[bytes]:
-        changed = threading.Event()
-        self.source.subscribe(changed.set)
-        self._clock.subscribe(changed.set)
-        try:
-            while not self.ended:
-                changed.clear()
-                frames = self.take()
-                yield from frames
-                if not frames and self.deadline is not None:
-                    changed.wait(max(self.deadline - self._clock.monotonic(), 0.001))
-        finally:
-            self._clock.unsubscribe(changed.set)
-            self.source.unsubscribe(changed.set)
-            self.close()
+        return frames_of(self, self._clock)
 
     # ---- making frames
 
