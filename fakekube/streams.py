@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fakekube.clock import Clock
 
-__all__ = ["BrokenStreamError", "Source", "Stream", "Tunnel", "frames_of"]
+__all__ = ["BrokenStreamError", "Notifier", "Source", "Stream", "Tunnel", "frames_of"]
 
 
 class Source(Protocol):
@@ -30,6 +30,33 @@ class Source(Protocol):
         """Ends a subscription; unknown ones are ignored."""
 
 
+_subscribing = threading.Lock()
+
+
+class Notifier:
+    """A `Source` whose owner says when it has changed. Every method may be called from any thread."""
+
+    __slots__ = ("_wakes",)
+
+    def __init__(self) -> None:
+        self._wakes: tuple[Callable[[], None], ...] = ()
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """See `Source`."""
+        with _subscribing:
+            self._wakes = (*self._wakes, wake)
+
+    def unsubscribe(self, wake: Callable[[], None]) -> None:
+        """See `Source`."""
+        with _subscribing:
+            self._wakes = tuple(one for one in self._wakes if one != wake)
+
+    def notify(self) -> None:
+        """Wakes all subscribers. From any thread."""
+        for wake in self._wakes:
+            wake()
+
+
 class Stream(Protocol):
     """The body of a streaming response. Not thread-safe: one owner at a time.
 
@@ -37,7 +64,9 @@ class Stream(Protocol):
     messages.
     """
 
-    source: Source
+    @property
+    def source(self) -> Source:
+        """What changes when there may be more frames; always the same object."""
 
     @property
     def ended(self) -> bool:

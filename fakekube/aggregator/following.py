@@ -7,35 +7,15 @@ the answer does, or when the client goes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from fakekube.aggregator.backends import BackendBody, BackendError
-from fakekube.streams import BrokenStreamError, Source
+from fakekube.streams import BrokenStreamError, Notifier
 from fakekube.threads import WORKERS
 
-__all__ = ["Arrivals", "Following"]
+__all__ = ["Following"]
 
 _AHEAD = 256 * 1024
-
-
-class Arrivals:
-    """A source that tells its subscribers when something has come (`streams.Source`)."""
-
-    def __init__(self) -> None:
-        self._wakes: tuple[Callable[[], None], ...] = ()
-
-    def subscribe(self, wake: Callable[[], None]) -> None:
-        """See `streams.Source`."""
-        self._wakes = (*self._wakes, wake)
-
-    def unsubscribe(self, wake: Callable[[], None]) -> None:
-        """See `streams.Source`."""
-        self._wakes = tuple(one for one in self._wakes if one is not wake)
-
-    def tell(self) -> None:
-        """Something has come."""
-        for wake in self._wakes:
-            wake()
 
 
 class Following:
@@ -44,8 +24,7 @@ class Following:
     deadline: float | None = None
 
     def __init__(self, body: BackendBody) -> None:
-        self._arrivals = Arrivals()
-        self.source: Source = self._arrivals
+        self.source = Notifier()
         self._body = body
         self._changed = threading.Condition()
         self._frames: list[bytes] = []
@@ -92,7 +71,7 @@ class Following:
                     self._frames.append(piece)
                     self._size += len(piece)
                     self._changed.notify_all()
-                self._arrivals.tell()
+                self.source.notify()
         except BackendError:
             self._broken = not self._closed
         finally:
@@ -100,4 +79,4 @@ class Following:
                 self._finished = True
                 self._changed.notify_all()
             self._body.close()
-            self._arrivals.tell()
+            self.source.notify()

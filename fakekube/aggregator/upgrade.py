@@ -18,9 +18,8 @@ from contextlib import suppress
 
 from fakekube.aggregator.answer_head import AnswerHead, MalformedAnswerError
 from fakekube.aggregator.backends import BackendAnswer, BackendError, BackendRequest
-from fakekube.aggregator.following import Arrivals
 from fakekube.aggregator.remote import Connection, RemoteBackend
-from fakekube.streams import Source
+from fakekube.streams import Notifier
 from fakekube.threads import WORKERS
 
 __all__ = ["UpgradeError", "UpgradeTunnel", "upgraded"]
@@ -64,8 +63,7 @@ class UpgradeTunnel:
         ahead = connection.ahead()
         self.headers = head.headers
         """Of the answer that switches protocols."""
-        self._arrivals = Arrivals()
-        self.source: Source = self._arrivals
+        self.source = Notifier()
         self._connection = connection
         self._lock = threading.Condition()
         self._incoming = [ahead] if ahead else []
@@ -133,7 +131,7 @@ class UpgradeTunnel:
             self._connection.close()
             self._wake_reader.close()
             self._wake_writer.close()
-            self._arrivals.tell()
+            self.source.notify()
 
     def _wait(self) -> None:
         """Until there is something to do."""
@@ -162,7 +160,7 @@ class UpgradeTunnel:
                 self._incoming.append(data)
                 self._incoming_size += len(data)
                 self._lock.notify_all()
-            self._arrivals.tell()
+            self.source.notify()
         return True
 
     def _write(self) -> bool:
@@ -178,5 +176,5 @@ class UpgradeTunnel:
             with self._lock:
                 del self._outgoing[:sent]
         if was_full and not self.full:
-            self._arrivals.tell()
+            self.source.notify()
         return True

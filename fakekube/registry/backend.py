@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fakekube.admission.chain import Chain
     from fakekube.clock import Clock
     from fakekube.codecs.document import Document
+    from fakekube.kubelet_api import Kubelet
     from fakekube.registry.cluster_access import ClusterAccess
     from fakekube.registry.request import Request
     from fakekube.registry.resource import Registry
@@ -44,6 +45,11 @@ def _allow(request: Request) -> None:
     """Allows every request: the default if there is no authorizer."""
 
 
+def _no_kubelet(_node: dict[str, Any]) -> Kubelet | None:
+    """Nothing listens at the address of any node: the default if no kubelets run."""
+    return None
+
+
 @dataclass(slots=True)
 class Backend:
     """The parts of one cluster that request handlers use."""
@@ -58,3 +64,5 @@ class Backend:
     """Raises StatusError 403 if the user of a PUT or apply that creates has no permission to create."""
     forwards: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     """The addresses that Services are forwarded to, by namespace and name: host and port."""
+    kubelet_of: Callable[[dict[str, Any]], Kubelet | None] = _no_kubelet
+    """Returns the kubelet that runs the pods of a Node; None if nothing listens at its address."""

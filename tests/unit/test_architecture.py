@@ -53,7 +53,9 @@ ROW = (
 )
 
 #: What any room may import, itself importing nothing of the row.
-FURNITURE = frozenset({"errors", "schema", "selectors", "streams", "clock", "data", "depth", "golang", "caches", "threads"})
+FURNITURE = frozenset(
+    {"errors", "schema", "selectors", "streams", "pipes", "kubelet_api", "clock", "data", "depth", "golang", "caches", "threads"}
+)
 
 
 def room_of(module: str) -> str:
