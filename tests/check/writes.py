@@ -1,0 +1,127 @@
+"""Writes that keep what others wrote: read-modify-write guarded by resourceVersion, finalizers, deletes guarded by uid."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from defects import active
+from transport import Api, ApiError
+
+Object = dict[str, Any]
+#: Makes a change in place; False if there is nothing to change.
+Change = Callable[[Object], bool]
+
+MANAGER = "checked-operator"
+FINALIZER = "checked.dev/children"
+#: RetryOnConflict of client-go: how often, and after how many seconds.
+STEPS, PAUSE = 5, 0.01
+
+
+def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subresource: str = "") -> Object:
+    """Makes the change to the object, to the present one after a conflict. Nothing is sent if it holds already.
+
+    Raises:
+        ApiError: also 409 after all steps, and when an object of another uid has the name now.
+    """
+    stale = copy.deepcopy(obj)
+    for step in range(STEPS):
+        body = copy.deepcopy(obj)
+        if not change(body):
+            return obj
+        _spoil(api, path, body, stale, change)
+        try:
+            return api.request("PUT", path + subresource, {"fieldManager": MANAGER}, body)
+        except ApiError as error:
+            if error.code != 409 or step == STEPS - 1 or active("C1-stop"):
+                raise
+        if active("C1-spin", "C1-same-body"):
+            _repeat(api, path + subresource, body)
+        time.sleep(PAUSE * (1 + random.random() * 0.1))
+        obj = api.request("GET", path)
+        if obj["metadata"]["uid"] != uid:
+            raise ApiError({"reason": "Conflict", "message": "the object was deleted and created again"}, 409)
+    raise AssertionError
+
+
+def _spoil(api: Api, path: str, body: Object, stale: Object, change: Change) -> None:
+    """The defects of a body."""
+    metadata = body["metadata"]
+    if active("C2-no-revision"):
+        del metadata["resourceVersion"]
+    if active("C2-newest"):
+        newest = api.request("GET", path)["metadata"]["resourceVersion"]
+        body.clear()
+        body.update(copy.deepcopy(stale))
+        change(body)
+        body["metadata"]["resourceVersion"] = newest
+    if active("C3-fields") and isinstance(body.get("spec"), dict):
+        body["spec"] = {name: value for name, value in body["spec"].items() if name in {"message", "size"}}
+    if active("C3-metadata"):
+        for part in ("labels", "annotations"):
+            metadata[part] = {
+                name: value for name, value in (metadata.get(part) or {}).items() if name.startswith("checked.dev/")
+            }
+
+
+def _repeat(api: Api, path: str, body: Object) -> None:
+    while True:
+        try:
+            api.request("PUT", path, {"fieldManager": MANAGER}, body)
+            return
+        except ApiError as error:
+            if error.code != 409:
+                raise
+        time.sleep(0.0 if active("C1-spin") else 0.5)
+
+
+def add_finalizer(api: Api, path: str, obj: Object) -> Object:
+    if active("C4-replaces"):
+        return _merge(api, path, {"finalizers": [FINALIZER]})
+
+    def add(body: Object) -> bool:
+        finalizers = body["metadata"].setdefault("finalizers", [])
+        if FINALIZER in finalizers or body["metadata"].get("deletionTimestamp"):
+            return False
+        finalizers.append(FINALIZER)
+        return True
+
+    return update(api, path, obj, add, uid=obj["metadata"]["uid"])
+
+
+def remove_finalizer(api: Api, path: str, obj: Object) -> None:
+    def remove(body: Object) -> bool:
+        finalizers = body["metadata"].get("finalizers") or []
+        body["metadata"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
+        return FINALIZER in finalizers
+
+    try:
+        if active("C4-clears", "C4-replaces"):
+            _merge(api, path, {"finalizers": None})
+        elif active("C4-index"):
+            patch = [{"op": "remove", "path": "/metadata/finalizers/0"}]
+            api.request("PATCH", path, {}, patch, content_type="application/json-patch+json")
+        else:
+            update(api, path, obj, remove, uid=obj["metadata"]["uid"])
+    except ApiError as error:
+        if error.code != 404 or active("C6-gone", "C6-crash"):
+            raise
+
+
+def _merge(api: Api, path: str, metadata: Object) -> Object:
+    return api.request("PATCH", path, {}, {"metadata": metadata}, content_type="application/merge-patch+json")
+
+
+def delete(api: Api, path: str, obj: Object) -> None:
+    """Deletes this object and no other of its name; it may be gone already."""
+    body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if not active("C5-by-name"):
+        body["preconditions"] = {"uid": obj["metadata"]["uid"]}
+    try:
+        api.request("DELETE", path, {}, body)
+    except ApiError as error:
+        if active("C6-gone", "C6-crash") or error.code not in {404, 409}:
+            raise
