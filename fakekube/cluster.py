@@ -28,7 +28,7 @@ from fakekube.auth.options import read_text
 from fakekube.client import Client
 from fakekube.clock import Clock
 from fakekube.control import WSGI, Control, is_loopback
-from fakekube.controllers import PROFILES, Context, Manager, enabled
+from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Manager, enabled
 from fakekube.options import OptionError, ServerOptions
 from fakekube.registry.backend import Settings
 from fakekube.registry.request import User
@@ -76,7 +76,8 @@ class Cluster(ObjectClient):
 
     Args:
         version: the emulated minor of Kubernetes.
-        profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it.
+        profile: `cluster` has controllers, `apiserver` is a bare API server as envtest has it, `envtest` has controllers
+            that end namespaces and collect dependents, after a second in which a suite may do so itself.
         host, port: where the server listens; port 0 is a free one.
         tls: serve HTTPS with a certificate of the cluster's own CA.
         feature_gates: gates that differ from their defaults.
@@ -193,6 +194,7 @@ class Cluster(ObjectClient):
             switched_on,
             settled_at,
             _authority,
+            DELETION_GRACE.get(self._profile, 0.0),
             self._shared,
         )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, settled_at=settled_at)

@@ -1,4 +1,4 @@
-"""The command line: `fakekube serve`, `fakekube run` and `fakekube export`.
+"""The command line: `fakekube serve`, `fakekube run`, `fakekube envtest` and `fakekube export`.
 
 Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for errors before a
 cluster is ready (an invalid flag, a busy port, an invalid manifest), which are reported in one line.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -177,4 +178,23 @@ def _export(options: Options) -> int:
     return 0
 
 
-_COMMANDS = {"export": _export, "help": _help, "serve": _serve, "run": _run}
+# ---------------------------------------------------------------- envtest
+
+
+def _envtest(options: Options) -> int:
+    """Writes the stand-ins and prints the variable that names their folder."""
+    from fakekube.api.version import git_version
+    from fakekube.data import NEWEST
+    from fakekube.envtest.folder import default_folder, installed_folder, write_folder
+
+    version = git_version(NEWEST)
+    folder = (installed_folder(version.removeprefix("v")) if options.install else options.dir or default_folder()).absolute()
+    try:
+        write_folder(folder, profile=options.profile, controllers=options.controllers, control=options.powers, version=version)
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: {error.strerror}") from None
+    print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(folder))}")
+    return 0
+
+
+_COMMANDS = {"envtest": _envtest, "export": _export, "help": _help, "serve": _serve, "run": _run}

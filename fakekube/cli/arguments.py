@@ -13,7 +13,7 @@ from fakekube.options import flags
 
 __all__ = ["Options", "UsageError", "help_text", "parse"]
 
-PROFILES = ("apiserver", "cluster")
+PROFILES = ("apiserver", "envtest", "cluster")
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -53,6 +53,9 @@ class Options:
     kinds: list[str] = field(default_factory=list)
     format: str = "yaml"
     secrets: bool = False
+    dir: Path | None = None
+    install: bool = False
+    powers: bool = False
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -99,10 +102,15 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="run a command against a fresh cluster", usage="fakekube run [options] -- COMMAND [ARGUMENT ...]"
     )
     _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
+    _add_envtest(commands.add_parser("envtest", help="write stand-ins for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
         command.add_argument("--host", help="where to listen (127.0.0.1)")
         command.add_argument("--port", type=_port, help="0 is a free one (0)")
-        command.add_argument("--profile", choices=PROFILES, help="apiserver has no controllers, as envtest (cluster)")
+        command.add_argument(
+            "--profile",
+            choices=PROFILES,
+            help="apiserver has no controllers, envtest only those that end namespaces and collect dependents (cluster)",
+        )
         command.add_argument("--tls", action="store_true", default=None, help="serve HTTPS with a CA of its own")
         command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="where to write the kubeconfig")
         command.add_argument("--compaction-interval", type=_duration, metavar="5s", help="how soon the past is forgotten (5m)")
@@ -147,6 +155,23 @@ def _add_export(export: argparse.ArgumentParser) -> None:
     export.add_argument("--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these (all)")
     export.add_argument("--format", choices=("yaml", "json"), help="a YAML stream or a v1 List (yaml)")
     export.add_argument("--secrets", action="store_true", default=None, help="also the data of Secrets")
+
+
+def _add_envtest(envtest: argparse.ArgumentParser) -> None:
+    place = envtest.add_mutually_exclusive_group()
+    place.add_argument("--dir", type=Path, metavar="DIR", help="the folder to write (one in the user's cache)")
+    place.add_argument("--install", action="store_true", default=None, help="write into the store of setup-envtest")
+    envtest.add_argument(
+        "--profile",
+        default="envtest",
+        choices=PROFILES,
+        help="what runs beside the API server: nothing (apiserver), what ends namespaces and collects dependents (envtest), "
+        "or everything (cluster); envtest is the default",
+    )
+    envtest.add_argument(
+        "--controllers", type=_controllers, metavar="*,-NAME,…", help="which controllers run (those of the profile)"
+    )
+    envtest.add_argument("--powers", action="store_true", default=None, help="serve /fakekube/v1 to administrators")
 
 
 def _add_server_flags(command: argparse.ArgumentParser) -> None:

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from fakekube.controllers.manager import Manager
 from fakekube.controllers.reconciler import Context, Key, Reconciler
-from fakekube.controllers.table import PROFILES, Row, UnknownController, enabled
+from fakekube.controllers.table import DELETION_GRACE, PROFILES, Row, UnknownController, enabled
 
-__all__ = ["PROFILES", "Context", "Key", "Manager", "Reconciler", "Row", "UnknownController", "enabled"]
+__all__ = ["DELETION_GRACE", "PROFILES", "Context", "Key", "Manager", "Reconciler", "Row", "UnknownController", "enabled"]

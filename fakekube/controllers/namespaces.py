@@ -61,7 +61,13 @@ class NamespaceController(Reconciler):
         if event_type == "DELETED":
             self._terminating.discard(metadata["name"])
             return ()
-        return (Key("", metadata["name"]),) if "deletionTimestamp" in metadata else ()
+        if "deletionTimestamp" not in metadata:
+            return ()
+        key = Key("", metadata["name"])
+        if self.context.deletion_grace and key.name not in self._terminating:
+            self.requeue_after(key, self.context.deletion_grace)
+            return ()
+        return (key,)
 
     @staticmethod
     def concerns(resource: str, obj: Object, old: Object | None) -> bool:

@@ -52,6 +52,10 @@ class Context:
     """The revision at which all of them had nothing to do when the cluster was made, if that is known."""
     authority: Callable[[], Authority] | None = None
     """The CA of the cluster, which signs certificates; made when it is first asked for."""
+    deletion_grace: float = 0.0
+    """Seconds that clients have to empty and finalize a namespace, or to delete dependents, before controllers do. Suites
+    that were written for a server without controllers do so. If this is set, owners that never existed are no reason
+    to delete their dependents, because such suites make references to owners up."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """What a test hands to controllers, by name: `pods` are the rules of `cluster.pods`."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
-__all__ = ["ALIASES", "ANYTHING", "PROFILES", "ROWS", "Row", "UnknownController", "enabled"]
+__all__ = ["ALIASES", "ANYTHING", "DELETION_GRACE", "PROFILES", "ROWS", "Row", "UnknownController", "enabled"]
 
 #: Wakes a controller on changes of every resource, if the row's `concerns` says so.
 ANYTHING = "*"
@@ -290,8 +290,16 @@ ALIASES: Mapping[str, str] = {
     "ttl-after-finished": "ttl-after-finished-controller",
 }
 
-#: What --controllers is where nothing else is said.
-PROFILES: Mapping[str, tuple[str, ...]] = {"apiserver": (), "cluster": ("*",)}
+#: What --controllers is where nothing else is said. `envtest` is for suites that were written for no controllers: it has those
+#: whose work such a suite would have to do itself.
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "apiserver": (),
+    "envtest": ("namespace-controller", "garbage-collector-controller"),
+    "cluster": ("*",),
+}
+
+#: Profile → `Context.deletion_grace`.
+DELETION_GRACE: Mapping[str, float] = {"envtest": 1.0}
 
 
 def enabled(switches: Iterable[str]) -> tuple[Row, ...]:

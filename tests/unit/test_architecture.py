@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 #: `registry` and `crd` are named apart where other rooms stand between them.
 ROW = (
     "cli",
+    "envtest",
     "cluster",
     "control",
     "testing",

@@ -29,7 +29,7 @@ from fakekube.controllers.garbagecollector.graph import (
     has_finalizer,
     is_blocking,
 )
-from fakekube.controllers.informers import ADDED
+from fakekube.controllers.informers import ADDED, DELETED
 from fakekube.controllers.reconciler import Key, Object, Reconciler
 from fakekube.registry.resource import Resource
 
@@ -70,6 +70,8 @@ class GarbageCollector(Reconciler):
         """Objects with references to kinds that are not served."""
         self._foreign: dict[str, set[str]] = {}
         """Objects with new references to owners that are in another namespace, and the uids of those."""
+        self._gone: set[str] = set()
+        """Owners that were deleted while they had dependents; kept only with a grace period."""
 
     def started(self) -> None:
         self.resources_changed()
@@ -92,7 +94,15 @@ class GarbageCollector(Reconciler):
     def keys(self, resource: str, event_type: str, obj: Object, old: Object | None) -> Iterable[Key]:
         if event_type == ADDED and "ownerReferences" in obj["metadata"]:
             self._notice_foreign_owners(obj)
-        return [Key(action, uid) for action, uid in self._graph.observe(event_type, resource, obj, old)]
+        grace, uid = self.context.deletion_grace, obj["metadata"]["uid"]
+        if grace and event_type == DELETED and self._graph.dependents(uid):
+            self._gone.add(uid)
+        keys = [Key(action, uid) for action, uid in self._graph.observe(event_type, resource, obj, old)]
+        if not grace:
+            return keys
+        for key in keys:
+            self.requeue_after(key, grace)
+        return ()
 
     def reconcile(self, key: Key) -> None:
         node = self._graph.node(key.name)
@@ -153,7 +163,7 @@ class GarbageCollector(Reconciler):
         namespace = node.namespace if resource.namespaced else ""
         owner = self._get(resource, namespace, reference["name"])
         if owner is None or owner["metadata"]["uid"] != reference["uid"]:
-            return State.DANGLING
+            return State.SOLID if self.context.deletion_grace and reference["uid"] not in self._gone else State.DANGLING
         waits = "deletionTimestamp" in owner["metadata"] and has_finalizer(owner, FOREGROUND)
         return State.WAITING if waits else State.SOLID
 

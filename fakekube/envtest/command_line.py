@@ -1,0 +1,130 @@
+"""What a command line of kube-apiserver asks of a cluster.
+
+Every flag of the real server is in one of four groups: those that a cluster has itself (`fakekube.options`), those that
+`_READERS` translates, those that cannot be noticed by a client of a server in memory, which are ignored, and those in `REFUSED`,
+which ask for what is not there. Flags of other releases and made up ones are ignored, as suites carry them along.
+
+Invariant: what is refused is refused before the port is opened, with the flag's name and the reason.
+
+Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/options (options.go, validation.go), k8s.io/apiserver/pkg/server/options
+(serving.go, etcd.go, authentication.go).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fakekube.envtest.flags import FlagError, boolean, integer, mapping, parse, read_value, values
+from fakekube.options import flags
+
+__all__ = ["REFUSED", "CommandLine", "FlagError", "read"]
+
+SECURE_PORT = 6443
+LOOPBACK = "127.0.0.1"
+"""Without --bind-address. The real server listens everywhere then, which a test does not need."""
+
+#: The boolean flags of kube-apiserver that `fakekube.options` does not have.
+_SWITCHES = frozenset((
+    "aggregator-reject-forwarding-redirect", "allow-privileged", "alsologtostderr", "audit-log-batch-throttle-enable",
+    "audit-log-compress", "audit-log-truncate-enabled", "audit-webhook-batch-throttle-enable",
+    "audit-webhook-truncate-enabled", "contention-profiling", "disable-http2-serving", "emulation-forward-compatible",
+    "enable-aggregator-routing", "enable-bootstrap-token-auth", "enable-garbage-collector", "enable-logs-handler",
+    "enable-priority-and-fairness", "enable-swagger-ui", "encryption-provider-config-automatic-reload", "help",
+    "log-text-split-stream", "logtostderr", "permit-address-sharing", "permit-port-sharing", "profiling",
+    "runtime-config-emulation-forward-compatible", "service-account-extend-token-expiration", "service-account-lookup",
+    "shutdown-send-retry-after", "version", "watch-cache",
+))  # fmt: skip
+
+#: The flags with values of kube-apiserver that are read here, or whose value could look like a flag.
+_KNOWN = frozenset((
+    "admission-control", "advertise-address", "bind-address", "cert-dir", "emulated-version", "etcd-servers",
+    "feature-gates", "insecure-bind-address", "insecure-port", "runtime-config", "secure-port",
+    "service-cluster-ip-range", "service-node-port-range", "v", "vmodule", "watch-cache-sizes",
+))  # fmt: skip
+
+#: Flags that ask for what a cluster does not have, and the reason, for any value but the empty one.
+REFUSED: Mapping[str, str] = {
+    "authentication-token-webhook-config-file": "use --authentication-config or --token-auth-file",
+    "authorization-policy-file": "the mode ABAC is not supported; use RBAC or Webhook",
+    "oidc-issuer-url": "use --authentication-config with a JWT authenticator",
+    "service-account-signing-endpoint": "external signers are not supported; use --service-account-signing-key-file",
+    "tls-sni-cert-key": "one certificate is served; use --tls-cert-file",
+}
+
+
+@dataclass(slots=True)
+class CommandLine:
+    """What was asked for."""
+
+    host: str = LOOPBACK
+    port: int = SECURE_PORT
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Those of `fakekube.options`, with underscores."""
+    certificates: Path | None = None
+    """--cert-dir, if --tls-cert-file does not replace it."""
+    wants: str = "serve"
+    """serve, help or version."""
+
+
+def read(arguments: Sequence[str]) -> CommandLine:
+    """Reads a command line of kube-apiserver. Raises FlagError."""
+    own = {flag.name.replace("_", "-"): str(flag.type) for flag in flags()}
+    switches = _SWITCHES | {name for name, kind in own.items() if kind.startswith("bool")}
+    given = parse(arguments, switches=switches, known=_KNOWN | REFUSED.keys() | own.keys())
+    for name in ("help", "version"):
+        if name in given or (name == "help" and "h" in given):
+            return CommandLine(wants=name)
+    _refuse(given)
+    line = CommandLine(
+        host=_host(given.get("bind-address", [LOOPBACK])[-1]),
+        port=_port(given.get("secure-port", [str(SECURE_PORT)])[-1]),
+        feature_gates=_gates(given.get("feature-gates", ())),
+        flags={name.replace("-", "_"): read_value(name, own[name], texts) for name, texts in given.items() if name in own},
+    )
+    if "admission-control" in given:
+        line.flags.setdefault("enable_admission_plugins", values(given["admission-control"]))
+    if not line.flags.get("tls_cert_file") and given.get("cert-dir", [""])[-1]:
+        line.certificates = Path(given["cert-dir"][-1])
+    return line
+
+
+def _refuse(given: Mapping[str, Sequence[str]]) -> None:
+    for name, reason in REFUSED.items():
+        if given.get(name, [""])[-1]:
+            raise FlagError(f"--{name} is not supported: {reason}")
+    if given.get("insecure-port", ["0"])[-1] not in ("", "0"):
+        raise FlagError("--insecure-port is not supported: there is no insecure port since Kubernetes 1.24")
+    certificate, key = (bool(given.get(name, [""])[-1]) for name in ("tls-cert-file", "tls-private-key-file"))
+    if certificate != key:
+        raise FlagError("--tls-cert-file and --tls-private-key-file must be specified together")
+
+
+def _host(text: str) -> str:
+    """Returns the address to listen on; the real server reads an IP address here."""
+    try:
+        address = ipaddress.ip_address(text or LOOPBACK)
+    except ValueError:
+        raise FlagError(f'invalid argument "{text}" for "--bind-address" flag: failed to parse IP: "{text}"') from None
+    return str(address)
+
+
+def _port(text: str) -> int:
+    port = integer("secure-port", text)
+    if not 1 <= port <= 65535:
+        raise FlagError(f"--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0")
+    return port
+
+
+def _gates(texts: Sequence[str]) -> dict[str, bool]:
+    """Returns the feature gates; a component before the name (kube:NAME=true) is left out."""
+    gates = {}
+    for name, text in mapping("feature-gates", texts).items():
+        component, _, gate = name.rpartition(":")
+        if component in ("", "kube"):
+            gates[gate] = boolean("feature-gates", text)
+    return gates

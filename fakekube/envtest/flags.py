@@ -1,0 +1,135 @@
+"""Reads command lines as Go programs do, in every spelling that users of the stand-ins give them.
+
+A flag is `--name=value`, `--name value`, `-name value` (Go's flag package, in old etcd), or a bare `--name` for a switch;
+underscores count as dashes. A switch takes the next argument only if that is true or false. A flag that nobody knows takes
+the next argument if that is no flag itself. Repeated flags keep all their values, in order. Arguments that are no
+flags are ignored.
+
+Invariant: every argument is read exactly once, and none is lost but those that are no flags.
+
+Specified by: github.com/spf13/pflag (flag.go, bool.go, string_slice.go) and k8s.io/component-base/cli/flag
+(WordSepNormalizeFunc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from fakekube.golang.durations import parse_duration
+from fakekube.golang.quoting import go_quote
+
+__all__ = ["FlagError", "boolean", "integer", "mapping", "parse", "read_value", "seconds", "values"]
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_NANOSECONDS = 1e9
+
+
+class FlagError(ValueError):
+    """A flag has no value, or one that cannot be read; the text is pflag's."""
+
+
+def parse(arguments: Sequence[str], *, switches: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
+    """Returns the values of each flag, by its name without dashes.
+
+    Args:
+        arguments: the command line, without the program.
+        switches: the names of boolean flags.
+        known: the names of flags that take a value.
+
+    Raises FlagError for a flag at the end that lacks its value.
+    """
+    found: dict[str, list[str]] = {}
+    rest = list(reversed(arguments))
+    while rest:
+        argument = rest.pop()
+        if argument == "--":
+            break
+        if len(argument) < 2 or not argument.startswith("-"):
+            continue
+        name, equals, value = argument.lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if not equals:
+            value = _following(name, rest, switches, known)
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _following(name: str, rest: list[str], switches: Collection[str], known: Collection[str]) -> str:
+    """Returns the value of a flag that has none in its own argument, and takes it from the arguments that follow."""
+    following = rest[-1] if rest else None
+    if name in switches:
+        return rest.pop() if following in _TRUE | _FALSE else "true"
+    if name in known:
+        if following is None:
+            raise FlagError(f"flag needs an argument: --{name}")
+        return rest.pop()
+    return "true" if following is None or following.startswith("-") else rest.pop()
+
+
+# ---------------------------------------------------------------- values
+
+
+def boolean(name: str, text: str) -> bool:
+    """Returns what strconv.ParseBool reads. Raises FlagError."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise _invalid(name, text, f"strconv.ParseBool: parsing {go_quote(text)}: invalid syntax")
+
+
+def integer(name: str, text: str) -> int:
+    """Returns a decimal integer. Raises FlagError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise _invalid(name, text, f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax") from None
+
+
+def seconds(name: str, text: str) -> float:
+    """Returns a Go duration in seconds. Raises FlagError."""
+    try:
+        return parse_duration(text) / _NANOSECONDS
+    except ValueError as error:
+        raise _invalid(name, text, str(error)) from None
+
+
+def values(texts: Sequence[str]) -> tuple[str, ...]:
+    """Returns the items of a flag that may be repeated, with commas between several."""
+    return tuple(part for text in texts for part in text.split(",") if part)
+
+
+def mapping(name: str, texts: Sequence[str]) -> dict[str, str]:
+    """Returns the pairs of flags such as `A=true,B=false`. Raises FlagError for an item without `=`."""
+    return dict(_pairs(name, texts))
+
+
+def _pairs(name: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for part in values(texts):
+        key, equals, value = part.strip().partition("=")
+        if not equals:
+            raise _invalid(name, part, f"missing = in {go_quote(part)}")
+        yield key.strip(), value.strip()
+
+
+def read_value(name: str, kind: str, texts: Sequence[str]) -> Any:
+    """Returns the value of a flag whose dataclass field has the type `kind`: of a sequence all, else the last one.
+
+    Raises FlagError.
+    """
+    if "Sequence" in kind:
+        return values(texts)
+    return _READERS.get(kind.partition(" ")[0], _text)(name, texts[-1])
+
+
+def _text(_name: str, text: str) -> str:
+    return text
+
+
+_READERS: Mapping[str, Callable[[str, str], Any]] = {"bool": boolean, "int": integer, "float": seconds}
+
+
+def _invalid(name: str, text: str, reason: str) -> FlagError:
+    return FlagError(f'invalid argument {go_quote(text)} for "--{name}" flag: {reason}')

@@ -1,0 +1,123 @@
+"""The stand-in for kube-apiserver: a cluster behind the real one's command line, until SIGTERM or SIGINT.
+
+Readiness is what the real server has: /healthz, /readyz and /livez answer when the port is open. A signal ends it within a
+second, whatever streams are open. It starts no process and keeps no file, but for the certificate that --cert-dir asks for, so
+that nothing is left of it after SIGKILL; several may share a folder.
+
+Invariant: the exit code is 0 after a signal and 1 after an error, which is one line on standard error.
+
+Specified by: k8s.io/kubernetes/cmd/kube-apiserver/app/server.go.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+    from fakekube.envtest.command_line import CommandLine
+
+__all__ = ["main"]
+
+#: Profile → the one with the same objects whose admission plugins are those of the real server: which of them are off is told by
+#: flags here.
+_WITH_ALL_PLUGINS = {"apiserver": "envtest"}
+
+_STOP_SECONDS = 0.8
+"""A signal ends the process after so long even if something holds on to it."""
+
+
+def main(
+    arguments: Sequence[str], *, profile: str = "envtest", controllers: Sequence[str] | None = None, control: bool = False
+) -> int:
+    """Runs the API server until a signal arrives, and returns the exit code.
+
+    Args:
+        arguments: the command line, without the program.
+        profile: that of the cluster.
+        controllers: which controllers run, as `Cluster` takes them; None for those of the profile.
+        control: whether /fakekube/v1 is served.
+    """
+    gc.disable()  # the start makes no garbage to speak of, and takes a tenth longer with collections
+    from fakekube.envtest.command_line import FlagError, read
+    from fakekube.options import OptionError
+
+    try:
+        line = read(arguments)
+        if line.wants == "version":
+            return _print_version()
+        if line.wants == "help":
+            return _print_help()
+        ended = _signals()
+        cluster = _started(line, profile, controllers, control)
+    except (FlagError, OptionError) as problem:
+        print(f"Error: {problem}", file=sys.stderr)
+        return 1
+    print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
+    gc.freeze()
+    gc.enable()
+    ended.wait()
+    threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
+    cluster.stop()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # threads that still answer do not hold it up
+
+
+def _signals() -> threading.Event:
+    """Returns the event that is set by SIGTERM and SIGINT."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
+
+
+def _started(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool) -> Cluster:
+    """Starts the cluster. Raises OptionError, also if the port is taken."""
+    from fakekube.cluster import Cluster
+    from fakekube.controllers import PROFILES
+    from fakekube.envtest.serving_certificates import serving_files
+    from fakekube.options import OptionError
+
+    flags = dict(line.flags)
+    if line.certificates is not None:
+        flags["tls_cert_file"], flags["tls_private_key_file"] = map(str, serving_files(line.certificates, line.host))
+    cluster = Cluster(
+        host=line.host,
+        port=line.port,
+        tls=True,
+        profile=_WITH_ALL_PLUGINS.get(profile, profile),
+        controllers=PROFILES[profile] if controllers is None else controllers,
+        control=control,
+        feature_gates=line.feature_gates,
+        keep_requests=10_000 if control else 0,
+        **flags,
+    )
+    try:
+        return cluster.start()
+    except OSError as error:
+        reason = f"listen tcp {line.host}:{line.port}: bind: {(error.strerror or str(error)).lower()}"
+        raise OptionError(f"failed to create listener: failed to listen on {line.host}:{line.port}: {reason}") from None
+
+
+def _print_version() -> int:
+    from fakekube.api.version import git_version
+    from fakekube.data import NEWEST
+
+    print(f"Kubernetes {git_version(NEWEST)}")
+    return 0
+
+
+def _print_help() -> int:
+    from fakekube.options import flags
+
+    print("Usage:\n  kube-apiserver [flags]\n\nThis is fakekube's stand-in. Flags with an effect:\n")
+    for flag in sorted(flag.name.replace("_", "-") for flag in flags()):
+        print(f"      --{flag}")
+    return 0

@@ -1,0 +1,65 @@
+"""The certificate and key that kube-apiserver keeps in --cert-dir: used if they are there, else made and written.
+
+Invariant: readers never see half a file, and several servers that share the folder serve a certificate that fits its key. The
+lock is on the folder itself, so that it ends with the process and leaves no file.
+
+Specified by: k8s.io/apiserver/pkg/server/options/serving.go (MaybeDefaultWithSelfSignedCerts).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fakekube.options import OptionError
+
+__all__ = ["serving_files"]
+
+CERTIFICATE, KEY = "apiserver.crt", "apiserver.key"
+
+
+def serving_files(folder: Path, host: str) -> tuple[Path, Path]:
+    """Returns the paths of certificate and key, and makes both if one is missing. Raises OptionError.
+
+    Args:
+        folder: --cert-dir.
+        host: the address that clients use, for a new certificate.
+    """
+    paths = (folder / CERTIFICATE, folder / KEY)
+    if all(path.is_file() for path in paths):
+        return paths
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            if not all(path.is_file() for path in paths):
+                _write(paths, host)
+    except OSError as error:
+        raise OptionError(f"error creating self-signed certificates: {error.filename or folder}: {error.strerror}") from None
+    return paths
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds the only lock on a folder. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(paths: tuple[Path, Path], host: str) -> None:
+    """Writes the key last: a reader that finds both finds them complete."""
+    from fakekube.server.certificates import authority
+
+    issued = authority().issue_server(host)
+    for path, text in zip(paths, (issued.pem + authority().pem, issued.key_pem), strict=True):
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(name, path)
