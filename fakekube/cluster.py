@@ -7,6 +7,7 @@ offers: snapshots, forks, compaction and the clock.
 
 from __future__ import annotations
 
+import operator
 import re
 import secrets
 import tempfile
@@ -62,7 +63,7 @@ Object = dict[str, Any]
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
 USER_AGENT = "fakekube"
-FAULTS_USER_AGENT = "fakekube-faults"
+MAX_FIRST_REVISION = 1 << 128
 
 
 class _State(Enum):
@@ -93,8 +94,8 @@ class Cluster(ObjectClient):
         nodes: the number of initial nodes (node-1, node-2, …); by default one if kubelets run, else none.
         stages: kwok's Stage files, see `Cluster.stages`.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller, LookupError for an unknown version,
-    TypeError for an unknown flag and OptionError for an invalid one.
+    Raises KeyError for an unknown profile, ValueError for an unknown controller or a wrong `first_revision`, LookupError
+    for an unknown version, TypeError for an unknown flag and OptionError for an invalid one.
     """
 
     def __init__(
@@ -153,6 +154,8 @@ class Cluster(ObjectClient):
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
         """Those of the control prefix: name → the snapshot, and when it was taken."""
+        if not 0 <= operator.index(first_revision) <= MAX_FIRST_REVISION:
+            raise ValueError(f"first_revision is {first_revision}, not from 0 to 2^128")
         if first_revision:
             self._machinery.backend.store.skip(first_revision)
         self._strict = strict
@@ -246,6 +249,7 @@ class Cluster(ObjectClient):
     def _observe(self) -> Observer:
         """Installs the observer of the API and returns it."""
         if self._observer is None:
+            from fakekube.powers.exchange import FAULTS_USER_AGENT
             from fakekube.powers.observation import Observer
 
             client = self._client_for(self._machinery, FAULTS_USER_AGENT)
@@ -336,6 +340,7 @@ class Cluster(ObjectClient):
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._strict = self._strict and error is None  # the error of the block is what counts
         self.stop()
 
     @property
@@ -565,7 +570,9 @@ class Cluster(ObjectClient):
         if cold > 0:
             from fakekube.powers.actions import ColdCache
 
-            self._observe().arm_own(ColdCache(), cold)
+            registry = self._machinery.backend.registry
+            uncached = frozenset((one.group, one.plural) for one in registry if not one.strategy.cached)
+            self._observe().arm_own(ColdCache(uncached), cold)
         if self._server is not None:
             self._server.drop()
 

@@ -96,8 +96,9 @@ def frames_of(stream: Stream, clock: Clock) -> Iterator[bytes]:
             changed.clear()
             frames = stream.take()
             yield from frames
-            if not frames and not stream.ended and stream.deadline is not None:
-                changed.wait(max(stream.deadline - clock.monotonic(), 0.001))
+            if not frames and not stream.ended:
+                deadline = stream.deadline
+                changed.wait(None if deadline is None else max(deadline - clock.monotonic(), 0.001))
     finally:
         clock.unsubscribe(changed.set)
         stream.source.unsubscribe(changed.set)

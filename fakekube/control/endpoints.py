@@ -30,10 +30,9 @@ from werkzeug.wrappers import Request, Response
 from fakekube.api import answers
 from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
-from fakekube.codecs import json
 from fakekube.control import powers
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
-from fakekube.control.members import BadMembers, Member, anything, read, seconds, text
+from fakekube.control.members import BadMembers, Member, anything, read, seconds, text, written
 from fakekube.control.prefix import PREFIX
 from fakekube.errors import StatusError
 from fakekube.golang.timestamps import print_time
@@ -48,6 +47,9 @@ _log = logging.getLogger(__name__)
 
 #: A settle without a timeout, in real seconds.
 SETTLE_TIMEOUT = 10.0
+
+#: Bytes of a body that is no JSON object: what a whole cluster holds.
+RAW_LIMIT = 256 << 20
 
 Answer = tuple[int, Any]
 """Status code, and what is sent as JSON."""
@@ -67,7 +69,7 @@ class Endpoint:
     parameters: tuple[str, ...] = ()
     """Of the query; their values are texts."""
     raw: bool = False
-    """The body is given as it is, as the member `body`."""
+    """The body is given as it is, as the member `body`; it may have `RAW_LIMIT` bytes."""
 
 
 def _settle(cluster: Cluster, members: Mapping[str, Any]) -> Answer:
@@ -195,9 +197,10 @@ class Endpoints:
 
     def _respond(self, environ: dict[str, Any]) -> Response:
         request = Request(environ)
-        request.max_content_length = BODY_LIMIT
+        limit = BODY_LIMIT
         try:
             endpoint, parts = self._urls.bind_to_environ(environ).match()
+            limit = request.max_content_length = RAW_LIMIT if endpoint.raw else BODY_LIMIT
             return self._send(*endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts}))
         except BadMembers as problem:
             return self._send(400, {"error": str(problem)})
@@ -209,7 +212,7 @@ class Endpoints:
             allowed = ", ".join(sorted(wrong.valid_methods or ()))
             return self._send(405, {"error": f"{request.path} takes {allowed}"}, {"Allow": allowed})
         except RequestEntityTooLarge:
-            return self._send(413, {"error": f"the body has more than {BODY_LIMIT} bytes"})
+            return self._send(413, {"error": f"the body has more than {limit} bytes"})
         except HTTPException as problem:
             return self._send(problem.code or 500, {"error": problem.description or problem.name})
         except RuntimeError as problem:
@@ -235,4 +238,6 @@ class Endpoints:
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
         if isinstance(value, powers.Raw):
             return Response(bytes(value), code, headers, content_type=value.content_type)
-        return Response(json.dumps(value) + b"\n", code, headers, content_type="application/json")
+        if isinstance(value, powers.Last):
+            headers = {**(headers or {}), "Connection": "close"}
+        return Response(written(value), code, headers, content_type="application/json")

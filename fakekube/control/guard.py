@@ -31,8 +31,11 @@ def check_origin(environ: Environment, listens_on: str) -> None:
     host = environ.get("HTTP_HOST", "")
     if not _is_ours(_name_of(f"//{host}"), listens_on):
         raise ForeignRequest(f"the Host header {host!r} does not name this server")
+    site = environ.get("HTTP_SEC_FETCH_SITE", "none")
+    if site not in ("none", "same-origin"):  # of browsers; an image or a script tells no origin
+        raise ForeignRequest(f"requests of a {site} page are refused")
     origin = environ.get("HTTP_ORIGIN")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _place_of(origin) != host.lower():
         raise ForeignRequest(f"requests of the origin {origin!r} are refused")
 
 
@@ -40,6 +43,14 @@ def check_access(environ: Environment, access: Access) -> None:
     """Raises StatusError 401 or 403, as the API does for a path that is about no resource."""
     info = RequestInfo(path_of(environ), environ["REQUEST_METHOD"].lower())
     access.require(info, access.authenticator.user_of(environ))
+
+
+def _place_of(url: str) -> str:
+    """Host and port."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _name_of(url: str) -> str:

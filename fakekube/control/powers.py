@@ -18,7 +18,7 @@ from fakekube.golang.timestamps import print_time
 from fakekube.powers.actions import ACTIONS
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.fault import Fault, Frequency
-from fakekube.powers.state import as_list, as_yaml
+from fakekube.powers.state import StateError, as_list, as_yaml
 from fakekube.testing.manifests import ManifestError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fakekube.store import Snapshot
 
 __all__ = [
+    "Last",
     "Raw",
     "apply_load",
     "arm_fault",
@@ -53,7 +54,8 @@ Members = Mapping[str, Any]
 #: What `on` of a fault may say.
 _ON = frozenset({"verbs", "resource", "namespace", "name", "user", "agent", "path", "own"})
 _FREQUENCY = frozenset(field.name for field in fields(Frequency))
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)?")
+_NUMBER = re.compile(r"-?[0-9]{1,40}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 #: The longest wait for requests, in real seconds.
@@ -80,13 +82,20 @@ def arm_fault(cluster: Cluster, members: Members) -> Answer:
     if not isinstance(do, dict) or len(do) != 1 or next(iter(do)) not in ACTIONS:
         raise BadMembers(f"member 'do' must be an object with one of {', '.join(ACTIONS)}")
     ((name, arguments),) = do.items()
-    if not isinstance(arguments, dict) or name == "intercept":
-        raise BadMembers(f"the arguments of {name} must be an object" if name != "intercept" else "a function cannot be sent")
+    if not isinstance(arguments, dict):
+        raise BadMembers(f"the arguments of {name} must be an object")
+    if name == "intercept" or arguments.get("change") is not None:
+        raise BadMembers("a function cannot be sent")
+    clash = sorted(set(arguments) & (_FREQUENCY | {"label", "name"}))
+    if clash:
+        raise BadMembers(f"{clash[0]!r} is no argument of {name}: it stands beside 'do'")
     often = {key: value for key, value in members.items() if key in _FREQUENCY and value is not None}
     said = {key: value for key, value in on.items() if key != "verbs" and value is not None}
+    verbs = on.get("verbs", "*")
+    if not isinstance(verbs, str) and not (isinstance(verbs, list) and all(isinstance(verb, str) for verb in verbs)):
+        raise BadMembers("verbs must be a text such as 'get,list'")
     try:
-        target = cluster.faults.on(on.get("verbs", "*"), **said)
-        fault = target.arm(name, label=members.get("label"), **arguments, **often)
+        fault = cluster.faults.on(verbs, **said).arm(name, label=members.get("label"), **arguments, **often)
     except (TypeError, ValueError) as problem:
         raise BadMembers(str(problem)) from None
     return 201, fault.describe()
@@ -123,7 +132,7 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
     if "status" in members:
         wanted["status"] = _number(members["status"], "status")
     try:
-        found = cluster.requests.where(**wanted, own=members.get("own") == "true")
+        found = cluster.requests.where(**wanted, own=_flag(members.get("own", "false"), "own"))
     except ValueError as problem:
         raise BadMembers(str(problem)) from None
     if "since" in members:
@@ -132,7 +141,10 @@ def list_requests(cluster: Cluster, members: Members) -> Answer:
         with suppress(TimeoutError):
             found.wait(1, timeout=min(_seconds(members["wait"]), _LONGEST_WAIT))
     cursor = cluster.requests.mark()
-    items = list(found)[: _number(members.get("limit", "100"), "limit")]
+    limit = _number(members.get("limit", "100"), "limit")
+    if limit < 0:
+        raise BadMembers("parameter 'limit' must not be negative")
+    items = list(found)[:limit]
     return 200, {"cursor": items[-1].number if items else cursor, "items": [_shown(one) for one in items]}
 
 
@@ -170,16 +182,22 @@ def _printable(value: Any) -> Any:
 
 
 def _number(text: str, name: str) -> int:
-    if not text.lstrip("-").isdigit():
+    if not _NUMBER.fullmatch(text):
         raise BadMembers(f"parameter {name!r} must be a number")
     return int(text)
+
+
+def _flag(text: str, name: str) -> bool:
+    if text not in ("true", "false"):
+        raise BadMembers(f"parameter {name!r} must be true or false")
+    return text == "true"
 
 
 def _seconds(text: str) -> float:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise BadMembers("parameter 'wait' must be a duration such as 2s")
-    return float(match[1]) * _UNITS[match[2]]
+    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 def clear_requests(cluster: Cluster, _members: Members) -> Answer:
@@ -246,24 +264,28 @@ def delete_snapshot(cluster: Cluster, members: Members) -> Answer:
 # ---------------------------------------------------------------- state
 
 
-def _simple(act: Callable[[Cluster, Members], None]) -> Callable[[Cluster, Members], Answer]:
+class Last(dict[str, Any]):
+    """An answer after which the connection ends."""
+
+
+def _simple(act: Callable[[Cluster, Members], None], *, last: bool = False) -> Callable[[Cluster, Members], Answer]:
     def answer(cluster: Cluster, members: Members) -> Answer:
         act(cluster, members)
-        return 200, {}
+        return 200, Last() if last else {}
 
     return answer
 
 
 reset = _simple(lambda cluster, _: cluster.reset())
 compact = _simple(lambda cluster, _: cluster.compact())
-restart = _simple(lambda cluster, members: cluster.restart(members.get("cold", 1.0)))
-outage = _simple(lambda cluster, members: cluster.outage(members["seconds"]))
+restart = _simple(lambda cluster, members: cluster.restart(members.get("cold", 1.0)), last=True)
+outage = _simple(lambda cluster, members: cluster.outage(members["seconds"]), last=True)
 
 
 def apply_load(cluster: Cluster, members: Members) -> Answer:
     try:
         made = cluster.load(members["body"].decode() + "\n")
-    except (UnicodeDecodeError, ManifestError) as problem:
+    except (UnicodeDecodeError, ManifestError, StateError) as problem:
         raise BadMembers(str(problem)) from None
     except (ApiError, UnknownResource) as problem:
         raise BadMembers(f"the API refuses: {problem}") from None

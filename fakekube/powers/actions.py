@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.codecs import json
 from fakekube.errors import status
+from fakekube.powers.arguments import check_arguments
 from fakekube.powers.statuses import status_of
 from fakekube.registry.request import Request, Response
 from fakekube.streams import BrokenStreamError
@@ -46,8 +47,12 @@ class Action:
     loses_streams: ClassVar[bool] = False
     """`after` is called for the answers of watches, too."""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for an argument of another type, or out of its range."""
+        check_arguments(self)
+
     def concerns(self, exchange: Exchange) -> bool:
-        """Can it happen to this request?"""
+        """Can it happen to this request? Those to which it cannot are not counted."""
         return self.on_watches if exchange.verb == "watch" else self.on_others
 
     def armed(self, around: Surroundings) -> None:
@@ -133,7 +138,7 @@ class Hang(Action):
     name = "hang"
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
-        around.wait_until(lambda: fault.removed)
+        around.wait_until(lambda: fault.removed, fault.until)
         return None
 
 
@@ -142,8 +147,10 @@ class Conflict(Action):
     """Somebody else writes the object just before the request is performed."""
 
     name = "conflict"
-    on_watches = False
     change: Callable[[Object], Object | None] | None = None
+
+    def concerns(self, exchange: Exchange) -> bool:
+        return exchange.info is not None and bool(exchange.info.name) and exchange.verb not in ("list", "watch")
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
         around.write(request.info, self.change)
@@ -174,6 +181,13 @@ class Stale(Action):
 
     name = "stale"
     by: int
+
+    def concerns(self, exchange: Exchange) -> bool:
+        query = exchange.query
+        revision = query.get("resourceVersion", "")
+        if exchange.verb == "watch":
+            return bool(revision) if query.get("sendInitialEvents") == "true" else revision in ("", "0")
+        return bool(revision) and (exchange.verb == "get" or (exchange.verb == "list" and not _is_exact(query)))
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
         request.as_of = around.revision_ago(self.by)
@@ -223,10 +237,6 @@ class Slice(Action):
     on_open = True
     size: int
 
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError("a slice has at least one byte")
-
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
         stream.slice(self.size)
 
@@ -272,10 +282,6 @@ class Bookmarks(Action):
     on_open = True
     when: str
 
-    def __post_init__(self) -> None:
-        if self.when not in ("never", "often", "at end"):
-            raise ValueError('bookmarks come "never", "often" or "at end"')
-
     def stream(self, stream: ObservedStream, around: Surroundings) -> None:
         stream.set_bookmarks(self.when)
 
@@ -295,23 +301,39 @@ class Intercept(Action):
         return Response(code, [("Content-Type", "application/json")], json.dumps(obj) + b"\n")
 
 
+def _is_exact(query: Mapping[str, str]) -> bool:
+    """Does a list ask for one revision: by name, by its continue token, or (older clients) with a limit?"""
+    match = query.get("resourceVersionMatch")
+    if match or query.get("continue"):
+        return match != "NotOlderThan"
+    return bool(query.get("limit")) and query.get("resourceVersion", "") not in ("", "0")
+
+
 @dataclass(slots=True, frozen=True)
 class ColdCache(Action):
     """The watch cache is not filled yet: what it alone can answer is a 429 (`Cluster.restart`).
 
-    Specified by: k8s.io/apiserver/pkg/storage/cacher/cacher.go (Watch, GetList, shouldDelegateListOnNotReadyCache).
+    Specified by: k8s.io/apiserver/pkg/storage/cacher/delegator.go (GetList, shouldDelegateListOnNotReadyCache),
+    delegator/interface.go (ShouldDelegateList) and cacher.go (Watch).
     """
 
     name = "cold"
+    uncached: frozenset[tuple[str, str]]
+    """Group and plural of the resources that have no watch cache."""
+
+    def __post_init__(self) -> None:
+        """It is not armed by tests."""
 
     def concerns(self, exchange: Exchange) -> bool:
-        return exchange.verb == "watch" or (exchange.verb == "list" and not self._delegated(exchange))
+        if (exchange.group, exchange.resource) in self.uncached:
+            return False
+        return exchange.verb == "watch" or (exchange.verb == "list" and not self._is_delegated(exchange.query))
 
     @staticmethod
-    def _delegated(exchange: Exchange) -> bool:
-        """Is this a list that etcd answers in place of the cache: limited, and without selectors?"""
-        query = exchange.query
-        return bool(query.get("limit")) and not query.get("labelSelector") and not query.get("fieldSelector")
+    def _is_delegated(query: Mapping[str, str]) -> bool:
+        """Is this a list that etcd answers in place of the cache?"""
+        whole = not query.get("labelSelector") and not query.get("fieldSelector")
+        return (bool(query.get("limit")) and whole) or _is_exact(query)
 
     def before(self, fault: Fault, exchange: Exchange, request: Request, around: Surroundings) -> Response | None:
         raise status.too_many_requests("storage is (re)initializing", 1)

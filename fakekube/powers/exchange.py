@@ -14,12 +14,14 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from fakekube.client.client import OWN
-from fakekube.codecs import cbor, json, yaml
-from fakekube.codecs.errors import DecodeError
 from fakekube.codecs.pieces import Pieces
+from fakekube.powers.bodies import decoded, decoded_event
 from fakekube.registry.request import RequestInfo
 
-__all__ = ["KEPT_BYTES", "Exchange"]
+__all__ = ["FAULTS_USER_AGENT", "KEPT_BYTES", "Exchange"]
+
+#: Of the writes of faults.
+FAULTS_USER_AGENT = "fakekube-faults"
 
 #: The largest body that is kept, of a request or of an answer.
 KEPT_BYTES = 1 << 20
@@ -75,6 +77,11 @@ class Exchange:
         """Was it asked by the cluster's own controllers, or by a client of the same process?"""
         return OWN in self._environ
 
+    @property
+    def of_fault(self) -> bool:
+        """Was it sent by a fault, as somebody else?"""
+        return OWN in self._environ and self.agent == FAULTS_USER_AGENT
+
     # ------------------------------------------------------------ what it is about
 
     @property
@@ -111,7 +118,7 @@ class Exchange:
         if self._created_name is None:
             body = self.body
             metadata = body.get("metadata") if isinstance(body, dict) else None
-            self._created_name = str((metadata or {}).get("name") or "")
+            self._created_name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
         return self._created_name
 
     @property
@@ -139,7 +146,7 @@ class Exchange:
     @property
     def body(self) -> Any:
         """The decoded body of the request; None if there is none, bytes if it cannot be decoded."""
-        return _decoded(self.raw_body, self._environ.get("CONTENT_TYPE") or "")
+        return decoded(self.raw_body, self._environ.get("CONTENT_TYPE") or "")
 
     @property
     def answer_type(self) -> str:
@@ -152,7 +159,7 @@ class Exchange:
         answer = self.raw_answer
         if answer is None:
             return None
-        return _decoded(answer if isinstance(answer, bytes) else b"".join(answer), self.answer_type)
+        return decoded(answer if isinstance(answer, bytes) else b"".join(answer), self.answer_type)
 
     @property
     def revision(self) -> int | None:
@@ -162,8 +169,7 @@ class Exchange:
     @property
     def last_revision(self) -> int | None:
         """Of a watch: the resourceVersion of the last event."""
-        event = _decoded(self.last_frame, self.answer_type)
-        return _revision_of(event.get("object")) if isinstance(event, dict) else None
+        return _revision_of(decoded_event(self.last_frame, self.answer_type))
 
     def __str__(self) -> str:
         state = "in flight" if self.status is None else str(self.status)
@@ -177,19 +183,3 @@ def _revision_of(value: Any) -> int | None:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     text = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     return int(text) if isinstance(text, str) and text.isdigit() else None
-
-
-def _decoded(body: bytes, content_type: str) -> Any:
-    if not body:
-        return None
-    media_type = content_type.partition(";")[0].strip().lower()
-    try:
-        if "cbor" in media_type:
-            return cbor.loads(body)
-        if "yaml" in media_type:
-            return yaml.loads(body)[0]
-        if "protobuf" in media_type:
-            return body
-        return json.reread(body)
-    except DecodeError:
-        return body

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fakekube.powers.arguments import check_arguments
 from fakekube.powers.matching import Criteria
 
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ class Frequency:
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that mean nothing."""
-        if self.every < 1 or self.after < 0 or (self.times is not None and self.times < 1):
-            raise ValueError("times and every count from 1, after from 0")
-        if not 0.0 <= self.probability <= 1.0:
-            raise ValueError("a probability is between 0 and 1")
+        check_arguments(self)
 
 
 @dataclass(eq=False)
@@ -59,7 +57,8 @@ class Fault:
     label: str | None
     clock: Clock
     dice: random.Random
-    on_removal: Callable[[Fault], None]
+    on_removal: Callable[[Fault, bool], None]
+    """Is told whether it was removed by hand, and not by the end of a `with`."""
     hits: int = 0
     """Requests that it has happened to."""
     id: int = field(default_factory=lambda: next(_ids))
@@ -69,7 +68,8 @@ class Fault:
         self._seen = 0
         self.removed = False
         lasts = self.frequency.lasts
-        self._until = None if lasts is None else self.clock.monotonic() + lasts
+        self.until = None if lasts is None else self.clock.monotonic() + lasts
+        """When it ends by the clock."""
 
     @property
     def name(self) -> str:
@@ -80,11 +80,11 @@ class Fault:
     def exhausted(self) -> bool:
         """It will not happen any more."""
         spent = self.frequency.times is not None and self.hits >= self.frequency.times
-        return spent or self.removed or (self._until is not None and self.clock.monotonic() >= self._until)
+        return spent or self.removed or (self.until is not None and self.clock.monotonic() >= self.until)
 
     def meets(self, exchange: Exchange) -> bool:
-        """Is this a request that it is about?"""
-        return (self.own or not exchange.own) and self.criteria.matches(exchange)
+        """Is this a request that it is about? None that a fault has sent is."""
+        return (not exchange.own or (self.own and not exchange.of_fault)) and self.criteria.matches(exchange)
 
     def take(self) -> bool:
         """Count a request that it meets; does the fault happen to it?"""
@@ -101,14 +101,17 @@ class Fault:
 
     def remove(self) -> None:
         """It does not happen any more; requests that it holds up go on. May be called twice."""
+        self._end(by_hand=True)
+
+    def _end(self, *, by_hand: bool) -> None:
         self.removed = True
-        self.on_removal(self)
+        self.on_removal(self, by_hand)
 
     def __enter__(self) -> Fault:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self.remove()
+        self._end(by_hand=self.removed or error is not None)
 
     def __str__(self) -> str:
         return f"fault {self.name} ({self.action} on {self.criteria})"

@@ -9,15 +9,20 @@ Invariant: requests read one tuple of faults; arming and removing put another in
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakekube.client import ApiError, Client
 from fakekube.powers.actions import ACTIONS, Action
+from fakekube.powers.arguments import require_text
 from fakekube.powers.fault import Fault, Frequency
+from fakekube.powers.fault_index import FaultIndex
 from fakekube.powers.matching import Criteria, ResourceName, verbs_of
 
 if TYPE_CHECKING:
@@ -29,8 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Faults", "On", "Surroundings"]
 
+_log = logging.getLogger(__name__)
+
 #: The annotation that a conflict writes where a test does not say what.
 ANNOTATION = "fakekube.dev/conflict"
+
+#: How many faults that never happened before the end of their `with` are remembered.
+_KEPT_UNFIRED = 1000
 
 _FREQUENCY = ("times", "after", "every", "probability", "lasts")
 
@@ -77,15 +87,18 @@ class Surroundings:
         path = self._client.path(resource, info.namespace or None, info.name)
         self._conflicts += 1
         try:
-            obj = self._client.call("GET", path)
+            before = self._client.call("GET", path)
+            obj = deepcopy(before)
             if change is None:
                 obj.setdefault("metadata", {}).setdefault("annotations", {})[ANNOTATION] = str(self._conflicts)
             else:
                 obj = change(obj) or obj
-            self._client.call("PUT", path, obj)
+            written = self._client.call("PUT", path, obj)
+            if "status" in resource.subresources and obj.get("status") != before.get("status"):
+                self._client.call("PUT", f"{path}/status", {**written, "status": obj.get("status")})
         except ApiError as error:
-            if error.code not in (404, 409):
-                raise
+            if error.code not in (404, 409):  # the change of the test is invalid
+                _log.warning("%s could not be written by a fault: %s", path, error)
 
     def compact(self) -> None:
         """Compact the history, the newest revision that anybody knows of included."""
@@ -186,7 +199,9 @@ class Faults:
         self._resolve = resolve
         self._dice = random.Random(0)
         self._changing = threading.Lock()
-        self._armed: tuple[Fault, ...] = ()
+        self._armed: dict[int, Fault] = {}
+        self._index = FaultIndex()
+        self._ended_unfired: deque[Fault] = deque(maxlen=_KEPT_UNFIRED)
 
     def on(
         self,
@@ -213,16 +228,21 @@ class Faults:
             path: a glob for requests that are not about resources; then `resource` does not count.
             own: also meet the cluster's own controllers and clients of the same process.
 
-        Raises ValueError for a verb that does not exist.
+        Raises ValueError for a verb that does not exist, and for criteria that are no texts.
         """
+        require_text(resource=resource, namespace=namespace, name=name, user=user, agent=agent, path=path)
+        if not isinstance(own, bool):
+            raise ValueError(f"own must be true or false, not {own!r}")
         named = None if path is not None else ResourceName.of(resource, self._resolve)
         return On(self, Criteria(verbs_of(verbs), named, namespace, name, user, agent, None, path), own)
 
     def arm(self, criteria: Criteria, own: bool, action: Action, often: Frequency, label: str | None) -> Fault:
-        """Arm a fault."""
+        """Arm a fault. Raises ValueError for a label that is no text."""
+        require_text(label=label)
         fault = Fault(criteria, own, action, often, label, self._clock, self._dice, self._removed)
         with self._changing:
-            self._armed += (fault,)
+            self._armed[fault.id] = fault
+            self._index.add(fault)
         self._observer.armed(fault)
         return fault
 
@@ -232,29 +252,45 @@ class Faults:
 
     def clear(self) -> None:
         """Remove all faults; requests that they hold up go on."""
-        for fault in self._armed:
-            fault.remove()
+        with self._changing:
+            faults, self._armed = self._armed, {}
+            self._index = FaultIndex()
+            self._ended_unfired.clear()
+        for fault in faults.values():
+            fault.removed = True
+        self._observer.surroundings.notify()
 
     def unfired(self) -> list[Fault]:
-        """The faults that have never happened; those that were removed by hand do not count."""
-        return [fault for fault in self._armed if not fault.hits]
+        """The faults that have never happened, also those that ended with their `with`; not those that were removed by hand."""
+        with self._changing:
+            return [fault for fault in (*self._ended_unfired, *self._armed.values()) if not fault.hits]
 
     def find(self, number: int) -> Fault | None:
         """The fault with that id."""
-        return next((fault for fault in self._armed if fault.id == number), None)
+        return self._armed.get(number)
 
-    def _removed(self, fault: Fault) -> None:
+    def candidates(self, exchange: Exchange) -> list[Fault]:
+        """The faults that may be about an exchange, in the order in which they were armed."""
+        if not self._index:
+            return []
         with self._changing:
-            self._armed = tuple(other for other in self._armed if other is not fault)
+            return self._index.candidates(exchange)
+
+    def retire(self, fault: Fault) -> None:
+        """No request has to be compared with a fault any more: it is exhausted."""
+        with self._changing:
+            self._index.discard(fault)
+
+    def _removed(self, fault: Fault, by_hand: bool) -> None:
+        with self._changing:
+            self._armed.pop(fault.id, None)
+            self._index.discard(fault)
+            if not by_hand and not fault.hits:
+                self._ended_unfired.append(fault)
         self._observer.surroundings.notify()
 
-    @property
-    def current(self) -> tuple[Fault, ...]:
-        """All that are armed."""
-        return self._armed
-
     def __iter__(self) -> Iterator[Fault]:
-        return iter(self._armed)
+        return iter(list(self._armed.values()))
 
     def __len__(self) -> int:
         return len(self._armed)

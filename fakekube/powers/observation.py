@@ -88,13 +88,17 @@ class Observer:
         )
         self._own = (*(one for one in self._own if not one.exhausted), fault)
 
-    def _forget_own(self, fault: Fault) -> None:
+    def _forget_own(self, fault: Fault, _by_hand: bool) -> None:
         self._own = tuple(one for one in self._own if one is not fault)
 
     @property
-    def current(self) -> tuple[Fault, ...]:
+    def is_calm(self) -> bool:
+        """Reports that no fault is armed."""
+        return not self._own and not self.faults
+
+    def candidates(self, exchange: Exchange) -> list[Fault]:
         """What may happen to a request now, first what the cluster does itself."""
-        return self._own + self.faults.current
+        return [*self._own, *self.faults.candidates(exchange)]
 
     def stop(self) -> None:
         """The cluster stops: requests that wait for something go on."""
@@ -136,12 +140,12 @@ class Observation:
     def perform(self, request: Request, perform: Callable[[], Response]) -> Response:
         """Perform the request, unless a fault answers in its place. Raises StatusError and BrokenStreamError."""
         self._request = request
-        faults = self._observer.current
-        if not faults:
+        if self._observer.is_calm:
             return perform()
         exchange = self.exchange
-        exchange.raw_body = _kept(request.read_body()) if exchange.verb in ("create", "update", "patch") else b""
-        self._hits = hits = self._chosen(faults)
+        if exchange.verb in ("create", "update", "patch"):
+            exchange.raw_body = request.read_body()  # for names and functions; `answered` keeps what is not too large
+        self._hits = hits = self._chosen(self._observer.candidates(exchange))
         around = self._observer.surroundings
         for fault in hits:
             answer = fault.action.before(fault, exchange, request, around)
@@ -149,7 +153,7 @@ class Observation:
                 return answer
         return perform()
 
-    def _chosen(self, faults: tuple[Fault, ...]) -> list[Fault]:
+    def _chosen(self, faults: Sequence[Fault]) -> list[Fault]:
         """The faults that happen to the request; of those that exclude each other the first armed one."""
         hits: list[Fault] = []
         decided = False
@@ -160,6 +164,8 @@ class Observation:
             if fault.take():
                 decided = decided or not action.adds_up
                 hits.append(fault)
+                if fault.exhausted:
+                    self._observer.faults.retire(fault)
                 self.exchange.faults = [*self.exchange.faults, fault.name]
         decisive = next((fault for fault in hits if not fault.action.adds_up), hits[0] if hits else None)
         self.exchange.fault = decisive.name if decisive is not None else None
@@ -191,6 +197,7 @@ class Observation:
 
     def dropped(self) -> None:
         """The connection dropped before an answer."""
+        self.exchange.raw_body = _kept(self.exchange.raw_body)
         self.exchange.seconds = time.perf_counter() - self._began
         self._observer.recorder.notify()
 

@@ -40,6 +40,8 @@ class ObservedStream:
         self._cut_after_bytes: int | None = None
         self._size: int | None = None
         self._pieces: list[bytes] = []
+        """Frames that are sent in pieces, and where the next piece of the first one starts."""
+        self._piece_start = 0
         self._sent_bytes = 0
         exchange.events = 0
 
@@ -94,7 +96,7 @@ class ObservedStream:
 
     @property
     def deadline(self) -> float | None:
-        return None if self._ended else self._stream.deadline
+        return None if self._ended or self._is_past(self._silent_after) else self._stream.deadline
 
     def take(self) -> list[bytes]:
         if self._ended:
@@ -109,11 +111,12 @@ class ObservedStream:
         if self._is_past(self._silent_after):
             return []
         frames = self._within_limits(self._stream.take())
-        if frames:
-            self._count(frames)
         if self._stream.ended and self.exchange.ended is None:
             self.exchange.ended = "ended by the server"
-        if not frames or (self._size is None and self._cut_after_bytes is None):
+        if not frames:
+            return frames
+        if self._size is None and self._cut_after_bytes is None:
+            self._count(frames)
             return frames
         self._pieces = frames
         return [self._next_piece()]
@@ -128,16 +131,19 @@ class ObservedStream:
 
     def _next_piece(self) -> bytes:
         """The next bytes, cut to size."""
-        frame = self._pieces.pop(0)
-        size = len(frame) if self._size is None else min(self._size, len(frame))
+        frame, start = self._pieces[0], self._piece_start
+        size = len(frame) - start if self._size is None else min(self._size, len(frame) - start)
         if self._cut_after_bytes is not None:
             size = min(size, self._cut_after_bytes - self._sent_bytes)
             if size <= 0:
                 raise self._broken()
-        if size < len(frame):
-            self._pieces.insert(0, frame[size:])
         self._sent_bytes += size
-        return frame[:size]
+        self._piece_start += size
+        if self._piece_start == len(frame):
+            del self._pieces[0]
+            self._piece_start = 0
+            self._count([frame])
+        return frame[start : start + size]
 
     def _is_past(self, limit: int | None) -> bool:
         return limit is not None and (self.exchange.events or 0) >= limit

@@ -93,11 +93,13 @@ class Server:
         QUICKLY.begin()
 
     def drop(self) -> None:
-        """Drop all connections and streams; new ones are served."""
+        """Drop all connections and streams; new ones are served. A request that asks for this gets its answer first."""
         self._in_loop(self.pump.drop)
+        me = threading.get_ident()
         with self._none_left:
             for connection in self._connections:
-                connection.abort()
+                if connection.served_by != me:
+                    connection.abort()
 
     def pause(self) -> None:
         """Drop all connections, and take no new ones until `resume`: nobody listens at the address."""

@@ -6,6 +6,7 @@ The order is: CustomResourceDefinitions, then namespaces, then the rest in the g
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -68,8 +69,10 @@ def _of_text(text: str, origin: str) -> Iterator[Object]:
 
     try:
         documents = pickle.loads(_documents(text))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, _TooLargeError) as error:
         raise ManifestError(f"{origin}: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ManifestError(f"{origin}: nested too deeply") from None
     for document in documents:
         if document is not None:
             yield from _expanded(document, origin)
@@ -81,7 +84,56 @@ def _documents(text: str) -> bytes:
     forty times as long."""
     import yaml
 
-    return pickle.dumps(list(yaml.load_all(text, Loader=_loader())))
+    _check_depth(text)
+    documents = list(yaml.load_all(text, Loader=_loader()))
+    if "&" in text:
+        _check_size(documents)
+    return pickle.dumps(documents)
+
+
+class _TooLargeError(Exception):
+    """A text would take more stack or memory than a manifest ever needs."""
+
+
+#: Levels of a document: libyaml's composer has no limit of its own, and overflows the stack of the process.
+_DEEPEST = 1000
+#: Values of a text in which every alias is replaced by what it stands for.
+_LARGEST = 10_000_000
+_INDENTATION = re.compile(rf"^[ ?:-]{{{_DEEPEST // 2},}}", re.MULTILINE)
+
+
+def _check_depth(text: str) -> None:
+    """Raises _TooLargeError for a text that is nested too deeply. Most texts have too few brackets and too little indentation."""
+    if text.count("[") + text.count("{") < _DEEPEST // 2 and not _INDENTATION.search(text):
+        return
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise _TooLargeError("nested too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_size(documents: list[Any]) -> None:
+    """Raises _TooLargeError for documents whose aliases contain themselves, or stand for too much."""
+    sizes: dict[int, int] = {}
+
+    def size_of(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        known = sizes.get(id(value))
+        if known is None:
+            sizes[id(value)] = _LARGEST + 1  # of a value that contains itself
+            parts = value.values() if isinstance(value, dict) else value
+            known = sizes[id(value)] = 1 + sum(map(size_of, parts))
+        return known
+
+    if size_of(documents) > _LARGEST:
+        raise _TooLargeError("its aliases stand for too much, or for themselves")
 
 
 @cache
@@ -106,8 +158,27 @@ def _expanded(document: Any, origin: str) -> Iterator[Object]:
     """Returns a document, or the items of a List."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "apiVersion" not in document:
         raise ManifestError(f"{origin}: not a Kubernetes object: kind and apiVersion are missing")
+    problem = _problem(document)
+    if problem:
+        raise ManifestError(f"{origin}: not a Kubernetes object: {problem}")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
             yield from _expanded(item, origin)
     else:
         yield document
+
+
+def _problem(document: Mapping[str, Any]) -> str:
+    """Returns what is wrong with the fields that say which object it is; "" if nothing is."""
+    metadata = document.get("metadata") or {}
+    if not isinstance(document["apiVersion"], str):
+        return "apiVersion is no string"
+    if not isinstance(metadata, dict):
+        return "metadata is no object"
+    wrong = [name for name in ("name", "namespace") if not isinstance(metadata.get(name) or "", str)]
+    if wrong:
+        return f"metadata.{wrong[0]} is no string"
+    owners = metadata.get("ownerReferences") or []
+    if not isinstance(owners, list) or not all(isinstance(owner, dict) for owner in owners):
+        return "metadata.ownerReferences is no list of objects"
+    return ""

@@ -5,6 +5,6 @@ Specified by: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the generated
 
 from __future__ import annotations
 
-from fakekube.codecs.protobuf.codec import MAGIC, decode, document, encode, event, list_document, loads, part
+from fakekube.codecs.protobuf.codec import MAGIC, decode, document, document_of_event, encode, event, list_document, loads, part
 
-__all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
+__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "event", "list_document", "loads", "part"]

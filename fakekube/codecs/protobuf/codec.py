@@ -21,7 +21,7 @@ from fakekube.golang.strings import text_of
 from fakekube.schema.builtin import kind_type, type_of
 from fakekube.schema.model import Type
 
-__all__ = ["MAGIC", "decode", "document", "encode", "event", "list_document", "loads", "part"]
+__all__ = ["MAGIC", "decode", "document", "document_of_event", "encode", "event", "list_document", "loads", "part"]
 
 #: The prefix of every document.
 MAGIC: Final = b"k8s\0"
@@ -101,6 +101,19 @@ _UNKNOWN: Final = Table(
         4: _text("ContentType"),
     }
 )
+
+_RAW_EXTENSION: Final = Table({1: Member(2, "Raw", lambda into, content: into.__setitem__("Raw", content))})
+_WATCH_EVENT: Final = Table(
+    {1: _text("Type"), 2: Member(2, "Object", lambda into, content: scan(content, _RAW_EXTENSION, into, "RawExtension"))}
+)
+
+
+def document_of_event(content: bytes) -> bytes:
+    """Returns the document in a WatchEvent, with its envelope. Raises DecodeError."""
+    found: dict[str, Any] = {}
+    scan(content, _WATCH_EVENT, found, "WatchEvent")
+    document: bytes = found.get("Raw", b"")
+    return document
 
 
 def loads(body: bytes, api_version: str, kind: str, *, any_version: bool = False) -> dict[str, Any]:

@@ -115,10 +115,11 @@ class WatchStream:
         self._cursor = cursor if self._conversions is None else ConvertedCursor(cursor, self._conversions)
 
     def set_bookmarks(self, when: str) -> None:
-        """Sets when bookmarks are sent: "never", "often" (after every batch of changes) or "at end"."""
+        """Sets when bookmarks are sent to a client that allows them: "never", "often" (after every batch of changes) or
+        "at end"."""
         now = self._clock.monotonic()
-        self._bookmarks = when != "never"
-        self._bookmarks_often = when == "often"
+        self._bookmarks = self._bookmarks and when != "never"
+        self._bookmarks_often = self._bookmarks and when == "often"
         self._bookmark_period = math.inf if when == "at end" else self._bookmark_period
         self._bookmark_at = self._next_bookmark(now)
 

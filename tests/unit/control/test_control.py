@@ -79,7 +79,18 @@ def test_paths_and_methods_that_are_wrong(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Host": ""}, {"Origin": "http://evil.example"}, {"Origin": "null"}],
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "localhost.evil.example"},
+        {"Host": "[::1"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://[::1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
 )
 def test_pages_from_elsewhere_are_refused(cluster: Cluster, headers: dict[str, str]) -> None:
     code, body = ask(cluster, "POST", "/fakekube/v1/clock/hold", **headers)
@@ -120,3 +131,73 @@ def test_only_administrators_may(cluster: Cluster) -> None:
 def test_it_can_be_switched_off() -> None:
     with Cluster(control=False) as cluster:
         assert ask(cluster, "GET", "/fakekube/v1/clock")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/v2/clock",
+        "//v1/clock",
+        "/../fakekube/v1/clock",
+        "/v1/clock/",
+        "/v1/clock%00",
+        "/v1/clock;x",
+        "/v1/faults/-1",
+        "/v1/faults/x",
+    ],
+)
+def test_other_spellings_of_a_path_are_nothing(cluster: Cluster, path: str) -> None:
+    assert ask(cluster, "GET", f"/fakekube{path}")[0] == 404
+    assert ask(cluster, "GET", f"/fakekube{path}", Authorization="Bearer user-token")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff",
+        b"[" * 100_000,
+        b"- " * 100_000,
+        b"a: &a [*a]\n",
+        b"a: &a [1,1]\n"
+        + b"".join(
+            b"b%d: &b%d [*%s,*%s]\n" % (n, n, was, was)
+            for n, was in [(n, b"a" if not n else b"b%d" % (n - 1)) for n in range(60)]
+        ),
+        b"[1, 2]",
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: 5\n",
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [1]}\n",
+        b"apiVersion: [v1]\nkind: ConfigMap\n",
+        b"apiVersion: v1\nkind: List\nitems: [5]\n",
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: [5]}\n",
+        b"apiVersion: fakekube.dev/v1\nkind: ClusterState\n",
+    ],
+)
+def test_bodies_that_cannot_be_loaded_are_refused_in_words(cluster: Cluster, body: bytes) -> None:
+    code, answer = ask(cluster, "POST", "/fakekube/v1/load", body)
+    assert (code, list(answer)) == (400, ["error"])
+
+
+def test_a_restart_and_an_outage_are_answered_before_they_drop_the_others(cluster: Cluster) -> None:
+    watch = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    watch.request("GET", "/api/v1/pods?watch=1")
+    opened = watch.getresponse()
+    assert ask(cluster, "POST", "/fakekube/v1/restart", {"cold": 3600}) == (200, {})
+    assert opened.read() == b""
+    watch.close()
+    maps = "/api/v1/configmaps"
+    assert [ask(cluster, "GET", path)[0] for path in (maps, f"{maps}?limit=1", "/api/v1/events")] == [429, 200, 200]
+    cluster.clock.hold()
+    assert ask(cluster, "POST", "/fakekube/v1/outage", {"seconds": 60}) == (200, {})
+    with pytest.raises(OSError, match="refused"):
+        ask(cluster, "GET", maps)
+    cluster.clock.advance(seconds=3601)
+    assert ask(cluster, "GET", maps)[0] == 200
+
+
+def test_large_revisions_keep_their_digits() -> None:
+    with Cluster(profile="apiserver", first_revision=2**128) as cluster:
+        made = cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+        (version,) = ask(cluster, "GET", "/fakekube/v1/history/configmaps/default/a")[1]["items"]
+        assert str(version["revision"]) == made["metadata"]["resourceVersion"] == str(2**128 + 1)

@@ -59,6 +59,14 @@ def test_faults(cluster: Cluster) -> None:
         {"on": {}, "do": {"slice": {"size": 0}}},
         {"on": {}, "do": {"gone": 1}},
         {"on": {}, "do": {"gone": {}}, "more": 1},
+        {"on": {"resource": 5}, "do": {"gone": {}}},
+        {"on": {"own": "x"}, "do": {"gone": {}}},
+        {"on": {"verbs": 5}, "do": {"gone": {}}},
+        {"on": {}, "do": {"status": {"code": "503"}}},
+        {"on": {}, "do": {"gone": {"times": 1}}},
+        {"on": {}, "do": {"conflict": {"change": "x"}}},
+        {"on": {}, "do": {"gone": {}}, "times": True},
+        {"on": {}, "do": {"gone": {}}, "label": 5},
     ],
 )
 def test_a_fault_that_means_nothing_is_refused(cluster: Cluster, body: Any) -> None:
@@ -75,7 +83,8 @@ def test_requests(cluster: Cluster) -> None:
     assert code == 200
     assert [(one["name"], one["status"], one["answer"]["kind"]) for one in found["items"]] == [("a", 201, "ConfigMap")]
     assert ask(cluster, "GET", f"fakekube/v1/requests?since={found['cursor']}")[1]["items"][0]["verb"] == "get"
-    assert ask(cluster, "GET", "fakekube/v1/requests?wait=long")[0] == 400
+    for wrong in ("wait=long", "limit=-1", "limit=--5", "limit=%C2%B2", "since=x", "own=maybe", "verb=eat"):
+        assert ask(cluster, "GET", f"fakekube/v1/requests?{wrong}")[0] == 400
     assert ask(cluster, "GET", "fakekube/v1/requests?colour=red")[0] == 400
     assert ask(cluster, "DELETE", "fakekube/v1/requests")[0] == 200
     assert ask(cluster, "GET", "fakekube/v1/requests")[1]["items"] == []

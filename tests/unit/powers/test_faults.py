@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.codecs import protobuf
+from fakekube.schema.builtin import kind_type
 
 TIMEOUT = 10.0
 PODS = "/api/v1/namespaces/default/configmaps"
@@ -234,7 +236,113 @@ def test_bookmarks_often_and_never(cluster: Cluster, ask: Callable[..., Any]) ->
         cluster.faults.on("watch").bookmarks("sometimes")
 
 
+def test_a_cut_watch_counts_what_has_arrived(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    for n in range(3):
+        cluster.create(config_map(f"c{n}"))
+    size = len(ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).readline())
+    with (
+        cluster.faults.on("watch", "configmaps").cut(after_bytes=size + 10),
+        pytest.raises((http.client.IncompleteRead, OSError)),
+    ):
+        ask("GET", f"{PODS}?watch=1", stream=True).read()
+    assert (cluster.requests.last.events, cluster.requests.last.ended) == (1, "cut by a fault")
+
+
+def test_bookmarks_come_only_to_whom_wants_them(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    cluster.create(config_map("a"))
+    with cluster.faults.on("watch").bookmarks("often"):
+        lines = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).read().splitlines()
+    assert [json.loads(line)["type"] for line in lines] == ["ADDED"]
+
+
+def test_what_cannot_be_stale_is_not_counted(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    cluster.create(config_map("a"))
+    newest = ask("GET", PODS)[1]["metadata"]["resourceVersion"]
+    fault = cluster.faults.on("get,list", "configmaps").stale(by=1)
+    for query in ("", f"?resourceVersion={newest}&resourceVersionMatch=Exact", f"?resourceVersion={newest}&limit=1"):
+        assert ask("GET", PODS + query)[0] == 200
+    assert not fault.hits
+
+
+def test_a_conflict_meets_no_write_of_faults_and_may_change_the_status(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    cluster.create(config_map("a"))
+    body = cluster.get("cm", "a")
+    with cluster.faults.on("*", "configmaps", own=True).conflict() as fault, pytest.raises(Exception, match="has been modified"):
+        cluster.request("PUT", f"{PODS}/a", body)
+    assert fault.hits == 1
+
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
+    cluster.faults.on("update", "nodes/status").conflict(lambda node: node["status"].update(phase="Running"))
+    body = ask("GET", "/api/v1/nodes/n")[1]
+    assert ask("PUT", "/api/v1/nodes/n/status", body)[0] == 409
+    assert cluster.get("nodes", "n")["status"]["phase"] == "Running"
+
+
+def test_a_change_that_the_api_refuses_makes_no_conflict(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    cluster.create(config_map("a"))
+    cluster.faults.on("update", "configmaps").conflict(lambda obj: {**obj, "metadata": {"name": "b"}})
+    assert ask("PUT", f"{PODS}/a", config_map("a", x="1"))[0] == 200
+
+
+def test_a_hang_ends_with_its_fault(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    cluster.clock.hold()
+    fault = cluster.faults.on("list").hang(lasts=60)
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(ask("GET", PODS)[0]))
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.001)
+        if fault.hits:
+            cluster.clock.advance(seconds=61)
+    assert codes == [200]
+
+
+def test_names_in_protobuf_are_read(cluster: Cluster) -> None:
+    type_ = kind_type("", "v1", "ConfigMap")
+    assert type_ is not None
+    body = protobuf.document("v1", "ConfigMap", protobuf.part(type_, config_map("a", x="1")))
+    media = "application/vnd.kubernetes.protobuf"
+    fault = cluster.faults.on("create", "configmaps", name="a").status(503, times=1)
+    codes = []
+    for _ in range(2):
+        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=TIMEOUT)
+        connection.request("POST", PODS, body, {"Content-Type": media, "Accept": media})
+        codes.append(connection.getresponse().status)
+        connection.close()
+    assert (codes, fault.hits) == ([503, 201], 1)
+    made = cluster.requests.last
+    assert made.body["data"] == made.answer["data"] == {"x": "1"}
+    assert made.revision
+
+
 # ---------------------------------------------------------------- the registry
+
+
+def test_a_fault_that_ends_unhit_with_its_block_is_unfired(cluster: Cluster) -> None:
+    with cluster.faults.on("get").status(500) as fault:
+        pass
+    assert cluster.faults.unfired() == [fault]
+    cluster.faults.on("get").status(500).remove()
+    assert cluster.faults.unfired() == [fault]
+    cluster.faults.clear()
+    assert cluster.faults.unfired() == []
+
+
+def test_thousands_of_faults_are_found_by_verb_resource_and_name(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    for n in range(3000):
+        cluster.faults.on("get", "configmaps", name=f"c{n}").status(503, times=1)
+    exchanges = cluster.requests
+    ask("GET", f"{PODS}/other")
+    assert len(cluster.faults.candidates(exchanges.last)) == 0
+    assert ask("GET", f"{PODS}/c77")[0] == 503
+    assert len(cluster.faults.candidates(exchanges.last)) == 0  # it is exhausted
+    assert ask("GET", f"{PODS}/c77")[0] == 404
+    for n in range(1500):
+        with cluster.faults.on("delete", name=f"c{n}").status(503):
+            pass
+    assert len(cluster.faults.unfired()) <= 3999
+    cluster.faults.clear()
+    assert not len(cluster.faults)
 
 
 def test_faults_are_listed_and_cleared(cluster: Cluster) -> None:

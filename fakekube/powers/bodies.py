@@ -1,0 +1,53 @@
+"""Decodes recorded bodies, of whatever format, when a test looks at them.
+
+Invariant: a body that cannot be decoded is given as the bytes that were sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fakekube.codecs.errors import DecodeError
+
+__all__ = ["decoded", "decoded_event"]
+
+#: Bytes before an event in Protobuf: its length.
+_PROTOBUF_HEAD = 4
+
+
+def decoded(body: bytes, content_type: str) -> Any:
+    """The object in a body; None for an empty one, bytes for one that cannot be decoded."""
+    if not body:
+        return None
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        if "protobuf" in media_type:
+            from fakekube.codecs import protobuf
+
+            return protobuf.loads(body, "", "")
+        if "cbor" in media_type:
+            from fakekube.codecs import cbor
+
+            return cbor.loads(body)
+        if "yaml" in media_type:
+            from fakekube.codecs import yaml
+
+            return yaml.loads(body)[0]
+        from fakekube.codecs import json
+
+        return json.reread(body)
+    except DecodeError:
+        return body
+
+
+def decoded_event(frame: bytes, content_type: str) -> Any:
+    """The object of an event of a watch; None if there is none."""
+    if "protobuf" in content_type:
+        from fakekube.codecs import protobuf
+
+        try:
+            return decoded(protobuf.document_of_event(frame[_PROTOBUF_HEAD:]), content_type)
+        except DecodeError:
+            return None
+    event = decoded(frame, content_type)
+    return event.get("object") if isinstance(event, dict) else None

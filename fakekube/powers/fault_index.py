@@ -1,0 +1,69 @@
+"""Finds the faults that may be about a request among thousands: by verb, resource and name.
+
+Invariant: `candidates` contains every fault in the index whose criteria the exchange meets. Not thread-safe: `Faults` holds
+the lock.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, product
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
+
+__all__ = ["FaultIndex"]
+
+_Key = tuple[str | None, str | None, str | None]
+"""Verb, plural and name; None: any."""
+
+_id = attrgetter("id")
+
+
+class FaultIndex:
+    """See the module; false if it is empty."""
+
+    __slots__ = ("_by_key", "_named")
+
+    def __init__(self) -> None:
+        self._by_key: dict[_Key, dict[int, Fault]] = {}
+        self._named = 0
+        """How many faults are about a name: without any, the name of a request is not read."""
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def add(self, fault: Fault) -> None:
+        """Adds a fault."""
+        for key in _keys(fault):
+            self._by_key.setdefault(key, {})[fault.id] = fault
+        self._named += fault.criteria.name is not None
+
+    def discard(self, fault: Fault) -> None:
+        """Removes a fault, if it is there."""
+        found = False
+        for key in _keys(fault):
+            faults = self._by_key.get(key, {})
+            found = faults.pop(fault.id, None) is not None or found
+            if not faults:
+                self._by_key.pop(key, None)
+        self._named -= found and fault.criteria.name is not None
+
+    def candidates(self, exchange: Exchange) -> list[Fault]:
+        """The faults that may be about an exchange, in the order in which they were armed."""
+        names = (exchange.name, None) if self._named else (None,)
+        keys: Iterator[_Key] = product((exchange.verb, None), (exchange.resource or None, None), names)
+        found = [faults for key in set(keys) if (faults := self._by_key.get(key))]
+        if len(found) == 1:
+            return list(found[0].values())
+        return sorted(chain.from_iterable(faults.values() for faults in found), key=_id)
+
+
+def _keys(fault: Fault) -> list[_Key]:
+    criteria = fault.criteria
+    plural = criteria.resource.plural if criteria.resource is not None else None
+    return [(verb, None if plural == "*" else plural, criteria.name) for verb in dict.fromkeys(criteria.verb or (None,))]
