@@ -6,7 +6,7 @@
          └ pump ←───────────────────────────────────────────┘ ─→ framing ─→ client
 ```
 
-It knows bytes and WSGI, nothing of Kubernetes. `http1`, `response`, `environ`, `framing` and `websocket` are
+It knows bytes and WSGI, nothing of Kubernetes. `http1`, `response`, `environ` and `framing` are
 free of sockets; `transport` (and `tls`) are the sockets; `loop`, `workers` and `server` are the threads.
 Where behaviour could be seen by a client it is that of Go's net/http, on which kube-apiserver stands.
 """

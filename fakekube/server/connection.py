@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeGuard
 
-from fakekube.server import websocket
 from fakekube.server.answer import Answer
 from fakekube.server.body import Body
 from fakekube.server.environ import make_environ
@@ -23,6 +22,7 @@ from fakekube.server.framing import Bare, Chunked, Framing, Raw, WebSocketMessag
 from fakekube.server.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.server.pump import Delivery, Progress, Pump
 from fakekube.server.transport import Disconnected, Transport
+from fakekube.streaming import websocket
 from fakekube.streams import BrokenStreamError, Stream, Tunnel
 
 __all__ = ["Application", "Connection", "Service"]

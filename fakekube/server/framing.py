@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from fakekube.server import websocket
 from fakekube.server.http1 import RequestParser
+from fakekube.streaming import websocket
 from fakekube.streams import Tunnel
 
 __all__ = ["Bare", "Chunked", "Framing", "Raw", "WebSocketMessages"]

@@ -32,6 +32,7 @@ ROW = (
     "audit",
     "auth",
     "endpoints",
+    "streaming",
     "aggregator",
     "webhooks",
     "controlplane",

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from fakekube.server import websocket
 from fakekube.server.framing import Bare, Chunked, WebSocketMessages
 from fakekube.server.http1 import RequestParser
+from fakekube.streaming import websocket
 
 
 def test_every_frame_is_a_chunk_and_none_is_the_last() -> None:

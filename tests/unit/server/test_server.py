@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from fakekube.clock import Clock
-from fakekube.server import Server, websocket
+from fakekube.server import Server
+from fakekube.streaming import websocket
 
 TIMEOUT = 10.0
 

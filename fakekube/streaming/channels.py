@@ -1,0 +1,115 @@
+"""WebSocket channels: each message begins with a byte that names one of several streams.
+
+`ChannelConnection` knows the messages and nothing of what the channels are for. Invariant: what a client sends cannot
+do more than end its own connection; a channel that is full makes the connection `full`, and nothing is read meanwhile,
+as the real server's read loop waits for the reader of a channel.
+
+Specified by: k8s.io/streaming/pkg/httpstream/wsstream/conn.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+
+from fakekube.streaming import websocket
+
+__all__ = ["ChannelConnection", "UnsupportedProtocolError", "handshake"]
+
+_CLOSE_CHANNEL = 255
+_STREAM_CLOSE = "v5.channel.k8s.io"
+
+
+class UnsupportedProtocolError(Exception):
+    """The client offers no subprotocol that the server has."""
+
+
+def handshake(method: str, headers: Mapping[str, str], supported: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """Negotiates the subprotocol; returns it ("" if the client offers none) and the headers of the answer 101.
+
+    Args:
+        headers: of the request, by names in lower case.
+        supported: subprotocols; "" allows none.
+
+    Raises:
+        websocket.Refused: the request is not a correct one for a WebSocket
+        UnsupportedProtocolError: none of the subprotocols is supported
+    """
+    key = websocket.requested_key(method, lambda name: headers.get(name, ""))
+    offered = headers.get("sec-websocket-protocol", "").strip()
+    names = [name.strip() for name in offered.split(",")]
+    chosen = next((name for name in names if name in supported), None)
+    if chosen is None:
+        raise UnsupportedProtocolError(offered)
+    return chosen, [
+        ("Upgrade", "websocket"),
+        ("Connection", "Upgrade"),
+        ("Sec-WebSocket-Accept", websocket.accept(key)),
+        ("Sec-WebSocket-Protocol", chosen),
+    ]
+
+
+class ChannelConnection:
+    """Encodes and decodes the messages of one connection.
+
+    Args:
+        protocol: the negotiated subprotocol; its name says whether messages are base64, and whether channels close.
+        count: the number of channels.
+        receive: called with the channel and the data of each message.
+        close: called with the channel that the client closes (v5).
+    """
+
+    def __init__(
+        self, protocol: str, count: int, receive: Callable[[int, bytes], None], close: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._base64 = "base64" in protocol
+        self._closes = protocol == _STREAM_CLOSE
+        self._count = count
+        self._receive_data = receive
+        self._close_channel = close
+        self._reader = websocket.FrameReader(self._piece)
+        self._pieces: list[bytes] = []
+        self.failed = False
+        """The client has broken the protocol: the connection ends."""
+
+    @property
+    def closed(self) -> bool:
+        """Reports whether the client has ended the connection."""
+        return self.failed or self._reader.closed
+
+    def feed(self, data: bytes) -> bytes:
+        """Takes in bytes from the network; returns the answer."""
+        return b"" if self.failed else self._reader.feed(data)
+
+    def message(self, channel: int, data: bytes) -> bytes:
+        """Returns the frame of a message."""
+        if self._base64:
+            return websocket.text(b"%c" % (48 + channel) + base64.b64encode(data))
+        return websocket.binary(b"%c" % channel + data)
+
+    def _piece(self, piece: websocket.Piece) -> None:
+        self._pieces.append(piece.data)
+        if piece.ends:
+            message = b"".join(self._pieces)
+            self._pieces.clear()
+            if message and not self.failed:
+                self._message(message)
+
+    def _message(self, message: bytes) -> None:
+        channel = message[0]
+        if self._closes and channel == _CLOSE_CHANNEL:
+            if len(message) != 2 or message[1] >= self._count:
+                self.failed = True
+                return
+            self._close_channel(message[1])
+            return
+        data = message[1:]
+        if self._base64:
+            channel -= 48
+            try:
+                data = base64.b64decode(data.translate(None, b"\r\n"), validate=True)
+            except binascii.Error:
+                return
+        if 0 <= channel < self._count:
+            self._receive_data(channel, data)

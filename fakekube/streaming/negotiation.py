@@ -1,0 +1,55 @@
+"""The handshake of SPDY upgrades: which version of a protocol both sides have.
+
+Specified by: k8s.io/streaming/pkg/httpstream/httpstream.go (Handshake), spdy/upgrade.go (UpgradeResponse).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+__all__ = ["HandshakeError", "negotiate", "switching_headers"]
+
+_VERSION_HEADER = "X-Stream-Protocol-Version"
+_ACCEPTED_HEADER = "X-Accepted-Stream-Protocol-Versions"
+_SPDY = "SPDY/3.1"
+
+
+class HandshakeError(Exception):
+    """There is no agreement: the status code, the text and further headers of the answer."""
+
+    def __init__(self, code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.headers = headers
+
+
+def negotiate(headers: Mapping[str, str], supported: Sequence[str]) -> str:
+    """Returns the first protocol of the client that is supported.
+
+    Args:
+        headers: of the request, by names in lower case.
+
+    Raises:
+        HandshakeError: there is none, or the request is not one for SPDY
+    """
+    offered = headers.get(_VERSION_HEADER.lower())
+    if offered is None:
+        count = len(headers)
+        raise HandshakeError(400, f"unable to upgrade: header {_VERSION_HEADER} does not exist in request with {count} headers")
+    names = [name.strip(" ") for name in offered.split(",") if name.strip(" ")]
+    if not names:
+        raise HandshakeError(400, f"unable to upgrade: header {_VERSION_HEADER} contains [{offered}], but no valid protocols")
+    chosen = next((name for name in names if name in supported), None)
+    if chosen is None:
+        text = f"client supports [{' '.join(names)}], server accepts [{' '.join(supported)}]"
+        accepted = [(_ACCEPTED_HEADER, name) for name in supported]
+        raise HandshakeError(403, f"unable to upgrade: unable to negotiate protocol: {text}", accepted)
+    if _SPDY.lower() not in headers.get("upgrade", "").lower():
+        raise HandshakeError(400, "unable to upgrade: missing upgrade headers in request: map[]")
+    return chosen
+
+
+def switching_headers(protocol: str) -> list[tuple[str, str]]:
+    """Returns the headers of the answer 101."""
+    return [("Connection", "Upgrade"), ("Upgrade", _SPDY), (_VERSION_HEADER, protocol)]

@@ -1,0 +1,137 @@
+"""One forwarded connection, whatever the protocol: data both ways, and an error if there is no connection.
+
+Specified by: k8s.io/cri-streaming/pkg/streaming/portforward (portforward.go, httpstream.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fakekube.kubelet_api import Connection, KubeletError, PortForwardError
+from fakekube.streaming.inlet import Inlet
+from fakekube.streams import Notifier
+
+__all__ = ["Connect", "Forward", "parse_port"]
+
+Connect = Callable[[int], Connection]
+"""Connects to a port. Raises PortForwardError or KubeletError."""
+
+_PIECE = 32 * 1024
+_LARGEST_PORT = 65535
+
+
+def parse_port(text: str) -> int:
+    """Returns a port as Go parses it. Raises ValueError with the text of the kubelet."""
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if number < 0:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if number > _LARGEST_PORT:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return number
+
+
+class Forward:
+    """A connection to a port. Data that comes before it stands waits.
+
+    Args:
+        where: names the pod in messages.
+        source: is notified when there may be something to send, or room for something that was received.
+    """
+
+    def __init__(self, port: int, where: str, connect: Connect, source: Notifier) -> None:
+        self.port = port
+        self._where = where
+        self._connect = connect
+        self._source = source
+        self._connection: Connection | None = None
+        self._inlet: Inlet | None = None
+        self._waiting = bytearray()
+        self._input_ended = False
+        self._gone = False
+        self.error = ""
+        """Why there is no connection, or no more."""
+        self.ended = False
+        """The pod has sent all, or there was no connection."""
+
+    @property
+    def started(self) -> bool:
+        """Reports whether `begin` has ended."""
+        return self._connection is not None or bool(self.error)
+
+    def begin(self) -> None:
+        """Connects; in any thread."""
+        try:
+            connection = self._connect(self.port)
+        except (PortForwardError, KubeletError) as error:
+            self.error = self._message(str(error))
+        else:
+            connection.from_client.subscribe(self._source.notify)
+            connection.to_client.subscribe(self._source.notify)
+            self._connection = connection
+            if self._gone:
+                self._hang_up(connection)
+        self._source.notify()
+
+    def receive(self, data: bytes) -> None:
+        """Receives data of the client."""
+        if self._inlet is not None:
+            self._inlet.put(data)
+        else:
+            self._waiting += data
+
+    def end_input(self) -> None:
+        """Receives the end of the client's data."""
+        self._input_ended = True
+        if self._inlet is not None:
+            self._inlet.close()
+
+    @property
+    def blocked(self) -> bool:
+        """Reports whether data waits for the pod."""
+        return self.waiting > 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of bytes that wait for the pod."""
+        return len(self._waiting) + (self._inlet.waiting if self._inlet is not None else 0)
+
+    def read(self) -> bytes:
+        """Returns data for the client, possibly none; sets `ended` at the end of it."""
+        if self.ended or not self.started:
+            return b""
+        connection = self._connection
+        if connection is None:
+            self.ended = True
+            return b""
+        if self._inlet is None:
+            self._attach(connection)
+        else:
+            self._inlet.flush()
+        data = connection.to_client.read(_PIECE)
+        if data == b"":
+            self.ended = True
+            if connection.error:
+                self.error = self._message(connection.error)
+        return data or b""
+
+    def _attach(self, connection: Connection) -> None:
+        self._inlet = Inlet(connection.from_client)
+        self._inlet.put(bytes(self._waiting))
+        self._waiting.clear()
+        if self._input_ended:
+            self._inlet.close()
+
+    def close(self) -> None:
+        """Says that the client has gone away."""
+        self._gone = True
+        if self._connection is not None:
+            self._hang_up(self._connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        connection.from_client.unsubscribe(self._source.notify)
+        connection.to_client.unsubscribe(self._source.notify)
+        connection.from_client.close()
+        connection.to_client.abandon()
+
+    def _message(self, problem: str) -> str:
+        return f"error forwarding port {self.port} to pod {self._where}, uid : {problem}"

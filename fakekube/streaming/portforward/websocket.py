@@ -1,0 +1,111 @@
+"""Port forwarding over WebSocket channels: for the n-th port, channel 2n is its data and 2n+1 its error.
+
+The first message of each channel is the port, two bytes, the lower first.
+
+Specified by: k8s.io/cri-streaming/pkg/streaming/portforward/websocket.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fakekube.streaming import websocket
+from fakekube.streaming.channels import ChannelConnection
+from fakekube.streaming.portforward.forward import Connect, Forward, parse_port
+from fakekube.streams import Notifier, frames_of
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+
+__all__ = ["PROTOCOLS", "WebSocketForward", "ports_of"]
+
+#: "" stands for no subprotocol.
+PROTOCOLS = ("", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
+
+_MAX_ANSWERS = 64 * 1024
+
+
+def ports_of(values: Sequence[str]) -> list[int]:
+    """Returns the ports of a request's query. Raises ValueError with the text of the kubelet."""
+    if not values:
+        raise ValueError('query parameter "port" is required')
+    ports = []
+    for value in values:
+        if not value:
+            raise ValueError('query parameter "port" cannot be empty')
+        for text in value.split(","):
+            try:
+                port = parse_port(text)
+            except ValueError as error:
+                raise ValueError(f'unable to parse "{value}" as a port: {error}') from None
+            if port < 1:
+                raise ValueError(f'port "{value}" must be > 0')
+            ports.append(port)
+    return ports
+
+
+class WebSocketForward:
+    """A client's connections to some ports of a pod, all opened at once: a `streams.Tunnel`."""
+
+    deadline: float | None = None
+
+    def __init__(self, protocol: str, ports: Sequence[int], where: str, connect: Connect, clock: Clock) -> None:
+        self.source = Notifier()
+        self._clock = clock
+        self._connection = ChannelConnection(protocol, 2 * len(ports), self._receive)
+        self._forwards = [Forward(port, where, connect, self.source) for port in ports]
+        self._open = dict(enumerate(self._forwards))
+        self._ended = False
+        self._answers = [
+            self._connection.message(2 * number + channel, port.to_bytes(2, "little"))
+            for number, port in enumerate(ports)
+            for channel in (0, 1)
+        ]
+        for forward in self._forwards:
+            forward.begin()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    @property
+    def full(self) -> bool:
+        return any(forward.blocked for forward in self._open.values()) or sum(map(len, self._answers)) > _MAX_ANSWERS
+
+    def receive(self, data: bytes) -> None:
+        answer = self._connection.feed(data)
+        if answer:
+            self._answers.append(answer)
+        if answer or self._connection.closed:
+            self.source.notify()
+
+    def take(self) -> list[bytes]:
+        frames, self._answers = self._answers, []
+        if self._ended:
+            return frames
+        for number, forward in list(self._open.items()):
+            data = forward.read()
+            if data:
+                frames.append(self._connection.message(2 * number, data))
+            if forward.ended:
+                del self._open[number]
+                if forward.error:
+                    frames.append(self._connection.message(2 * number + 1, forward.error.encode()))
+        if self._connection.closed or not self._open:
+            frames.append(websocket.close())
+            self._ended = True
+        return frames
+
+    def close(self) -> None:
+        self._ended = True
+        for forward in self._forwards:
+            forward.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return frames_of(self, self._clock)
+
+    def _receive(self, channel: int, data: bytes) -> None:
+        number, kind = divmod(channel, 2)
+        if not kind and number in self._open:
+            self._open[number].receive(data)

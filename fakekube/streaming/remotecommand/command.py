@@ -1,0 +1,231 @@
+"""One process that a client talks to, whatever the protocol: its pipes, the sizes of its terminal, its end.
+
+Invariant: the exit status is told only after everything that the process has written before it ended.
+
+Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand (exec.go, attach.go, httpstream.go).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fakekube.kubelet_api import Execution, ExitStatus, KubeletError, Streams
+from fakekube.pipes import Pipe, TerminalSize, TerminalSizeQueue
+from fakekube.streaming.inlet import Inlet
+from fakekube.streams import Notifier
+
+__all__ = ["STDERR", "STDIN", "STDOUT", "Action", "Options", "RemoteCommand"]
+
+STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
+
+_PIECE = 32 * 1024
+"""Bytes of a stream that are sent at once (io.Copy)."""
+_LARGEST_SIZE = 65535
+_MAX_SIZES_TEXT = 4096
+_BLANK = re.compile(r"\s*")
+
+
+@dataclass(slots=True, frozen=True)
+class Options:
+    """The streams that a client asks for."""
+
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Action:
+    """What is to be done with the streams: a command to run, or a process to attach to."""
+
+    begin: Callable[[Streams], Execution]
+    """Starts it. May raise KubeletError."""
+    failure: str
+    """What an error that is no exit code begins with."""
+    description: str = ""
+    """What was run, for the message of an exit code."""
+
+
+class RemoteCommand:
+    """The process and its pipes.
+
+    Args:
+        source: is notified when there may be something to send, or room for something that was received.
+    """
+
+    def __init__(self, options: Options, action: Action, source: Notifier) -> None:
+        self._action = action
+        self._source = source
+        self._execution: Execution | None = None
+        self._cancelled = False
+        self._sizes_text = ""
+        tty = options.tty
+        self.streams = Streams(
+            stdin=Pipe() if options.stdin else None,
+            stdout=Pipe() if options.stdout else None,
+            stderr=Pipe() if options.stderr and not tty else None,
+            tty=tty,
+            sizes=TerminalSizeQueue() if tty else None,
+        )
+        self.stdin = Inlet(self.streams.stdin) if self.streams.stdin is not None else None
+        pipes = {STDOUT: self.streams.stdout, STDERR: self.streams.stderr}
+        self.outputs: dict[str, Pipe] = {name: pipe for name, pipe in pipes.items() if pipe is not None}
+        """Those that have not ended."""
+        for pipe in self._pipes():
+            pipe.subscribe(source.notify)
+
+    def _pipes(self) -> list[Pipe]:
+        streams = self.streams
+        return [pipe for pipe in (streams.stdin, streams.stdout, streams.stderr) if pipe is not None]
+
+    # ------------------------------------------------------------ the process
+
+    def begin(self) -> None:
+        """Starts the process. An error of the kubelet is its end."""
+        try:
+            execution = self._action.begin(self.streams)
+        except KubeletError as error:
+            execution = Execution()
+            execution.finish(ExitStatus(error=error.text))
+        self._execution = execution
+        execution.subscribe(self._source.notify)
+        if self._cancelled:
+            execution.cancel()
+        self._source.notify()
+
+    @property
+    def exit(self) -> ExitStatus | None:
+        """The exit status; None while the process runs. To be read before the output."""
+        return self._execution.exit if self._execution is not None else None
+
+    def cancel(self) -> None:
+        """Says that the client has gone away."""
+        self._cancelled = True
+        if self.stdin is not None:
+            self.stdin.abandon()
+        for pipe in self._pipes():
+            pipe.unsubscribe(self._source.notify)
+        for output in (self.streams.stdout, self.streams.stderr):
+            if output is not None:
+                output.abandon()
+        if self._execution is not None:
+            self._execution.unsubscribe(self._source.notify)
+            self._execution.cancel()
+
+    # ------------------------------------------------------------ what the client sends
+
+    def receive(self, data: bytes) -> None:
+        """Receives input."""
+        if self.stdin is not None:
+            self.stdin.put(data)
+
+    def end_input(self) -> None:
+        """Receives the end of the input."""
+        if self.stdin is not None:
+            self.stdin.close()
+
+    def resize(self, data: bytes) -> None:
+        """Receives sizes of the terminal, as JSON documents one after the other; what is no size ends them."""
+        if self.streams.sizes is None or len(self._sizes_text) > _MAX_SIZES_TEXT:
+            return
+        self._sizes_text += data.decode("utf-8", "replace")
+        while (start := _end_of_blank(self._sizes_text)) < len(self._sizes_text):
+            try:
+                document, end = json.JSONDecoder().raw_decode(self._sizes_text, start)
+            except ValueError:
+                return  # incomplete, or none
+            self._sizes_text = self._sizes_text[end:]
+            size = _terminal_size(document)
+            if size is None:
+                self._sizes_text = " " * (_MAX_SIZES_TEXT + 1)
+                return
+            self.streams.sizes.put(size)
+
+    @property
+    def blocked(self) -> bool:
+        """Reports whether input waits for the process."""
+        return self.stdin is not None and self.stdin.blocked
+
+    # ------------------------------------------------------------ what the client gets
+
+    def read_output(self) -> list[tuple[str, bytes]]:
+        """Returns what the process has written, by the name of the stream; b"" is the end of a stream."""
+        if self.stdin is not None:
+            self.stdin.flush()
+        found = []
+        for name, pipe in list(self.outputs.items()):
+            data = pipe.read(_PIECE)
+            if data is None:
+                continue
+            if not data:
+                del self.outputs[name]
+            found.append((name, data))
+        return found
+
+    def status(self, exit_status: ExitStatus) -> Mapping[str, object]:
+        """Returns the status as the kubelet's v4 error stream has it."""
+        if exit_status.error:
+            message = f"Internal error occurred: {self._action.failure}: {exit_status.error}"
+            return {"status": "Failure", "message": message, "reason": "InternalError", "code": 500}
+        if not exit_status.code:
+            return {"status": "Success"}
+        code = exit_status.code
+        message = f"command terminated with non-zero exit code: {self._action.description}exit code {code}"
+        return {"status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": _causes(code)}
+
+    def translated_status(self, exit_status: ExitStatus) -> Mapping[str, object]:
+        """Returns the status as the API server's translator (v5) has it, of what the kubelet's says."""
+        if exit_status.error:
+            return internal_error(f"Internal error occurred: {self._action.failure}: {exit_status.error}")
+        if not exit_status.code:
+            return {"metadata": {}, "status": "Success"}
+        code = exit_status.code
+        message = f"command terminated with non-zero exit code: command terminated with exit code {code}"
+        details = _causes(code)
+        return {"metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": details}
+
+
+def internal_error(problem: str) -> Mapping[str, object]:
+    """Returns the Status of an internal error, as the API server's translator writes it."""
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {problem}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": problem}]},
+        "code": 500,
+    }
+
+
+def encode_status(status: Mapping[str, object], version: str) -> bytes:
+    """Returns what the error stream says: JSON since v4, before that the text of an error, and b"" for a success."""
+    if version in ("v4", "v5"):
+        text = json.dumps(status, separators=(",", ":"), ensure_ascii=False)
+        for character in "<>&\u2028\u2029":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return text.encode()
+    return str(status.get("message", "")).encode()
+
+
+def _causes(code: int) -> Mapping[str, object]:
+    return {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+
+
+def _end_of_blank(text: str) -> int:
+    found = _BLANK.match(text)
+    return found.end() if found else 0
+
+
+def _terminal_size(document: object) -> TerminalSize | None:
+    """Returns a size as Go decodes it; None for what is none."""
+    if not isinstance(document, dict):
+        return None
+    members = {str(name).lower(): value for name, value in document.items()}
+    numbers = [members.get("width", 0), members.get("height", 0)]
+    if any(type(number) is not int or not 0 <= number <= _LARGEST_SIZE for number in numbers):
+        return None
+    return TerminalSize(*numbers)

@@ -1,0 +1,138 @@
+"""exec and attach over WebSocket channels: 0 stdin, 1 stdout, 2 stderr, 3 error, 4 resize.
+
+Specified by: k8s.io/cri-streaming/pkg/streaming/remotecommand/websocket.go (v4 and before);
+k8s.io/apiserver/pkg/util/proxy (streamtranslator.go, websocket.go; v5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from fakekube.kubelet_api import ExitStatus
+from fakekube.streaming import websocket
+from fakekube.streaming.channels import ChannelConnection
+from fakekube.streaming.remotecommand.command import STDERR, STDOUT, Action, Options, RemoteCommand, encode_status, internal_error
+from fakekube.streams import Notifier, frames_of
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock
+
+__all__ = ["KUBELET_PROTOCOLS", "V5", "RefusedCommand", "WebSocketCommand"]
+
+V5 = "v5.channel.k8s.io"
+#: The subprotocols of the kubelet's server; "" stands for none.
+KUBELET_PROTOCOLS = ("", "channel.k8s.io", "base64.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
+
+_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE = range(5)
+_CHANNELS = {STDOUT: _STDOUT, STDERR: _STDERR}
+_MAX_ANSWERS = 64 * 1024
+
+
+def _established(options: Options) -> int:
+    """Returns the channel on which the client is told, by an empty message, that the connection stands."""
+    return _STDOUT if options.stdout else _STDERR if options.stderr else _ERROR
+
+
+class WebSocketCommand:
+    """The conversation of one client with one process: a `streams.Tunnel`. Starts the process at once."""
+
+    deadline: float | None = None
+
+    def __init__(self, protocol: str, options: Options, action: Action, clock: Clock) -> None:
+        self.source = Notifier()
+        self._clock = clock
+        self._protocol = protocol
+        self._command = RemoteCommand(options, action, self.source)
+        self._connection = ChannelConnection(protocol, 5, self._receive, self._close_channel)
+        self._answers = [self._connection.message(_established(options), b"")]
+        self._ended = False
+        self._command.begin()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    @property
+    def full(self) -> bool:
+        return self._command.blocked or sum(map(len, self._answers)) > _MAX_ANSWERS
+
+    def receive(self, data: bytes) -> None:
+        answer = self._connection.feed(data)
+        if answer:
+            self._answers.append(answer)
+        if answer or self._connection.closed:
+            self.source.notify()
+
+    def take(self) -> list[bytes]:
+        frames, self._answers = self._answers, []
+        if self._ended:
+            return frames
+        exit_status = self._command.exit
+        written = self._command.read_output()
+        frames += [self._connection.message(_CHANNELS[name], data) for name, data in written if data]
+        if self._connection.closed:
+            self._end(frames)
+        elif exit_status is not None and not written:
+            self._tell(exit_status, frames)
+            self._end(frames)
+        return frames
+
+    def close(self) -> None:
+        self._ended = True
+        self._command.cancel()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return frames_of(self, self._clock)
+
+    def _receive(self, channel: int, data: bytes) -> None:
+        if channel == _STDIN:
+            self._command.receive(data)
+        elif channel == _RESIZE:
+            self._command.resize(data)
+
+    def _close_channel(self, channel: int) -> None:
+        if channel == _STDIN:
+            self._command.end_input()
+
+    def _tell(self, exit_status: ExitStatus, frames: list[bytes]) -> None:
+        status: Mapping[str, object]
+        if self._protocol == V5:
+            version, status = "v5", self._command.translated_status(exit_status)
+        else:
+            version, status = self._protocol[:2], self._command.status(exit_status)
+        text = encode_status(status, version)
+        if text:
+            frames.append(self._connection.message(_ERROR, text))
+
+    def _end(self, frames: list[bytes]) -> None:
+        frames.append(websocket.close())
+        self._ended = True
+
+
+class RefusedCommand:
+    """A WebSocket (v5) on which only the error of the kubelet is told: a `streams.Tunnel`."""
+
+    deadline: float | None = None
+    full = False
+
+    def __init__(self, options: Options, problem: str) -> None:
+        self.source = Notifier()
+        self.ended = False
+        connection = ChannelConnection(V5, 5, lambda _channel, _data: None)
+        status = encode_status(internal_error(problem), "v5")
+        self._frames = [connection.message(_established(options), b""), connection.message(_ERROR, status), websocket.close()]
+
+    def receive(self, data: bytes) -> None:
+        """Nobody hears what the client says."""
+
+    def take(self) -> list[bytes]:
+        frames, self._frames = self._frames, []
+        self.ended = True
+        return frames
+
+    def close(self) -> None:
+        self.ended = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.take())

@@ -1,0 +1,11 @@
+"""SPDY/3.1 as far as Kubernetes uses it: streams with headers, data, half-close and reset; pings; no flow control.
+
+Specified by: the SPDY protocol, draft 3.1; github.com/moby/spdystream.
+"""
+
+from __future__ import annotations
+
+from fakekube.streaming.spdy.connection import Connection, Stream
+from fakekube.streaming.spdy.frames import FrameError
+
+__all__ = ["Connection", "FrameError", "Stream"]
