@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fakekube.checker import check
     from fakekube.client import ApiError, Client, UnknownResource
     from fakekube.clock import Clock
     from fakekube.cluster import Cluster
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["ApiError", "Client", "Clock", "Cluster", "ManifestError", "OptionError", "Snapshot", "UnknownResource", "__version__"]
+__all__ = [
+    "ApiError",
+    "Client",
+    "Clock",
+    "Cluster",
+    "ManifestError",
+    "OptionError",
+    "Snapshot",
+    "UnknownResource",
+    "__version__",
+    "check",
+]
 
 _HOMES = {
     "ApiError": "fakekube.client",
@@ -35,6 +47,7 @@ _HOMES = {
     "OptionError": "fakekube.options",
     "Snapshot": "fakekube.store",
     "UnknownResource": "fakekube.client",
+    "check": "fakekube.checker",
 }
 
 

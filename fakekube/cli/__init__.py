@@ -1,7 +1,8 @@
-"""The command line: `fakekube serve`, `fakekube run`, `fakekube envtest` and `fakekube export`.
+"""The command line: `fakekube serve`, `run`, `envtest`, `check` and `export`.
 
 Exit codes: 0 when a served cluster was ended by a signal, the command's own code for `run`, 2 for errors before a
-cluster is ready (an invalid flag, a busy port, an invalid manifest), which are reported in one line.
+cluster is ready (an invalid flag, a busy port, an invalid manifest), which are reported in one line. For `check` 0 says that
+nothing is broken, 1 that something is, 3 that the client never came or did not finish its calm run.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import gc
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,4 +200,54 @@ def _envtest(options: Options) -> int:
     return 0
 
 
-_COMMANDS = {"envtest": _envtest, "export": _export, "help": _help, "serve": _serve, "run": _run}
+# ---------------------------------------------------------------- check
+
+
+def _check(options: Options) -> int:
+    """Checks a client and prints the report."""
+    from fakekube.checker import CalmRunFailed, UnknownRule, check
+    from fakekube.testing.manifests import ManifestError
+
+    if shutil.which(options.rest[0]) is None:
+        raise UsageError(f"{options.rest[0]}: no such command")
+    started = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with all clients
+    _collect_seldom()
+
+    def progress(line: str) -> None:
+        print(f"{time.monotonic() - started:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+    try:
+        report = check(
+            options.rest,
+            sample=options.sample,
+            rules=options.rules,
+            legality=options.legality,
+            idle=options.idle,
+            seconds=options.seconds,
+            expect=options.expect,
+            seed=options.seed,
+            profile=options.profile,
+            progress=progress,
+        )
+    except (UnknownRule, ManifestError, ValueError) as problem:
+        raise UsageError(str(problem)) from None
+    except OSError as problem:
+        raise UsageError(f"{problem.filename or options.rest[0]}: {problem.strerror}") from None
+    except CalmRunFailed as problem:
+        print(f"fakekube: {problem}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    print(report)
+    try:
+        if options.report is not None:
+            report.write_json(options.report)
+        if options.junit is not None:
+            report.write_junit(options.junit)
+    except OSError as problem:
+        raise UsageError(f"{problem.filename}: {problem.strerror}") from None
+    return 0 if report.ok else 1
+
+
+_COMMANDS = {"check": _check, "envtest": _envtest, "export": _export, "help": _help, "serve": _serve, "run": _run}

@@ -56,6 +56,17 @@ class Options:
     dir: Path | None = None
     install: bool = False
     powers: bool = False
+    sample: list[Path] | None = None
+    rules: str | None = None
+    """Of `check`: ids, by commas."""
+    legality: str = "A,C"
+    idle: float | None = None
+    """Seconds, as the next."""
+    seconds: float = 10.0
+    expect: list[str] = field(default_factory=list)
+    seed: int = 0
+    report: Path | None = None
+    junit: Path | None = None
 
 
 _PARTS_OF_NAMES = {"system:serviceaccount": 4, "system:node": 3}
@@ -71,8 +82,8 @@ def parse(arguments: Sequence[str]) -> Options:
     """Parses a command line. Raises UsageError; exits the process for --help and --version."""
     arguments, rest = _split(arguments)
     parsed = _parser().parse_args(arguments)
-    if parsed.command == "run" and not rest:
-        raise UsageError("run: say what to run after --")
+    if parsed.command in ("run", "check") and not rest:
+        raise UsageError(f"{parsed.command}: say what to run after --")
     if parsed.command == "serve" and rest:
         raise UsageError("serve takes no command; did you mean run?")
     options = {name: value for name, value in vars(parsed).items() if value is not None}
@@ -100,6 +111,13 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve a cluster until Ctrl-C")
     run = commands.add_parser(
         "run", help="run a command against a fresh cluster", usage="fakekube run [options] -- COMMAND [ARGUMENT ...]"
+    )
+    _add_check(
+        commands.add_parser(
+            "check",
+            help="say which obligations of the Kubernetes API a client breaks",
+            usage="fakekube check [options] -- COMMAND [ARGUMENT ...]",
+        )
     )
     _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
     _add_envtest(commands.add_parser("envtest", help="write stand-ins for kube-apiserver, etcd and kubectl"))
@@ -174,6 +192,35 @@ def _add_envtest(envtest: argparse.ArgumentParser) -> None:
     envtest.add_argument("--powers", action="store_true", default=None, help="serve /fakekube/v1 to administrators")
 
 
+def _add_check(check: argparse.ArgumentParser) -> None:
+    check.add_argument(
+        "--sample",
+        type=Path,
+        action="append",
+        metavar="FILE_OR_DIR",
+        help="manifests: definitions are created first, all else is copied as a stimulus; may be given again "
+        "(an object of each resource that the client watches)",
+    )
+    which = check.add_mutually_exclusive_group()
+    which.add_argument("--rules", metavar="W1,R2", help="only these, with all their provocations (all rules)")
+    which.add_argument("--all", action="store_const", const="A,B,C", dest="legality", help="provocations of all classes")
+    which.add_argument(
+        "--legality", metavar="A,C", help="provocations of these classes: A kube-apiserver, B contract, C network (A,C)"
+    )
+    check.add_argument("--idle", type=_seconds, metavar="SECONDS", help="the silence after which the client gives up on a watch")
+    check.add_argument("--seconds", type=_seconds, metavar="N", help="how long repeated failures are provoked (10)")
+    check.add_argument(
+        "--expect",
+        action="append",
+        metavar="RESOURCE/NAME[:PATH[=VALUE]]",
+        help="a sign of the client's reaction, with {name} for the name of a copy; may be given again",
+    )
+    check.add_argument("--seed", type=int, metavar="N", help="what random choices follow from (0)")
+    check.add_argument("--profile", choices=PROFILES, help="apiserver has no controllers, as envtest (cluster)")
+    check.add_argument("--report", type=Path, metavar="FILE", help="write report.json")
+    check.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+
+
 def _add_server_flags(command: argparse.ArgumentParser) -> None:
     """Adds the flags of kube-apiserver."""
     group = command.add_argument_group("flags of kube-apiserver")
@@ -238,6 +285,17 @@ def _duration(text: str) -> float:
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not seconds:
         raise argparse.ArgumentTypeError("the interval must not be zero")
+    return seconds
+
+
+def _seconds(text: str) -> float:
+    """Parses a number of seconds, or a Go duration."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return _duration(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
 
 

@@ -8,6 +8,7 @@ Invariant: nothing here is read before a test looks at it, so that recording cos
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -52,7 +53,11 @@ class Exchange:
     """Of a watch: how many events it has delivered."""
     ended: str | None = None
     """Of a watch: why it ended; None while it is open."""
+    ended_at: float | None = None
+    """Of a watch: when it ended, by `time.monotonic()`."""
     last_frame: bytes = b""
+    frames: list[bytes] | None = None
+    """Of a watch: all that it has delivered, if the recorder keeps them (`Recorder.keep_frames`)."""
     _created_name: str | None = None
 
     def __init__(self, number: int, environ: Mapping[str, Any], path: str, started: datetime) -> None:
@@ -66,6 +71,7 @@ class Exchange:
         self.number = number
         self.path = path
         self.started = started
+        self.began = time.monotonic()
         self._environ = environ
 
     @property
@@ -170,6 +176,12 @@ class Exchange:
     def last_revision(self) -> int | None:
         """Of a watch: the resourceVersion of the last event."""
         return _revision_of(decoded_event(self.last_frame, self.answer_type))
+
+    def end(self, why: str) -> None:
+        """Of a watch: it ends now, unless it has ended before."""
+        if self.ended is None:
+            self.ended = why
+            self.ended_at = time.monotonic()
 
     def __str__(self) -> str:
         state = "in flight" if self.status is None else str(self.status)

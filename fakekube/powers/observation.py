@@ -116,6 +116,8 @@ class Observer:
         source = self._sources.get(id(stream.source))
         if source is None or source.source is not stream.source:
             source = self._sources[id(stream.source)] = SharedSource(stream.source)
+        if self.recorder.keep_frames:
+            exchange.frames = []
         observed = ObservedStream(stream, exchange, source, self._clock, self._streams.discard)
         self._streams.add(observed)
         return observed

@@ -26,6 +26,8 @@ class Recorder:
 
     def __init__(self, keep: int, resolve: Callable[[str], str]) -> None:
         self.resolve = resolve
+        self.keep_frames = False
+        """Whether exchanges of watches keep all frames; off, because a test may watch for long."""
         self._ring: deque[Exchange] = deque(maxlen=keep)
         self._numbers = itertools.count()
         self._newest = -1

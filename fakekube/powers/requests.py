@@ -139,6 +139,10 @@ class Requests(Sequence[Exchange]):
                 if not self._recorder.wait_for_change(seen, end - time.monotonic()):
                     raise TimeoutError(f"{len(found)} of {count} requests with {self} after {timeout} s{self._near(found)}")
 
+    def keep_frames(self) -> None:
+        """Have watches that begin from now on keep all that they deliver (`Exchange.frames`)."""
+        self._recorder.keep_frames = True
+
     def clear(self) -> None:
         """Forget all exchanges of the cluster."""
         self._recorder.clear()

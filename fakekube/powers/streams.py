@@ -80,7 +80,7 @@ class ObservedStream:
         fail: Any = getattr(self._stream, "fail", None)
         if fail is not None:
             fail(error)
-            self.exchange.ended = f"error {error.code}"
+            self.exchange.end(f"error {error.code}")
 
     def set_bookmarks(self, when: str) -> None:
         """See `actions.Bookmarks`."""
@@ -111,8 +111,8 @@ class ObservedStream:
         if self._is_past(self._silent_after):
             return []
         frames = self._within_limits(self._stream.take())
-        if self._stream.ended and self.exchange.ended is None:
-            self.exchange.ended = "ended by the server"
+        if self._stream.ended:
+            self.exchange.end("ended by the server")
         if not frames:
             return frames
         if self._size is None and self._cut_after_bytes is None:
@@ -128,6 +128,8 @@ class ObservedStream:
     def _count(self, frames: list[bytes]) -> None:
         self.exchange.events = (self.exchange.events or 0) + len(frames)
         self.exchange.last_frame = frames[-1]
+        if self.exchange.frames is not None:
+            self.exchange.frames.extend(frames)
 
     def _next_piece(self) -> bytes:
         """The next bytes, cut to size."""
@@ -157,11 +159,11 @@ class ObservedStream:
 
     def _end(self, why: str) -> None:
         self._ended = True
-        self.exchange.ended = self.exchange.ended or why
+        self.exchange.end(why)
         self._closed(self)
 
     def close(self) -> None:
-        self.exchange.ended = self.exchange.ended or ("ended by the server" if self._stream.ended else "closed by the client")
+        self.exchange.end("ended by the server" if self._stream.ended else "closed by the client")
         self._ended = True
         self._stream.close()
         self._closed(self)

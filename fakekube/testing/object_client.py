@@ -123,6 +123,11 @@ class ObjectClient:
         """Deletes an object; `options` are fields of DeleteOptions. Raises ApiError."""
         return self._client.delete(resource, name, namespace=namespace, **options)
 
+    def resource_name(self, obj: Mapping[str, Any]) -> str:
+        """Returns the name of an object's resource, such as `pods` or `deployments.apps`. Raises UnknownResource."""
+        resource = self._client.resource(obj["kind"], obj["apiVersion"])
+        return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
     def request(self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None) -> Object:
         """Sends any request and returns the object in the response. Raises ApiError."""
         return self._client.call(method, path, body, query)

@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "fakekube"
 ROW = (
     "cli",
     "envtest",
+    "checker",
     "cluster",
     "control",
     "testing",

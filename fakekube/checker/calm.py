@@ -1,0 +1,170 @@
+"""The calm run: what the client does when nothing is wrong.
+
+The client is started on a cluster without faults, two copies of the sample are made and deleted. The client of the calm run goes
+on running until the end of the check: what it does in idleness, and whether it ends by itself, is a control for all other runs.
+
+Invariant: nothing is learned from one copy alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fakekube.checker.reaction import Copy, Reaction, children_of, elements_of
+from fakekube.checker.rule import NotExercised
+from fakekube.checker.spell import Spell, tells
+from fakekube.checker.trace import StreamKey
+
+if TYPE_CHECKING:
+    from fakekube.checker.bench import Bench
+
+__all__ = ["Calm", "CalmRunFailed", "learn"]
+
+#: Seconds without a request after which the client is quiet, and after which it is no longer waited for.
+_QUIET, _LONGEST = 0.8, 15.0
+#: Seconds that are waited for the first sign of a reaction.
+_FIRST_SIGN = 2.5
+
+
+class CalmRunFailed(Exception):
+    """The client never came, or has not finished its calm run."""
+
+
+@dataclass(slots=True)
+class Calm:
+    """What was learned."""
+
+    spell: Spell
+    """Of the client that still runs."""
+    agents: Sequence[str]
+    """The user agents."""
+    streams: Mapping[StreamKey, str]
+    """The streams that the client keeps open → resource."""
+    told: Mapping[StreamKey, frozenset[str]]
+    """The streams that tell the client of copies → the resources of the objects that they tell of."""
+    reaction: Reaction
+    """To a copy."""
+    deletion: Reaction
+    """To the deletion of a copy: what the client sends."""
+    vanishing: Mapping[str, int]
+    """How many children of each resource vanish when a copy is deleted."""
+    holds: bool
+    """Does the client put a finalizer on objects of the sample?"""
+    start_seconds: float
+    """From the start to the first request."""
+    reaction_seconds: float
+    """From the creation of a copy to the last request of the reaction."""
+    idle_from: float
+    """When idleness began, in seconds of the spell."""
+
+    @property
+    def agent(self) -> str:
+        return self.agents[0] if self.agents else ""
+
+
+def learn(bench: Bench) -> Calm:
+    """Makes the calm run. Raises CalmRunFailed."""
+    spell = Spell(bench, None)
+    try:
+        return _learn(spell)
+    except BaseException:
+        spell.close()
+        raise
+
+
+def _learn(spell: Spell) -> Calm:
+    bench = spell.bench
+    try:
+        spell.open()
+        spell.start_client()
+        if not len(spell.trace.since()):
+            raise CalmRunFailed(f"the client sent no request within {bench.start_patience:.0f} s{_printed(spell)}")
+        start_seconds = spell.trace.since()[0].at - spell.started_at
+        _await_quiet(spell, spell.trace.mark())
+        if not bench.sample.stimuli:
+            bench.sample = bench.default_sample(spell)
+            spell.load_prerequisites(bench.sample.prerequisites)
+        copies = (spell.stimulate(), spell.stimulate())
+        reaction_seconds = _await_reactions(spell, copies)
+        reaction = Reaction.common(*(elements_of(spell.cluster, copy, spell.trace.since(copy.mark)) for copy in copies))
+        told = _told(spell, copies)
+        streams = {call.stream: call.collection for call in spell.trace.open_watches()}
+        holds = any(element.detail[:2] == ("metadata", "finalizers") for element in reaction.elements)
+        deletion, vanishing = _observe_deletion(spell, copies, reaction)
+    except NotExercised as problem:
+        raise CalmRunFailed(str(problem)) from None
+    except Exception as problem:
+        if spell.ended:
+            raise CalmRunFailed(spell.ended) from None
+        raise problem
+    agents = list(dict.fromkeys(call.exchange.agent for call in spell.trace))
+    return Calm(spell, agents, streams, told, reaction, deletion, vanishing, holds, start_seconds, reaction_seconds, spell.now)
+
+
+def _printed(spell: Spell) -> str:
+    output = spell.process.output() if spell.process is not None else ""
+    return f"; it printed: …{' '.join(output[-300:].split())}" if output else ""
+
+
+def _await_quiet(spell: Spell, mark: int, tokens: Sequence[str] = ()) -> float:
+    """Waits until the client sends nothing more that names one of the tokens, or nothing at all without them; returns
+    when it sent the last such request, in seconds of the spell, or 0."""
+    begun = spell.now
+
+    def last() -> float:
+        calls = [call for call in spell.trace.since(mark) if not call.is_watch]
+        named = [call for call in calls if not tokens or any(call.mentions(token) for token in tokens)]
+        return max((call.end or spell.now for call in named), default=0.0)
+
+    def is_quiet() -> bool:
+        latest = last()
+        return spell.now - max(latest, begun) >= (_FIRST_SIGN if tokens and not latest else _QUIET)
+
+    spell.await_until(is_quiet, max(_LONGEST, spell.bench.seconds))
+    return last()
+
+
+def _await_reactions(spell: Spell, copies: Sequence[Copy]) -> float:
+    """Waits until the client has reacted to copies; returns how many seconds that took."""
+    last = _await_quiet(spell, copies[0].mark, [copy.token for copy in copies])
+    spell.bench.busiest = spell.trace.count_since(copies[0].mark)
+    return max(last - copies[-1].created_at, 0.0)
+
+
+def _told(spell: Spell, copies: Sequence[Copy]) -> dict[StreamKey, frozenset[str]]:
+    """Returns the streams that told the client of all copies, with the resources that they told of."""
+    found: dict[StreamKey, frozenset[str]] = {}
+    for key, stream in spell.trace.streams().items():
+        resources = frozenset(
+            resource
+            for resource in {name for copy in copies for name in copy.resources}
+            if stream.collection == resource
+            and all(
+                tells(stream, copy, obj)
+                for copy in copies
+                for name, obj in zip(copy.resources, copy.objects, strict=True)
+                if name == resource
+            )
+        )
+        if resources:
+            found[key] = resources
+    return found
+
+
+def _observe_deletion(spell: Spell, copies: Sequence[Copy], reaction: Reaction) -> tuple[Reaction, dict[str, int]]:
+    """Deletes the copies; returns what the client sends and what vanishes with each."""
+
+    def children(copy: Copy) -> dict[str, int]:
+        return {resource: len(children_of(spell.cluster, copy, resource)) for resource in reaction.children}
+
+    before = [children(copy) for copy in copies]
+    mark = spell.trace.mark()
+    for copy in copies:
+        spell.delete(copy)
+    _await_quiet(spell, mark, [copy.token for copy in copies])
+    sent = Reaction.common(*(elements_of(spell.cluster, copy, spell.trace.since(mark)) for copy in copies))
+    after = [children(copy) for copy in copies]
+    vanished = {one: min(a[one] - b[one] for a, b in zip(before, after, strict=True)) for one in reaction.children}
+    return sent, {one: count for one, count in vanished.items() if count > 0}

@@ -1,0 +1,74 @@
+"""Judges of traces that several rules share.
+
+Invariant: what a judge calls a failure is in the trace; how long something took is not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fakekube.checker.rule import Verdict
+from fakekube.checker.trace import Call, Stream, excerpt, failed
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+
+__all__ = ["judge_backoff", "judge_expired", "revision_of"]
+
+#: So many watches from an expired revision are no mistake of timing.
+_REPEATED = 2
+
+#: Attempts a second, on one stream, that are called a hot loop, and that are suspected.
+_HOT, _SUSPECT = 4.0, 1.0
+#: Attempts, and seconds of them, that are needed to judge their pauses.
+_ATTEMPTS, _LEAST_SECONDS = 5, 2.0
+
+
+def revision_of(call: Call) -> int:
+    """Returns the revision from which a call asks; 0 if it does not say."""
+    return int(call.asked_revision) if call.asked_revision.isdigit() else 0
+
+
+def judge_expired(spell: Spell) -> Verdict | None:
+    """Says whether a client asks again for revisions that it was told are expired; None if it does not.
+
+    `spell.memory["oldest"]` is the oldest revision that is not expired.
+    """
+    oldest: int = spell.memory.get("oldest", 0)
+    for stream in spell.streams_since().values():
+        stale = [call for call in stream.calls if call.resumes and revision_of(call) < oldest]
+        told = next((call for call in stale if was_told_expired(call)), None)
+        repeated = [call for call in stale if told is not None and call.number > told.number]
+        if len(repeated) >= _REPEATED:
+            return Verdict.failed(
+                f"{len(repeated)} watches of {stream.key} from resourceVersion {repeated[0].asked_revision} "
+                "after it was told that this revision is expired (410)",
+                *excerpt(stream.calls),
+            )
+    return None
+
+
+def was_told_expired(call: Call) -> bool:
+    """Was a watch answered that its revision is expired?"""
+    return call.status == 410 or call.ended == "error 410" or any(event.type == "ERROR" for event in call.events)
+
+
+def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
+    """Says whether a client pauses longer and longer between attempts that fail; None if it does."""
+    suspicion: Verdict | None = None
+    for stream in streams:
+        failures = [call for call in stream.calls if failed(call)]
+        gaps = stream.gaps()
+        length = stream.calls[-1].at - failures[0].at if failures else 0.0
+        if len(failures) < _ATTEMPTS or not gaps or length < _LEAST_SECONDS:
+            continue
+        rate = len(stream.calls) / length
+        later = sorted(gaps[len(gaps) // 2 :])
+        median = later[len(later) // 2]
+        shown = f"{len(stream.calls)} attempts in {length:.1f} s on {stream.key}, the later ones {median:.2f} s after a failure"
+        if rate > _HOT and median < 1 / _HOT:
+            return Verdict.failed(f"no backoff: {shown}", *excerpt(stream.calls))
+        if median < 1 / _SUSPECT:
+            suspicion = Verdict.warned(f"hardly any backoff: {shown}", *excerpt(stream.calls))
+    return suspicion

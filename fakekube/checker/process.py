@@ -1,0 +1,187 @@
+"""The client under check: a command, or a function of this process.
+
+A command runs in a session of its own with KUBECONFIG in its environment, and a folder of its own for temporary files, so that
+nothing that one run has cached is found by another. A function runs in a thread.
+
+Invariant: after `kill` nothing of a command runs any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["ClientProcess", "Starter", "starter_of"]
+
+#: How much of the output is shown.
+_TAIL = 1200
+
+
+class ClientProcess(Protocol):
+    """A started client."""
+
+    def exit_code(self) -> int | None:
+        """Returns how it ended (negative: the signal); None while it runs."""
+
+    def kill(self) -> None:
+        """Ends it at once. May be called twice."""
+
+    def output(self) -> str:
+        """Returns the end of what it has printed."""
+
+    def cpu_seconds(self) -> float | None:
+        """Returns the processor time that it has used; None if that cannot be told."""
+
+
+class Starter(Protocol):
+    """Starts clients; `name` is what the report calls the client."""
+
+    name: str
+    restartable: bool
+    """Can it be killed in mid-flight and started again?"""
+
+    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
+        """Starts a client; `folder` is its own. Raises OSError if the command cannot be run."""
+
+
+def starter_of(client: Sequence[str] | Callable[..., Any]) -> Starter:
+    """Returns the starter for a command line or a function."""
+    return InProcessStarter(client) if callable(client) else CommandStarter(list(client))
+
+
+# ---------------------------------------------------------------- commands
+
+
+class CommandStarter:
+    """Starts a command."""
+
+    restartable = True
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self.name = " ".join(command)
+
+    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _Command(self._command, {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)}, folder / "output.txt")
+
+
+class _Command:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], output: Path) -> None:
+        self._output = output
+        with output.open("ab") as file:
+            self._process = subprocess.Popen(
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def output(self) -> str:
+        with self._output.open("rb") as file:
+            file.seek(max(self._output.stat().st_size - _TAIL, 0))
+            return file.read().decode(errors="replace").strip()
+
+    def cpu_seconds(self) -> float | None:
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+# ---------------------------------------------------------------- functions
+
+
+class InProcessStarter:
+    """Runs a function with the path of a kubeconfig.
+
+    The function is a coroutine function that runs until it is cancelled, or returns a context manager, a function that
+    stops it, or an object with `stop()` or `close()`. One that takes a second argument gets a `threading.Event`, which is
+    set when it is to end, and may block until then.
+    """
+
+    restartable = False
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+
+    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
+        return _InProcess(self._function, kubeconfig)
+
+
+class _InProcess:
+    def __init__(self, function: Callable[..., Any], kubeconfig: Path) -> None:
+        self._stopped = threading.Event()
+        self._code: int | None = None
+        self._error = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._thread = threading.Thread(target=self._run, args=(function, kubeconfig), name="fakekube-check-client", daemon=True)
+        self._thread.start()
+
+    def _run(self, function: Callable[..., Any], kubeconfig: Path) -> None:
+        try:
+            if inspect.iscoroutinefunction(function):
+                asyncio.run(self._run_task(function, kubeconfig))
+            else:
+                wants_event = len(inspect.signature(function).parameters) > 1
+                self._run_until_stopped(function(kubeconfig, self._stopped) if wants_event else function(kubeconfig))
+            self._code = 0
+        except asyncio.CancelledError:
+            self._code = 0
+        except BaseException as error:
+            self._error, self._code = f"{type(error).__name__}: {error}", 1
+
+    async def _run_task(self, function: Callable[..., Any], kubeconfig: Path) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if not self._stopped.is_set():
+            await function(kubeconfig)
+
+    def _run_until_stopped(self, made: Any) -> None:
+        """Waits for the end of a client that the function has started."""
+        if isinstance(made, AbstractContextManager):
+            with made:
+                self._stopped.wait()
+            return
+        stop = next((getattr(made, name) for name in ("stop", "close") if hasattr(made, name)), made)
+        if callable(stop):
+            self._stopped.wait()
+            stop()
+
+    def exit_code(self) -> int | None:
+        return None if self._stopped.is_set() else self._code
+
+    def kill(self) -> None:
+        self._stopped.set()
+        if self._loop is not None and self._task is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        end = time.monotonic() + 5.0
+        self._thread.join(max(end - time.monotonic(), 0.0))
+
+    def output(self) -> str:
+        return self._error
+
+    def cpu_seconds(self) -> float | None:
+        return None

@@ -1,0 +1,243 @@
+"""What a client does in reaction to a copy of the sample: learned on a calm cluster, looked for after a provocation.
+
+A reaction consists of elements: objects that the client makes, fields of the sample's objects that it writes, and, if it writes
+nothing, requests that name the copy. What two copies have in common is the reaction; names that differ between them are "*".
+
+Invariant: an element is looked for in the state of the cluster if it can be, because a client need not repeat what is done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from fakekube.client import ApiError, UnknownResource
+from fakekube.codecs import json
+
+if TYPE_CHECKING:
+    from fakekube.checker.trace import Call
+    from fakekube.cluster import Cluster
+
+__all__ = ["Copy", "Element", "ElementKind", "Reaction", "elements_of"]
+
+Object = dict[str, Any]
+
+_PLACE_OF_TOKEN = "{}"
+_ANY_NAME = "*"
+
+#: What every write changes.
+_SYSTEM_FIELDS = (
+    ("metadata", "managedFields"),
+    ("metadata", "resourceVersion"),
+    ("metadata", "generation"),
+    ("metadata", "deletionTimestamp"),
+)
+
+
+class ElementKind(StrEnum):
+    CHILD = "makes"
+    FIELD = "writes"
+    REQUEST = "sends"
+
+
+@dataclass(slots=True, frozen=True)
+class Element:
+    """A part of a reaction."""
+
+    kind: ElementKind
+    resource: str
+    name: str
+    """With {} in place of the copy's token; "*" if it differs from copy to copy."""
+    detail: tuple[str, ...] = ()
+    """The path of a field, or the verb of a request."""
+
+    def __str__(self) -> str:
+        detail = ".".join(self.detail)
+        if self.kind is ElementKind.REQUEST:
+            return f"{self.kind} {detail} {self.resource}/{self.name}"
+        return f"{self.kind} {self.resource}/{self.name}" + (f" {detail}" if detail else "")
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy of the sample in a cluster."""
+
+    token: str
+    objects: Sequence[Object]
+    """As they were created."""
+    resources: Sequence[str]
+    """Of the objects: such as `deployments.apps`."""
+    mark: int
+    """Of the trace, when it was about to be created."""
+    created_at: float
+    """In seconds of the spell, when all objects were created."""
+    deleted: bool = False
+
+    def owns(self, resource: str, namespace: str, name: str) -> bool:
+        """Is this one of its objects?"""
+        return any(
+            known == resource and obj["metadata"]["name"] == name and obj["metadata"].get("namespace", "") in ("", namespace)
+            for known, obj in zip(self.resources, self.objects, strict=True)
+        )
+
+    def names(self) -> list[str]:
+        return [obj["metadata"]["name"] for obj in self.objects]
+
+
+@dataclass(slots=True, frozen=True)
+class Reaction:
+    """The elements that copies have in common, each with how often it occurs."""
+
+    elements: Mapping[Element, int]
+
+    @classmethod
+    def common(cls, *observed: Counter[Element]) -> Reaction:
+        """Returns what the reactions to some copies have in common."""
+        same = observed[0]
+        for other in observed[1:]:
+            same = same & other
+        rests = [_without_names(one - same) for one in observed]
+        anonymous = rests[0]
+        for rest in rests[1:]:
+            anonymous = anonymous & rest
+        return cls(dict(same + anonymous))
+
+    def __bool__(self) -> bool:
+        return bool(self.elements)
+
+    @property
+    def visible(self) -> Mapping[Element, int]:
+        """The elements to look for: those that stay in the state, else the requests."""
+        lasting = {one: count for one, count in self.elements.items() if one.kind is not ElementKind.REQUEST}
+        return lasting or self.elements
+
+    @property
+    def children(self) -> dict[str, int]:
+        """How many objects of each resource the client makes for a copy."""
+        counts: Counter[str] = Counter()
+        for one, count in self.elements.items():
+            if one.kind is ElementKind.CHILD:
+                counts[one.resource] += count
+        return dict(counts)
+
+    def missing(self, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> list[Element]:
+        """Returns the elements that cannot be found of the reaction to a copy; `calls` are those since its creation."""
+        return [one for one, count in self.visible.items() if _count(one, cluster, copy, calls) < count]
+
+
+def _without_names(elements: Counter[Element]) -> Counter[Element]:
+    found: Counter[Element] = Counter()
+    for one, count in elements.items():
+        found[Element(one.kind, one.resource, _ANY_NAME, one.detail)] += count
+    return found
+
+
+# ---------------------------------------------------------------- learning
+
+
+def elements_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[Element]:
+    """Returns what the client has done in reaction to a copy, by the calls since its creation."""
+    found: Counter[Element] = Counter()
+    for call in calls:
+        if not call.succeeded or call.is_watch or call.is_list or not call.mentions(copy.token):
+            continue
+        name = call.name or _name_of(call.answer)
+        template = name.replace(copy.token, _PLACE_OF_TOKEN)
+        found[Element(ElementKind.REQUEST, call.resource, template, (call.verb,))] = 1
+        if copy.owns(call.collection, call.namespace, name):
+            if call.is_write:
+                paths = _written(cluster, call, name)
+                found.update({Element(ElementKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
+        elif call.status == 201 and "/" not in call.resource:
+            found[Element(ElementKind.CHILD, call.resource, template)] += 1
+    return found
+
+
+def _name_of(answer: Any) -> str:
+    return str((answer.get("metadata") or {}).get("name") or "") if isinstance(answer, dict) else ""
+
+
+def _written(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
+    """Returns the fields that a write has added or changed."""
+    revision = call.exchange.revision
+    versions = cluster.history(call.collection, name, call.namespace or None)
+    for before, after in pairwise(versions):
+        if after.revision == revision and after.type == "MODIFIED":
+            return [path for path in _changed(before.object, after.object) if path[:2] not in _SYSTEM_FIELDS]
+    return []
+
+
+def _changed(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yields the paths of what is new or different; an item of a list of strings is a part of the path."""
+    if isinstance(new, dict) and isinstance(old, dict | None):
+        for key, value in new.items():
+            yield from _changed((old or {}).get(key), value, (*path, key))
+    elif isinstance(new, list) and all(isinstance(item, str) for item in new):
+        yield from ((*path, item) for item in new if not isinstance(old, list) or item not in old)
+    elif old != new:
+        yield path
+
+
+# ---------------------------------------------------------------- looking
+
+
+def _count(element: Element, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
+    """Returns how often an element is found for a copy."""
+    name = element.name.replace(_PLACE_OF_TOKEN, copy.token)
+    if element.kind is ElementKind.REQUEST:
+        return sum(
+            call.resource == element.resource
+            and call.verb == element.detail[0]
+            and call.succeeded
+            and call.mentions(copy.token)
+            and element.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
+            for call in calls
+        )
+    found = _objects(cluster, element.resource)
+    if element.kind is ElementKind.CHILD:
+        return sum(
+            obj["metadata"]["name"] == name if element.name != _ANY_NAME else is_child(obj, element.resource, copy)
+            for obj in found
+        )
+    return sum(
+        has(obj, element.detail)
+        for obj in found
+        if copy.owns(element.resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        and element.name in (_ANY_NAME, obj["metadata"]["name"].replace(copy.token, _PLACE_OF_TOKEN))
+    )
+
+
+def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:
+    """Returns the objects of a resource that name a copy, without the copy's own."""
+    return [obj for obj in _objects(cluster, resource) if is_child(obj, resource, copy)]
+
+
+def is_child(obj: Object, resource: str, copy: Copy) -> bool:
+    """Does an object name a copy, and is none of its own objects?"""
+    metadata = obj["metadata"]
+    if copy.owns(resource, metadata.get("namespace", ""), metadata["name"]):
+        return False
+    return copy.token.encode() in json.dumps({**obj, "metadata": {**metadata, "managedFields": None}})
+
+
+def _objects(cluster: Cluster, resource: str) -> list[Object]:
+    try:
+        return cluster.list(resource)
+    except (ApiError, UnknownResource):
+        return []
+
+
+def has(obj: Any, path: Sequence[str]) -> bool:
+    """Is there something at a path?"""
+    for part in path:
+        if isinstance(obj, dict):
+            if part not in obj:
+                return False
+            obj = obj[part]
+        else:
+            return isinstance(obj, list) and part in obj
+    return True

@@ -1,0 +1,133 @@
+"""Runs the rules: the calm run, then every rule on a cluster of its own, several at once.
+
+Invariant: what a verdict of failure owes to time alone is confirmed by a second run before the client is blamed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from fakekube.checker.calm import learn
+from fakekube.checker.report import Report, RuleReport
+from fakekube.checker.rule import NotExercised, Rule, Verdict, Word
+from fakekube.checker.spell import ClientEnded, Decided, HotLoop, Spell
+
+if TYPE_CHECKING:
+    from fakekube.checker.bench import Bench
+
+__all__ = ["Progress", "run"]
+
+#: Called with a line of progress.
+Progress = Callable[[str], None]
+
+#: How many clients run at once; they mostly wait.
+_AT_ONCE = 16
+#: How many run at once when failures are confirmed.
+_AT_ONCE_CONFIRMING = 4
+
+_ORDER = tuple(Word)
+
+
+def run(bench: Bench, rules: Sequence[Rule], progress: Progress) -> Report:
+    """Checks rules and returns the report. Raises CalmRunFailed."""
+    progress("calm run: learning what the client does")
+    calm = bench.calm = learn(bench)
+    reaction = ", ".join(map(str, calm.reaction.visible)) or "nothing but its watches to be seen"
+    progress(f"calm run: came after {calm.start_seconds:.1f} s, reacts within {calm.reaction_seconds:.1f} s: {reaction}")
+    verdicts = _run_all(bench, [rule for rule in rules if not rule.on_calm], progress, _AT_ONCE)
+    suspects = [rule for rule, verdict in verdicts.items() if verdict.word is Word.FAIL and verdict.by_time]
+    if suspects:
+        progress(f"confirming {', '.join(sorted({rule.id for rule in suspects}))}")
+        for rule, verdict in _run_all(bench, suspects, progress, _AT_ONCE_CONFIRMING).items():
+            verdicts[rule] = _confirmed(verdicts[rule], verdict)
+    for rule in rules:
+        if rule.on_calm:
+            verdicts[rule] = _judged(rule, calm.spell)
+    return Report(f"{bench.starter.name} ({calm.agent})" if calm.agent else bench.starter.name, rows(rules, verdicts))
+
+
+def _confirmed(first: Verdict, second: Verdict) -> Verdict:
+    if second.word is Word.FAIL:
+        return second
+    return Verdict.warned(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
+
+
+def _run_all(bench: Bench, rules: Iterable[Rule], progress: Progress, at_once: int) -> dict[Rule, Verdict]:
+    """Runs rules, so many at once; the longest begin first."""
+    ordered = sorted(rules, key=lambda rule: -rule.lasts)
+    lock, left = threading.Lock(), len(ordered)
+
+    def run_one(rule: Rule) -> Verdict:
+        nonlocal left
+        verdict = run_rule(bench, rule)
+        with lock:
+            left -= 1
+            first = f": {verdict.evidence[0]}" if verdict.evidence and verdict.word is not Word.PASS else ""
+            progress(f"{rule.id} ({rule.provocation}): {verdict.word}{first} [{left} to go]")
+        return verdict
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="fakekube-check") as pool:
+        return dict(zip(ordered, pool.map(run_one, ordered), strict=True))
+
+
+def run_rule(bench: Bench, rule: Rule) -> Verdict:
+    """Runs one rule on a cluster of its own."""
+    spell = Spell(bench, rule)
+    try:
+        try:
+            _cast(rule, spell)
+        except Decided:
+            pass
+        except (ClientEnded, HotLoop):
+            if spell.provoked_at < 0:
+                return Verdict.not_exercised(f"before the provocation: {spell.ended or spell.loop}")
+        return _judged(rule, spell)
+    except NotExercised as problem:
+        return Verdict.not_exercised(str(problem))
+    finally:
+        spell.close()
+
+
+def _judged(rule: Rule, spell: Spell) -> Verdict:
+    try:
+        return rule.judge(spell)
+    except NotExercised as problem:
+        return Verdict.not_exercised(str(problem))
+
+
+def _cast(rule: Rule, spell: Spell) -> None:
+    """Starts the client, provokes, and waits for the reaction afterwards. Raises NotExercised, ClientEnded, HotLoop."""
+    spell.open()
+    rule.prepare(spell)
+    if rule.at_start:
+        spell.provoke_now()
+        spell.start_client()
+    else:
+        spell.start_client()
+        spell.stimulate()
+        if not spell.await_reaction(spell.copies[0], 20.0 + 5 * spell.calm.reaction_seconds + 3 * spell.calm.start_seconds):
+            raise NotExercised("the client did not react as on the calm cluster before anything was provoked")
+        spell.provoke_now()
+    rule.provoke(spell)
+    if rule.converges:
+        spell.converge()
+
+
+def rows(rules: Iterable[Rule], verdicts: dict[Rule, Verdict]) -> list[RuleReport]:
+    """Returns the rows of a report: of the rules with one id the worst verdict."""
+    by_id: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_id.setdefault(rule.id, []).append(rule)
+    return [_row(some, verdicts) for some in by_id.values()]
+
+
+def _row(rules: Sequence[Rule], verdicts: dict[Rule, Verdict]) -> RuleReport:
+    worst = min(rules, key=lambda rule: _ORDER.index(verdicts[rule].word))
+    verdict = verdicts[worst]
+    evidence = list(verdict.evidence)
+    if len(rules) > 1 and evidence and verdict.word is not Word.PASS:
+        evidence[0] = f"{worst.provocation}: {evidence[0]}"
+    return RuleReport(worst.id, str(verdict.word), worst.legality, evidence, worst.source, worst.obligation, worst.advice)

@@ -1,0 +1,127 @@
+"""The sample of a check: prerequisites, and the objects that are copied as stimuli.
+
+Definitions are prerequisites, and so are namespaces that other objects of the sample are in. Everything else is copied under new
+names; where an object of the sample names another one, the copy names the copy.
+
+Invariant: a copy differs from the sample in names only, and in what the server assigns (nodePort, clusterIP).
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fakekube.testing.manifests import Source, objects
+
+__all__ = ["Sample"]
+
+Object = dict[str, Any]
+
+_DEFINITIONS = frozenset({"CustomResourceDefinition"})
+
+#: Where names are not references: what selectors select must remain as the client selects it.
+_NOT_REFERENCES = frozenset({"labels", "annotations", "matchLabels", "selector", "nodeSelector"})
+
+#: Letters of tokens: no vowels, and nothing that looks like another one.
+_LETTERS = "bcdfghjkmnpqrstvwxz2456789"
+
+_LONGEST_NAME = 63
+
+
+def new_token(dice: random.Random) -> str:
+    """Returns a new part of names, which occurs in no other name."""
+    return "".join(dice.choice(_LETTERS) for _ in range(6))
+
+
+@dataclass(slots=True, frozen=True)
+class Sample:
+    """See the module."""
+
+    prerequisites: Sequence[Object]
+    stimuli: Sequence[Object]
+
+    @classmethod
+    def of(cls, *sources: Source) -> Sample:
+        """Reads a sample from files, folders, YAML text or objects. Raises ManifestError."""
+        found = objects(*sources)
+        used = {_metadata(obj).get("namespace") for obj in found if obj["kind"] != "Namespace"}
+        needed = [
+            obj
+            for obj in found
+            if obj["kind"] in _DEFINITIONS or (obj["kind"] == "Namespace" and _metadata(obj).get("name") in used)
+        ]
+        named = {_metadata(obj).get("name") for obj in needed if obj["kind"] == "Namespace"}
+        made = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            for name in sorted({str(name) for name in used if name} - named - {"default"})
+        ]
+        return cls([*needed, *made], [obj for obj in found if not any(obj is one for one in needed)])
+
+    def copies(self, token: str) -> list[Object]:
+        """Returns the stimuli under new names, which end with the token."""
+        names = {name: _renamed(name, token) for name in map(_name, self.stimuli)}
+        return [_copied(obj, names) for obj in self.stimuli]
+
+    @property
+    def definitions(self) -> list[Object]:
+        return [obj for obj in self.prerequisites if obj["kind"] in _DEFINITIONS]
+
+
+def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return obj.get("metadata") or {}
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    metadata = _metadata(obj)
+    return str(metadata.get("name") or str(metadata.get("generateName") or "sample").rstrip("-"))
+
+
+def _renamed(name: str, token: str) -> str:
+    return f"{name[: _LONGEST_NAME - len(token) - 1].rstrip('-.')}-{token}"
+
+
+def _copied(obj: Object, names: Mapping[str, str]) -> Object:
+    new: Object = _with_references(copy.deepcopy(obj), names)
+    metadata = new.setdefault("metadata", {})
+    metadata.pop("generateName", None)
+    metadata["name"] = names[_name(obj)]
+    for assigned in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"):
+        metadata.pop(assigned, None)
+    new.pop("status", None)
+    if new["kind"] == "Service":
+        _release_addresses(new.get("spec") or {})
+    return new
+
+
+def _with_references(value: Any, names: Mapping[str, str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {
+            inner: part if inner in _NOT_REFERENCES else _with_references(part, names, inner) for inner, part in value.items()
+        }
+    if isinstance(value, list):
+        return [_with_references(part, names, key) for part in value]
+    return _reference(value, names) if isinstance(value, str) and key not in ("kind", "apiVersion", "namespace") else value
+
+
+def _reference(text: str, names: Mapping[str, str]) -> str:
+    """Renames `NAME`, `NAMESPACE/NAME` and `NAME.NAMESPACE.svc…`."""
+    if text in names:
+        return names[text]
+    first, slash, last = text.rpartition("/")
+    if slash and last in names and "/" not in first:
+        return f"{first}/{names[last]}"
+    host, dot, domain = text.partition(".")
+    if dot and host in names and (domain.endswith(".svc") or ".svc." in domain):
+        return f"{names[host]}.{domain}"
+    return text
+
+
+def _release_addresses(spec: Object) -> None:
+    if spec.get("clusterIP") != "None":
+        spec.pop("clusterIP", None)
+        spec.pop("clusterIPs", None)
+    for port in spec.get("ports") or ():
+        port.pop("nodePort", None)

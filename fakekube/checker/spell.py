@@ -1,0 +1,421 @@
+"""One run of the client on a cluster of its own: what rules provoke with and judge by.
+
+Invariant: whatever waits for the client also looks whether it has ended or is in a hot loop, and gives up if so.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.process import ClientProcess
+from fakekube.checker.reaction import Copy, Element
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.sample import Sample, new_token
+from fakekube.checker.trace import Call, Stream, StreamKey, Trace, excerpt
+from fakekube.client import ApiError, UnknownResource
+from fakekube.cluster import Cluster
+
+if TYPE_CHECKING:
+    from fakekube.checker.bench import Bench
+    from fakekube.checker.calm import Calm
+    from fakekube.powers.faults import Faults
+
+__all__ = ["ClientEnded", "Decided", "HotLoop", "Spell"]
+
+Object = dict[str, Any]
+
+#: Calls within `_LOOP_SECONDS` that no client sends that has a pause between attempts.
+_LOOP_CALLS = 240
+_LOOP_SECONDS = 2.0
+
+#: Seconds between two looks at a condition: the first, and the longest.
+_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.1
+
+#: An object that no client looks at.
+_UNWATCHED = {
+    "apiVersion": "v1",
+    "kind": "PodTemplate",
+    "template": {"spec": {"containers": [{"name": "check", "image": "check"}]}},
+}
+
+
+class ClientEnded(Exception):
+    """The client has ended by itself."""
+
+
+class Decided(Exception):
+    """The trace shows already that the rule is broken."""
+
+
+class HotLoop(Exception):
+    """The client sends requests without any pause."""
+
+
+class Spell:
+    """See the module.
+
+    Args:
+        bench: what all spells have in common.
+        rule: whose it is; None for the calm run.
+    """
+
+    def __init__(self, bench: Bench, rule: Rule | None) -> None:
+        self.bench = bench
+        self.rule = rule
+        self.zero = time.monotonic()
+        name = f"{rule.id}-{rule.provocation}" if rule is not None else "calm"
+        self.random = random.Random(f"{bench.seed}/{name}")
+        """Seeded by the check's seed and the rule."""
+        arguments = dict(rule.cluster_arguments()) if rule is not None else {}
+        self.cluster = Cluster(**{"profile": bench.profile, "control": False, "keep_requests": 50_000, **arguments})
+        self.cluster.faults.seed(self.random.randrange(1 << 30))
+        self.trace = Trace(self.cluster, self.zero)
+        self.copies: list[Copy] = []
+        self.folder = bench.new_folder(name)
+        self.process: ClientProcess | None = None
+        self.started_at = 0.0
+        """When the client was started last."""
+        self.provoked_at: int = -1
+        """The mark of the trace at which the provocation began."""
+        self.missing: list[tuple[Copy, list[Element]]] = []
+        """Reactions that did not come."""
+        self.untold: list[Copy] = []
+        """Copies that the client was never told of."""
+        self.ended: str = ""
+        """How the client ended by itself."""
+        self.loop: str = ""
+        """The hot loop, in words."""
+        self.notes: list[str] = []
+        """Evidence that rules gather on the way."""
+        self.memory: dict[str, Any] = {}
+        """What a rule keeps from `provoke` for `judge`."""
+
+    # ------------------------------------------------------------ what there is
+
+    @property
+    def faults(self) -> Faults:
+        return self.cluster.faults
+
+    @property
+    def calm(self) -> Calm:
+        """What was learned on the calm cluster."""
+        assert self.bench.calm is not None
+        return self.bench.calm
+
+    @property
+    def sample(self) -> Sample:
+        return self.bench.sample
+
+    @property
+    def now(self) -> float:
+        """Seconds since the spell began."""
+        return time.monotonic() - self.zero
+
+    # ------------------------------------------------------------ the cluster and the client
+
+    def open(self) -> None:
+        """Starts the cluster, with the prerequisites."""
+        self.cluster.start()
+        self.load_prerequisites(self.sample.prerequisites)
+
+    def load_prerequisites(self, objects: Sequence[Object]) -> None:
+        """Creates definitions and namespaces and waits until they can be used."""
+        for obj in objects:
+            self.cluster.load(obj)
+        self.cluster.settle(timeout=20.0)
+
+    def start_client(self) -> None:
+        """Starts the client; waits for its turn while others start."""
+        with self.bench.starting:
+            self.launch()
+            self._wait_for_first_call()
+
+    def launch(self) -> None:
+        """Starts the client at once."""
+        self.started_at = self.now
+        token_file = self.rule is not None and self.rule.token_file
+        kubeconfig = self.bench.write_kubeconfig(self.cluster, self.folder, token_file=token_file)
+        self.process = self.bench.starter.start(kubeconfig, self.folder)
+
+    def _wait_for_first_call(self) -> None:
+        """Holds the turn of a starting client until it has come, so that not too many start at once."""
+        mark = self.trace.mark()
+        self.await_until(lambda: self.trace.count_since(mark) > 0, self.bench.start_patience)
+
+    def kill_client(self) -> None:
+        """Kills the client."""
+        if self.process is not None:
+            self.process.kill()
+
+    def restart_client(self) -> None:
+        """Kills the client and starts it again. Raises NotExercised for a function."""
+        self.require_restartable()
+        self.kill_client()
+        self.start_client()
+
+    def require_restartable(self) -> None:
+        """Raises NotExercised if the client cannot be killed: a function in this process."""
+        if not self.bench.starter.restartable:
+            raise NotExercised("a function cannot be killed and started again; check a command")
+
+    def close(self) -> None:
+        """Ends the client and the cluster. May be called twice."""
+        self.faults.clear()
+        if self.process is not None:
+            self.process.kill()
+        self.cluster.stop()
+
+    # ------------------------------------------------------------ stimuli
+
+    def stimulate(self, change: Callable[[Object], None] | None = None, *, token: str = "") -> Copy:
+        """Creates a fresh copy of the sample.
+
+        Args:
+            change: changes each object before it is created.
+            token: of a deleted copy, whose names are used again.
+
+        Raises NotExercised if the API does not take it.
+        """
+        token = token or new_token(self.random)
+        mark = self.trace.mark()
+        made: list[Object] = []
+        resources: list[str] = []
+        for obj in self.sample.copies(token):
+            if change is not None:
+                change(obj)
+            try:
+                created = self.cluster.create(obj)
+            except (ApiError, UnknownResource) as error:
+                raise NotExercised(f"the copy of the sample cannot be created: {error}") from None
+            made.append({"apiVersion": obj["apiVersion"], "kind": obj["kind"], **created})
+            resources.append(self.resource_of(obj))
+        copy = Copy(token, made, resources, mark, self.now)
+        self.copies.append(copy)
+        return copy
+
+    def resource_of(self, obj: Object) -> str:
+        """Returns the name of an object's resource, such as `deployments.apps`."""
+        try:
+            return self.cluster.resource_name(obj)
+        except UnknownResource as error:
+            raise NotExercised(str(error)) from None
+
+    def delete(self, copy: Copy) -> None:
+        """Deletes the objects of a copy, in the reverse of their order."""
+        copy.deleted = True
+        pairs = list(zip(copy.resources, copy.objects, strict=True))
+        for resource, obj in reversed(pairs):
+            metadata = obj["metadata"]
+            try:
+                self.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"))
+            except ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+
+    # ------------------------------------------------------------ waiting
+
+    def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Waits until a condition holds; returns whether it does. Seconds that this process was held up do not count.
+
+        Raises ClientEnded and HotLoop.
+        """
+        look, waited, checked = _FIRST_LOOK, 0.0, 0.0
+        seconds *= self.bench.slowness()
+        while not condition():
+            if waited >= seconds:
+                return False
+            if waited - checked >= 0.3:
+                checked = waited
+                self.look_at_client()
+            before = time.monotonic()
+            time.sleep(look)
+            waited += min(time.monotonic() - before, 2 * look)
+            look = min(look * 1.3, _LONGEST_LOOK)
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Waits while the client runs. Raises ClientEnded and HotLoop."""
+        end = self.now + seconds
+        self.await_until(lambda: self.now >= end, seconds * 10)
+
+    def look_at_client(self) -> None:
+        """Raises ClientEnded or HotLoop if the client has ended by itself or does not pause, Decided if there is nothing to
+        wait for."""
+        process = self.process
+        if process is None:
+            return
+        code = process.exit_code()
+        if code is not None:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self.ended = f"the client ended ({how})"
+            output = process.output()
+            if output:
+                self.ended += f"; it printed: …{' '.join(output[-300:].split())}"
+            raise ClientEnded(self.ended)
+        since = self.now - _LOOP_SECONDS
+        calls = [call for call in self.trace.since(self.provoked_at) if call.at >= since]
+        limit = max(_LOOP_CALLS, 4 * self.bench.busiest)
+        if len(calls) > limit and self.rule is not None:
+            (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
+            self.loop = f"{len(calls)} requests in {_LOOP_SECONDS:.0f} s, most of them {verb} {path}"
+            raise HotLoop(self.loop)
+        if self.rule is not None and self.provoked_at >= 0 and self.rule.broken(self) is not None:
+            raise Decided(self.rule.id)
+
+    # ------------------------------------------------------------ convergence
+
+    def is_told(self, copy: Copy) -> bool:
+        """Has the client been told of all objects of a copy that it was told of on the calm cluster?"""
+        keys = self.bench.calm.told if self.bench.calm is not None else {}
+        streams = self.trace.streams()
+        for key, resources in keys.items():
+            stream = streams.get(key)
+            for resource, obj in zip(copy.resources, copy.objects, strict=True):
+                if resource in resources and (stream is None or not tells(stream, copy, obj)):
+                    return False
+        return True
+
+    def missing_of(self, copy: Copy) -> list[Element]:
+        """Returns what is missing of the reaction to a copy."""
+        return self.calm.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
+
+    def has_reacted(self, copy: Copy) -> bool:
+        """Was the client told of a copy, and is its reaction complete?"""
+        return self.is_told(copy) and not self.missing_of(copy) and self.bench.expects.met(self, copy)
+
+    def await_reaction(self, copy: Copy, seconds: float | None = None) -> bool:
+        """Waits for the reaction to a copy, by default as long as `patience` says. Raises ClientEnded and HotLoop."""
+        return self.await_until(lambda: self.has_reacted(copy), self.patience() if seconds is None else seconds)
+
+    def patience(self) -> float:
+        """Returns how long a good client may take now: as on the calm cluster, and the pause that its backoff has
+        reached."""
+        gaps = [gap for stream in self.trace.streams(self.provoked_at).values() for gap in stream.gaps()]
+        backoff = min(4.5 * max(gaps, default=2.0), 75.0)
+        retry_after = max((self._retry_after(call) for call in self.trace.since(self.provoked_at)), default=0.0)
+        return max(8.0 + 8 * self.calm.reaction_seconds + backoff + retry_after, 20.0)
+
+    @staticmethod
+    def _retry_after(call: Call) -> float:
+        text = dict(call.exchange.answer_headers).get("Retry-After", "0")
+        return float(text) if text.isdigit() else 0.0
+
+    def converge(self) -> bool:
+        """Makes a fresh copy and waits for the reactions to all copies; what does not come is in `missing`, `untold`.
+
+        Raises ClientEnded and HotLoop.
+        """
+        self.stimulate()
+        return self.await_all()
+
+    def await_all(self) -> bool:
+        """Waits for the reactions to all copies that are not deleted. Raises ClientEnded and HotLoop."""
+        alive = [copy for copy in self.copies if not copy.deleted]
+        waiting = list(alive)
+
+        def all_reacted() -> bool:
+            waiting[:] = [copy for copy in waiting if not self.has_reacted(copy)]
+            return not waiting and all(self.has_reacted(copy) for copy in alive)
+
+        if self.await_until(all_reacted, self.patience()):
+            return True
+        self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
+        self.untold = [copy for copy in alive if not self.is_told(copy)]
+        return not self.missing and not self.untold and all(self.bench.expects.met(self, copy) for copy in alive)
+
+    def ordinary_verdict(self) -> Verdict | None:
+        """Returns the verdict of the judges of processes and convergence: None if the client runs and has converged."""
+        if self.ended:
+            if self.bench.ends_by_itself:
+                return Verdict.not_exercised("the client also ends by itself on a calm cluster", self.ended)
+            return Verdict.failed(self.ended, *self.excerpt())
+        if self.loop:
+            return Verdict.failed(f"hot loop: {self.loop}", *self.excerpt())
+        if self.missing:
+            copy, elements = self.missing[0]
+            what = ", ".join(map(str, elements[:3]))
+            return Verdict.failed(
+                f"no reaction to {copy.names()[0]} within {self.now - copy.created_at:.0f} s: on a calm cluster "
+                f"the client {what}",
+                *self.excerpt(),
+                by_time=True,
+            )
+        if self.untold:
+            copy = self.untold[0]
+            return Verdict.failed(
+                f"the client never asked for what it missed: no list or watch has told it of {copy.names()[0]} "
+                f"within {self.now - copy.created_at:.0f} s",
+                *self.excerpt(),
+                by_time=True,
+            )
+        return None
+
+    def excerpt(self, calls: Sequence[Call] | None = None) -> list[str]:
+        """Returns lines of the trace since the provocation, for evidence."""
+        chosen = self.trace.since(self.provoked_at) if calls is None else calls
+        return excerpt(chosen)
+
+    # ------------------------------------------------------------ provocations
+
+    def provoke_now(self) -> None:
+        """Says that the provocation begins: later calls are judged."""
+        self.provoked_at = self.trace.mark()
+
+    def require_watch(self) -> list[Call]:
+        """Returns the watches that are open and were on the calm cluster. Raises NotExercised if there is none."""
+        found = [call for call in self.trace.open_watches() if call.stream in self.calm.streams]
+        if not found:
+            raise NotExercised("the client has no watch open")
+        return found
+
+    def advance_revisions(self, writes: int = 3) -> int:
+        """Writes something that the client does not look at; returns the newest revision."""
+        revision = 0
+        for number in range(writes):
+            name = f"check-{new_token(self.random)}-{number}"
+            made = self.cluster.create({**_UNWATCHED, "metadata": {"name": name}})
+            revision = int(made["metadata"]["resourceVersion"]) + 1
+            self.cluster.delete("podtemplates", name)
+        return revision
+
+    def compact(self) -> int:
+        """Compacts the history and writes something newer; returns the oldest revision that is not expired."""
+        oldest = self.advance_revisions(2)
+        self.cluster.compact()
+        self.advance_revisions(1)
+        return oldest
+
+    @contextmanager
+    def disconnected(self) -> Iterator[None]:
+        """Ends the watches and refuses the client's connections meanwhile."""
+        with self.faults.on("*").refuse(label="disconnected"), self.faults.on("*", path="*").refuse(label="disconnected"):
+            self.faults.on("watch").cut(label="disconnected").remove()
+            yield
+
+    def streams_since(self) -> dict[StreamKey, Stream]:
+        """Returns the client's streams since the provocation."""
+        return {key: one for key, one in self.trace.streams(self.provoked_at).items() if key in self.calm.streams}
+
+
+def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
+    """Has a stream told the client of an object, by an event or a list?"""
+    metadata = obj["metadata"]
+    revision = int(metadata["resourceVersion"])
+    for call in reversed(stream.calls):
+        if call.is_list and call.status == 200:
+            listed = call.exchange.revision
+            if (listed is not None and listed >= revision) or metadata["name"].encode() in _bytes_of(call.exchange.raw_answer):
+                return True
+        elif call.is_watch:
+            if any(event.name == metadata["name"] or (not event.type and event.revision >= revision) for event in call.events):
+                return True
+    return False
+
+
+def _bytes_of(answer: Any) -> bytes:
+    return b"" if answer is None else answer if isinstance(answer, bytes) else b"".join(answer)

@@ -1,0 +1,345 @@
+"""What a client asked of its cluster, in the form that verdicts need: calls in their order, and streams.
+
+A stream is what one reflector does: the lists and watches with one path and one pair of selectors. Two watches of one path with
+different selectors are two streams.
+
+Invariant: a trace only reads what the recorder keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from fakekube.codecs import json
+from fakekube.codecs.errors import DecodeError
+
+if TYPE_CHECKING:
+    from fakekube.cluster import Cluster
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["Call", "Event", "Stream", "StreamKey", "Trace", "excerpt", "failed"]
+
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
+
+#: The field resourceVersion of ObjectMeta and ListMeta in Protobuf: its tag, its length, its digits.
+_PROTOBUF_REVISION = re.compile(rb"[\x32\x12]([\x01-\x28])(\d+)")
+
+
+@dataclass(slots=True, frozen=True)
+class StreamKey:
+    """What tells the streams of a client apart."""
+
+    path: str
+    label_selector: str
+    field_selector: str
+
+    def __str__(self) -> str:
+        shown = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
+        query = "&".join(f"{name}={value}" for name, value in shown if value)
+        return f"{self.path}?{query}" if query else self.path
+
+
+@dataclass(slots=True, frozen=True)
+class Event:
+    """An event that a watch has delivered."""
+
+    type: str
+    """ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; "" if its format is not read here."""
+    revision: int
+    """0 if it has none."""
+    name: str
+    namespace: str
+
+
+class Call:
+    """A request of the client, with its answer as far as it has come."""
+
+    def __init__(self, exchange: Exchange, zero: float) -> None:
+        """`zero`: when the spell began, by `time.monotonic()`."""
+        self.exchange = exchange
+        self._zero = zero
+        self._events: list[Event] = []
+
+    @property
+    def number(self) -> int:
+        return self.exchange.number
+
+    @property
+    def at(self) -> float:
+        """When it began, in seconds of the spell."""
+        return self.exchange.began - self._zero
+
+    @property
+    def end(self) -> float | None:
+        """When the answer was complete; None while it is not."""
+        if self.is_watch and self.exchange.events is not None:
+            return None if self.exchange.ended_at is None else self.exchange.ended_at - self._zero
+        return None if self.exchange.seconds is None else self.at + self.exchange.seconds
+
+    @cached_property
+    def verb(self) -> str:
+        return self.exchange.verb
+
+    @cached_property
+    def resource(self) -> str:
+        """Such as `pods`, `deployments.apps` or `pods/status`; "" for what is not about a resource."""
+        one = self.exchange
+        group = f".{one.group}" if one.group else ""
+        return f"{one.resource}{group}" + (f"/{one.subresource}" if one.subresource else "")
+
+    @cached_property
+    def collection(self) -> str:
+        """The resource without its subresource."""
+        return self.resource.partition("/")[0]
+
+    @cached_property
+    def query(self) -> dict[str, str]:
+        return self.exchange.query
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        return self.exchange.headers
+
+    @property
+    def path(self) -> str:
+        return self.exchange.path
+
+    @property
+    def name(self) -> str:
+        return self.exchange.name
+
+    @property
+    def namespace(self) -> str:
+        return self.exchange.namespace
+
+    @property
+    def status(self) -> int | None:
+        return self.exchange.status
+
+    @property
+    def body(self) -> Any:
+        return self.exchange.body
+
+    @property
+    def answer(self) -> Any:
+        return self.exchange.answer
+
+    @property
+    def ended(self) -> str | None:
+        """Of a watch: why it ended."""
+        return self.exchange.ended
+
+    @property
+    def is_watch(self) -> bool:
+        return self.verb == "watch"
+
+    @property
+    def is_list(self) -> bool:
+        return self.verb == "list"
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb in _WRITES
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status is not None and self.status < 400
+
+    @property
+    def dropped(self) -> bool:
+        """Did the connection end without an answer?"""
+        return self.status is None and self.exchange.seconds is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Is it a watch that is open?"""
+        return self.is_watch and self.status == 200 and self.exchange.ended is None
+
+    @cached_property
+    def stream(self) -> StreamKey:
+        return StreamKey(self.path, self.query.get("labelSelector", ""), self.query.get("fieldSelector", ""))
+
+    @cached_property
+    def asked_revision(self) -> str:
+        """The resourceVersion of the query; "" if there is none."""
+        return self.query.get("resourceVersion", "")
+
+    @property
+    def resumes(self) -> bool:
+        """Is it a watch that goes on from a revision, in place of one that begins with the present state?"""
+        return self.is_watch and self.asked_revision not in ("", "0") and not self.sends_initial_events
+
+    @cached_property
+    def sends_initial_events(self) -> bool:
+        return self.query.get("sendInitialEvents", "") in _TRUE
+
+    @cached_property
+    def wants_bookmarks(self) -> bool:
+        return self.query.get("allowWatchBookmarks", "") in _TRUE
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What a watch has delivered."""
+        frames = self.exchange.frames or ()
+        while len(self._events) < len(frames):
+            self._events.append(_event(frames[len(self._events)], self.exchange.answer_type))
+        return self._events
+
+    def delivered(self, *, bookmarks: bool = True) -> int:
+        """The highest revision that a watch has delivered; 0 if none."""
+        found = (one.revision for one in self.events if one.type != "ERROR" and (bookmarks or one.type != "BOOKMARK"))
+        return max(found, default=0)
+
+    def mentions(self, text: str) -> bool:
+        """Does the request name something, in its path or its body?"""
+        one = self.exchange
+        return text in one.path or text.encode() in one.raw_body
+
+    @property
+    def code(self) -> str:
+        """What became of it, in a word."""
+        if self.is_watch and self.status == 200:
+            return f"200, {self.exchange.events or 0} events, {self.ended or 'open'}"
+        return "dropped" if self.dropped else "in flight" if self.status is None else str(self.status)
+
+    def __str__(self) -> str:
+        query = "&".join(f"{name}={value}" for name, value in self.query.items())
+        fault = f" [{self.exchange.fault}]" if self.exchange.fault else ""
+        return f"{self.at:7.2f} s  {self.verb} {self.path}{'?' + query if query else ''}: {self.code}{fault}"
+
+
+def _event(frame: bytes, media_type: str) -> Event:
+    if "json" not in media_type:
+        found = [int(digits) for size, digits in _PROTOBUF_REVISION.findall(frame) if size[0] == len(digits)]
+        return Event("", max(found, default=0), "", "")
+    try:
+        value = json.reread(frame)
+    except DecodeError:
+        return Event("", 0, "", "")
+    metadata = (value.get("object") or {}).get("metadata") or {}
+    revision = str(metadata.get("resourceVersion") or "")
+    return Event(
+        value.get("type", ""), int(revision) if revision.isdigit() else 0, metadata.get("name", ""), metadata.get("namespace", "")
+    )
+
+
+@dataclass(slots=True, frozen=True)
+class Stream:
+    """The lists and watches of one stream, in their order."""
+
+    key: StreamKey
+    calls: Sequence[Call]
+
+    @property
+    def watches(self) -> list[Call]:
+        return [call for call in self.calls if call.is_watch]
+
+    @property
+    def lists(self) -> list[Call]:
+        return [call for call in self.calls if call.is_list]
+
+    @property
+    def collection(self) -> str:
+        return self.calls[0].collection
+
+    def after(self, call: Call) -> Call | None:
+        """The call that follows another one."""
+        return next((one for one in self.calls if one.number > call.number), None)
+
+    def gaps(self) -> list[float]:
+        """The pauses between a failed attempt and the next attempt, in seconds."""
+        found = []
+        for one, following in pairwise(self.calls):
+            end = one.end
+            if end is not None and failed(one):
+                found.append(max(following.at - end, 0.0))
+        return found
+
+    def knows(self, revision: int, before: Call) -> bool:
+        """Has the client been told this revision on this stream before a call?"""
+        for one in self.calls:
+            if one.number >= before.number:
+                return False
+            if one.is_list and one.exchange.revision == revision:
+                return True
+            if one.is_watch and any(event.revision == revision for event in one.events):
+                return True
+        return False
+
+
+def failed(call: Call) -> bool:
+    """Did an attempt fail: refused, dropped, or a watch that ended at once without an event that counts?"""
+    if call.dropped or (call.status is not None and call.status >= 400):
+        return True
+    end = call.end
+    if not call.is_watch or end is None or call.ended == "closed by the client":
+        return False
+    told = any(event.type not in ("ERROR", "BOOKMARK") for event in call.events)
+    return bool((call.ended or "").startswith("error")) or (end - call.at < 1.0 and not told)
+
+
+class Trace:
+    """The calls of the client of a cluster, from when the trace was made.
+
+    Args:
+        cluster: a running one.
+        zero: when time begins, by `time.monotonic()`.
+    """
+
+    def __init__(self, cluster: Cluster, zero: float) -> None:
+        self._requests = cluster.requests
+        self._requests.keep_frames()
+        self._zero = zero
+        self._calls: dict[int, Call] = {}
+
+    def mark(self) -> int:
+        """A mark behind the newest call, for `since`."""
+        return self._requests.mark()
+
+    def since(self, mark: int = -1) -> list[Call]:
+        """The calls that began after a mark, or all."""
+        known = self._calls
+        return [
+            known.get(one.number) or known.setdefault(one.number, Call(one, self._zero)) for one in self._requests.since(mark)
+        ]
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self.since())
+
+    def streams(self, mark: int = -1) -> dict[StreamKey, Stream]:
+        """The streams, with their calls after a mark."""
+        found: dict[StreamKey, list[Call]] = {}
+        for call in self.since(mark):
+            if call.is_watch or (call.is_list and call.resource):
+                found.setdefault(call.stream, []).append(call)
+        return {key: Stream(key, calls) for key, calls in found.items()}
+
+    def open_watches(self) -> list[Call]:
+        """The watches that are open now."""
+        return [call for call in self if call.is_open]
+
+    def count_since(self, mark: int) -> int:
+        """How many calls began after a mark."""
+        return len(self._requests.since(mark))
+
+
+#: Lines that an excerpt has.
+_EXCERPT = 12
+
+
+def excerpt(calls: Sequence[Call]) -> list[str]:
+    """Returns lines of calls for evidence: the first and the last ones, repetitions in one line."""
+    lines = []
+    for _, group in groupby(calls, lambda call: str(call).partition(" s  ")[2]):
+        same = list(group)
+        lines.append(f"{same[0]} ({len(same)} times until {same[-1].at:.2f} s)" if len(same) > 1 else str(same[0]))
+    if len(lines) > _EXCERPT:
+        half = _EXCERPT // 2
+        return [*lines[:half], f"          … {len(lines) - 2 * half} more …", *lines[-half:]]
+    return lines
