@@ -404,17 +404,23 @@ class Spell:
 
 def tells(stream: Stream, copy: Copy, obj: Object) -> bool:
     """Has a stream told the client of an object, by an event or a list?"""
-    metadata = obj["metadata"]
-    revision = int(metadata["resourceVersion"])
-    for call in reversed(stream.calls):
-        if call.is_list and call.status == 200:
-            listed = call.exchange.revision
-            if (listed is not None and listed >= revision) or metadata["name"].encode() in _bytes_of(call.exchange.raw_answer):
-                return True
-        elif call.is_watch:
-            if any(event.name == metadata["name"] or (not event.type and event.revision >= revision) for event in call.events):
-                return True
-    return False
+    name, revision = obj["metadata"]["name"], int(obj["metadata"]["resourceVersion"])
+    return any(_listed(call, name, revision) or _delivered(call, name, revision) for call in reversed(stream.calls))
+
+
+def _listed(call: Call, name: str, revision: int) -> bool:
+    """Was the object in a list, or is the list newer than its creation?"""
+    if not call.is_list or call.status != 200:
+        return False
+    listed = call.exchange.revision
+    return (listed is not None and listed >= revision) or name.encode() in _bytes_of(call.exchange.raw_answer)
+
+
+def _delivered(call: Call, name: str, revision: int) -> bool:
+    """Was there an event of the object, or (where events cannot be read here) one that is as new?"""
+    if not call.is_watch:
+        return False
+    return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)
 
 
 def _bytes_of(answer: Any) -> bytes:
