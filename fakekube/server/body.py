@@ -7,7 +7,7 @@ its limit bounds what the server holds.
 from __future__ import annotations
 
 import io
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from fakekube.server.http1 import BodyError, Request, RequestParser
 from fakekube.server.transport import Transport
@@ -15,12 +15,24 @@ from fakekube.server.transport import Transport
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["MAX_DISCARDED_BYTES", "Body"]
+__all__ = ["MAX_DISCARDED_BYTES", "Body", "Readable", "body_stream"]
 
 MAX_DISCARDED_BYTES = 256 << 10
 """How much of an unread body net/http reads away to keep a connection (maxPostHandlerReadBytes)."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Readable(Protocol):
+    """A body that comes piece by piece."""
+
+    def read(self, limit: int, /) -> bytes:
+        """Up to `limit` bytes, `b""` at the end; waits for them."""
+
+
+def body_stream(body: Readable) -> IO[bytes]:
+    """A body for `wsgi.input`."""
+    return io.BufferedReader(_Raw(body))
 
 
 class Body:
@@ -39,7 +51,7 @@ class Body:
         if length is not None and not self._awaited and length <= len(parser.buffer):
             self.stream = io.BytesIO(parser.body(length) or b"")
         else:
-            self.stream = io.BufferedReader(_Raw(self))
+            self.stream = body_stream(self)
 
     def read(self, limit: int) -> bytes:
         """Up to `limit` bytes, `b""` at the end; tells a client that waits for it to go on.
@@ -88,7 +100,7 @@ class Body:
 class _Raw(io.RawIOBase):
     """What `io.BufferedReader` needs to make lines and the rest of it."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Readable) -> None:
         self._body = body
 
     def readable(self) -> bool:

@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.server.answer import Answer
 from fakekube.server.body import Body
@@ -25,7 +25,10 @@ from fakekube.server.transport import Disconnected, Transport
 from fakekube.streaming import websocket
 from fakekube.streams import BrokenStreamError, Stream, Tunnel
 
-__all__ = ["Application", "Connection", "Service"]
+if TYPE_CHECKING:
+    from fakekube.server.http2.connection import MultiplexedConnection
+
+__all__ = ["Application", "Connection", "Service", "is_stream"]
 
 _logger = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class Service(Protocol):
 
     application: Application
     pump: Pump
+    max_streams: int
+    """How many requests a client may have open on a connection with HTTP/2."""
 
     def date(self) -> str:
         """The Date of an answer that is given now."""
@@ -70,7 +75,7 @@ _NEXT, _CLOSE, _LINGER, _HANDED_OVER = _After
 class Connection:
     """A client's connection."""
 
-    __slots__ = ("_base", "_greeted", "_parser", "_service", "_transport", "deadline", "served_by")
+    __slots__ = ("_base", "_greeted", "_multiplexed", "_parser", "_served_by", "_service", "_transport", "deadline")
 
     def __init__(self, transport: Transport, service: Service, base: dict[str, Any]) -> None:
         """`base` are the variables of all its requests' environs."""
@@ -81,16 +86,19 @@ class Connection:
         self._greeted = False
         self.deadline = math.inf
         """When (time.monotonic) whoever looks after connections should abort this one."""
-        self.served_by = 0
-        """The identifier of the thread that serves it."""
+        self._served_by = 0
+        self._multiplexed: MultiplexedConnection | None = None
 
     def serve(self) -> None:
         """Everything until the connection ends or belongs to the pump. Never raises."""
         after = _CLOSE
-        self.served_by = threading.get_ident()
+        self._served_by = threading.get_ident()
         try:
             self._greet()
             after = _NEXT
+            if self._transport.speaks_http2:
+                self._hand_over_to_http2()
+                after = _HANDED_OVER
             while after is _NEXT:
                 request = self._next_request()
                 after = _CLOSE if request is None else self._exchange(request)
@@ -106,9 +114,17 @@ class Connection:
         if after is not _HANDED_OVER:
             self.close()
 
+    @property
+    def served_by(self) -> int:
+        """The identifier of the thread that serves it."""
+        return self._served_by if self._multiplexed is None else self._multiplexed.served_by
+
     def abort(self) -> None:
         """End the connection, from any thread; the one that serves it will close it."""
-        self._transport.abort()
+        if self._multiplexed is not None:
+            self._multiplexed.abort()
+        else:
+            self._transport.abort()
 
     def close(self) -> None:
         """End the connection; only for whoever holds it."""
@@ -121,6 +137,12 @@ class Connection:
             self.deadline = time.monotonic() + HANDSHAKE_SECONDS
             self._base |= self._transport.handshake()
             self._greeted = True
+
+    def _hand_over_to_http2(self) -> None:
+        from fakekube.server.http2.connection import MultiplexedConnection
+
+        self._multiplexed = MultiplexedConnection(self._transport, self._service, self._base, self)
+        self._multiplexed.start()
 
     def _next_request(self) -> Request | None:
         """The next request; None when the client has sent its last.
@@ -164,7 +186,7 @@ class Connection:
         environ = make_environ(self._base, request, body.stream)
         try:
             result = self._service.application(environ, answer.start_response)
-            if _is_stream(result):
+            if is_stream(result):
                 return self._stream(environ, answer, result)
             try:
                 answer.give(result)
@@ -241,7 +263,7 @@ class Connection:
         return _LINGER
 
 
-def _is_stream(result: object) -> TypeGuard[Stream]:
+def is_stream(result: object) -> TypeGuard[Stream]:
     """It can be served without waiting in its iterator (`fakekube.streams`)."""
     return not isinstance(result, (list, tuple)) and hasattr(result, "take") and hasattr(result, "source")
 

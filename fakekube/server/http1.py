@@ -17,7 +17,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser"]
+__all__ = ["MAX_HEAD_BYTES", "BodyError", "Fields", "ProtocolError", "Request", "RequestParser", "is_valid_target"]
 
 MAX_HEAD_BYTES = (1 << 20) + 4096
 """MaxHeaderBytes of kube-apiserver and the slop that net/http adds to it."""
@@ -200,12 +200,12 @@ def _request_line(line: str) -> tuple[str, str, tuple[int, int]]:
     method, _, rest = line.removesuffix("\r").partition(" ")
     target, _, protocol = rest.partition(" ")
     version = _VERSION.fullmatch(protocol)
-    if version is None or not _METHOD.fullmatch(method) or not _valid_target(method, target):
+    if version is None or not _METHOD.fullmatch(method) or not is_valid_target(method, target):
         raise ProtocolError
     return method, target, (int(version[1]), int(version[2]))
 
 
-def _valid_target(method: str, target: str) -> bool:
+def is_valid_target(method: str, target: str) -> bool:
     """What net/url's ParseRequestURI takes, as far as a target can be served."""
     if _CONTROL.search(target):
         return False

@@ -169,7 +169,7 @@ class Delivery:
         """End the answer early, in good order unless the client is in the middle of something."""
         with suppress(Disconnected):
             if not self.output and not self.finishing:
-                self.transport.send_ready(self.framing.last)
+                self.transport.finish(self.framing.last)
 
     def hear(self) -> bool:
         """Receive what the client sends; false if it is gone.
@@ -326,11 +326,7 @@ class Pump:
         events = 0 if delivery.deaf else READ
         if delivery.progress is _BLOCKED:
             events |= WRITE
-        fileno = delivery.transport.fileno()
-        if events:
-            self.loop.watch(fileno, events, lambda events: self._happened(delivery, events))
-        else:
-            self.loop.forget(fileno)
+        delivery.transport.attend(self.loop, events, lambda events: self._happened(delivery, events))
 
     def _happened(self, delivery: Delivery, events: int) -> None:
         try:
@@ -352,7 +348,7 @@ class Pump:
         del group.members[delivery]
         delivery.queued = False
         delivery.due = None
-        self.loop.forget(delivery.transport.fileno())
+        delivery.transport.attend(self.loop, 0, lambda events: None)
         if not group.members:
             del self._groups[id(source)]
             source.unsubscribe(group.wake)

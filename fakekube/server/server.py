@@ -44,21 +44,30 @@ _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "O
 
 
 class Server:
-    """Serves one WSGI application over HTTP/1.1; for use as a context manager, or by `start` and `stop`."""
+    """Serves one WSGI application over HTTP; for use as a context manager, or by `start` and `stop`."""
 
     def __init__(
-        self, application: Application, host: str = "127.0.0.1", port: int = 0, *, clock: Clock, tls: ssl.SSLContext | None = None
+        self,
+        application: Application,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        clock: Clock,
+        tls: ssl.SSLContext | None = None,
+        max_streams: int = 100,
     ) -> None:
         """
         Args:
             host: a name or an address of this machine
             port: 0 for one that is free
             clock: what streams' deadlines and the Date of answers refer to
-            tls: of `tls.server_context`, to serve HTTPS
+            tls: of `tls.server_context`, to serve HTTPS, and HTTP/2 if the context offers it
+            max_streams: how many requests a client may have open on a connection with HTTP/2
         """
         self.application = application
         self.host = host
         self.port = port
+        self.max_streams = max_streams
         self._clock = clock
         self._tls = tls
         self._connections: set[Connection] = set()

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, cast
 
 from fakekube.server.transport import RECEIVE_BYTES, Disconnected, Transport
@@ -33,20 +34,21 @@ _DER = 2
 _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 
 
-def server_context(certificate: str, key: str, client_ca: str) -> ssl.SSLContext:
-    """A context that serves HTTP/1.1; all arguments are PEM.
+def server_context(certificate: str, key: str, client_ca: str, *, http2: bool = False) -> ssl.SSLContext:
+    """A context that serves HTTP/1.1; certificates and keys are PEM.
 
     Args:
         certificate: the server's, with those between it and the CA
         key: the certificate's private key
         client_ca: whose clients complete the handshake where others cannot
+        http2: whether clients are offered HTTP/2, which is preferred, if the package for it is installed
 
     Raises:
         ssl.SSLError: they do not fit together
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(["h2", "http/1.1"] if http2 and find_spec("hpack") is not None else ["http/1.1"])
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=client_ca)
     _believe_everybody(context)
@@ -119,6 +121,10 @@ class TLSTransport(Transport):
             super().linger()
             raise Disconnected(*error.args) from error
         return _client_variables(self._tls)
+
+    @property
+    def speaks_http2(self) -> bool:
+        return self._tls is not None and self._tls.selected_alpn_protocol() == "h2"
 
     def receive_ready(self) -> bytes | None:
         assert self._tls is not None

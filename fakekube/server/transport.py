@@ -10,7 +10,12 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fakekube.server.loop import Loop
 
 __all__ = ["RECEIVE_BYTES", "Disconnected", "Transport"]
 
@@ -48,6 +53,11 @@ class Transport:
             raise Disconnected(*error.args) from error
         return {}
 
+    @property
+    def speaks_http2(self) -> bool:
+        """Both sides have agreed to HTTP/2."""
+        return False
+
     def set_blocking(self, blocking: bool) -> None:
         """Choose between the blocking methods and those that end in `_ready`."""
         self._socket.setblocking(blocking)
@@ -83,6 +93,17 @@ class Transport:
             return 0
         except OSError as error:
             raise Disconnected(*error.args) from error
+
+    def attend(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
+        """Have the loop's thread call `happened` with what happens of `events`; only in that thread."""
+        if events:
+            loop.watch(self.fileno(), events, happened)
+        else:
+            loop.forget(self.fileno())
+
+    def finish(self, last: bytes) -> None:
+        """End an answer early: send what follows it, if the socket takes it without waiting."""
+        self.send_ready(last)
 
     def linger(self) -> None:
         """Say that nothing more will be sent, and hear the client out for a moment.

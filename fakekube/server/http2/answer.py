@@ -1,0 +1,150 @@
+"""Sends one response of the application on its stream: `start_response`, and the body.
+
+A body that is whole leaves with its head in one piece, and what the client's windows do not take at once is sent by the loop's
+thread: no thread waits for it. The writer of a body in pieces waits.
+
+Specified by: golang.org/x/net/http2 (server.go: responseWriterState.writeChunk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Protocol
+
+from fakekube.server.http2.header_blocks import encode_block
+from fakekube.server.http2.stream import RequestStream
+
+__all__ = ["AnswerSink", "StreamAnswer"]
+
+_MEASURED_BYTES = 4096
+"""Bodies up to this size have their length told (handlerChunkBytes)."""
+_BODILESS = frozenset({"204", "304"})
+_DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
+
+_Fields = Sequence[tuple[str, str]]
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
+
+
+class AnswerSink(Protocol):
+    """What answers need of their connection."""
+
+    def send_answer(self, stream: RequestStream, block: bytes, body: bytes | None) -> None:
+        """Send a whole answer without waiting; None is no body."""
+
+    def send_head(self, stream: RequestStream, block: bytes) -> None:
+        """Send the head of an answer whose body follows."""
+
+    def send_piece(self, stream: RequestStream, data: bytes) -> None:
+        """Send a piece of the body; waits for the client to take it."""
+
+    def send_end(self, stream: RequestStream) -> None:
+        """End the answer."""
+
+    def go_away(self) -> None:
+        """Take no more requests on the connection."""
+
+
+class StreamAnswer:
+    """The answer to one request."""
+
+    __slots__ = ("_date", "_fields", "_has_body", "_left", "_sink", "_stream", "head_sent", "status")
+
+    def __init__(self, stream: RequestStream, sink: AnswerSink, date: Callable[[], str]) -> None:
+        self._stream = stream
+        self._sink = sink
+        self._date = date
+        self._fields: _Fields = ()
+        self._has_body = True
+        self._left: int | None = None
+        self.status = ""
+        """The application's; empty until it called `start_response`."""
+        self.head_sent = False
+
+    def start_response(self, status: str, fields: _Fields, exc_info: _ExcInfo | None = None) -> Callable[[bytes], object]:
+        """As PEP 3333 has it."""
+        if exc_info is not None and self.head_sent:
+            raise exc_info[1].with_traceback(exc_info[2])
+        if exc_info is None and self.status:
+            raise RuntimeError("start_response was called before, and there is no exc_info")
+        self.status = status
+        self._fields = fields
+        return self.write
+
+    def give(self, result: Iterable[bytes]) -> None:
+        """Send what the application returned.
+
+        Raises:
+            Disconnected: the stream has ended
+        """
+        if not self.head_sent and isinstance(result, (list, tuple)):
+            self._give_whole(result[0] if len(result) == 1 else b"".join(result))
+            return
+        for piece in result:
+            if piece:
+                self.write(piece)
+        if not self.head_sent:
+            self._give_whole(b"")
+        elif self._has_body:
+            self._sink.send_end(self._stream)
+
+    def give_plain(self, status: str, fields: _Fields, text: bytes) -> None:
+        """Send an answer of the server's own, in place of any other."""
+        self.status = status
+        self._fields = fields
+        self._give_whole(text)
+
+    def begin(self) -> bool:
+        """Send the head before the first piece; false if no body may follow."""
+        block = self._encode_head(None)
+        if self._has_body:
+            self._sink.send_head(self._stream, block)
+        else:
+            self._sink.send_answer(self._stream, block, None)
+        return self._has_body
+
+    def write(self, piece: bytes) -> None:
+        """Send a piece of the body, and the head before the first one."""
+        if not self.head_sent:
+            self.begin()
+        if self._left is not None:
+            piece = piece[: self._left]
+            self._left -= len(piece)
+        if piece and self._has_body:
+            self._sink.send_piece(self._stream, piece)
+
+    def _give_whole(self, body: bytes) -> None:
+        is_head = self._stream.request.method == "HEAD"
+        length = len(body) if len(body) <= _MEASURED_BYTES and (body or not is_head) else None
+        block = self._encode_head(length)
+        if self._left is not None:
+            body = body[: self._left]
+        self._sink.send_answer(self._stream, block, body if self._has_body and body else None)
+
+    def _encode_head(self, length: int | None) -> bytes:
+        if not self.status:
+            raise RuntimeError("the application did not call start_response")
+        self.head_sent = True
+        code = self.status[:3]
+        is_bodiless = code in _BODILESS
+        self._has_body = not is_bodiless and self._stream.request.method != "HEAD"
+        date = ""
+        declared = None if is_bodiless else length
+        fields: list[tuple[str, str]] = []
+        for name, value in self._fields:
+            match name.lower():
+                case "content-length":
+                    declared = int(value)
+                case "date":
+                    date = value
+                case lower if lower in _DROPPED:
+                    if lower == "connection" and value == "close":
+                        self._sink.go_away()
+                case _:
+                    fields.append((name, value))
+        if declared is not None:
+            fields.append(("content-length", str(declared)))
+            if self._has_body:
+                self._left = declared
+        fields.append(("date", date or self._date()))
+        return encode_block(code, fields)

@@ -1,0 +1,582 @@
+"""The server's side of an HTTP/2 connection, without sockets and threads: bytes go in, requests and bytes come out.
+
+`receive` takes in what came, `next_request` gives the streams whose requests are to be answered, `send_head` and `send_data` answer;
+`output` is what must be sent. Invariants:
+
+* What comes out depends on the bytes, not on where they were cut.
+* At most `max_streams` requests are being answered, and four times as many wait: who cancels and asks faster ends the connection.
+* `output` holds at most a portion of data; all else waits with the streams, within the client's windows.
+
+Specified by: RFC 9113; golang.org/x/net/http2 (server.go, frame.go), whose reactions to wrong frames these are.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+
+from fakekube.server.http2 import frames
+from fakekube.server.http2.frames import ConnectionFailure, ErrorCode, Setting, StreamFailure
+from fakekube.server.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest, parse_request
+from fakekube.server.http2.stream import Inflow, RequestStream
+
+__all__ = ["DEFAULT_MAX_STREAMS", "Protocol"]
+
+DEFAULT_MAX_STREAMS = 100
+"""Of kube-apiserver without --http2-max-streams-per-connection (secure_serving.go)."""
+
+_STREAM_BUFFER = 256 << 10
+"""The window of a stream, and the largest frame that is taken (resourceBody99Percentile in secure_serving.go)."""
+_OUTPUT_BYTES = 256 << 10
+"""How much data is made into frames ahead of the socket."""
+_MAX_CONTROL_FRAMES = 10_000
+"""How many of them may wait for a client that does not read (maxQueuedControlFrames)."""
+_MAX_IDLE_FRAMES = 10_000
+_IDLE_FRAME_SECONDS = 30.0
+"""In which time a client may send so many frames that ask for nothing, between two that do."""
+_MAX_SETTINGS = 100
+_END_HEADERS_AND_STREAM = frames.END_HEADERS | frames.END_STREAM
+
+
+class Protocol:
+    """One connection. Not thread-safe."""
+
+    def __init__(self, max_streams: int = DEFAULT_MAX_STREAMS, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """
+        Args:
+            max_streams: how many streams a client may have open
+            monotonic: seconds, to tell how quickly frames come
+        """
+        self.output = bytearray()
+        self.streams: dict[int, RequestStream] = {}
+        self.window = frames.INITIAL_WINDOW
+        self.going_away = False
+        """No new stream is taken: one side has said so."""
+        self.failed = False
+        """Nothing but the output matters any more."""
+        self.went_wrong = False
+        """The client has been told what it did wrong."""
+        self.greeted = False
+        """The client's first SETTINGS have come."""
+        self.changed = False
+        """Streams have more of a body, larger windows, or have ended, since somebody set this to false."""
+        self.ended: list[RequestStream] = []
+        """Streams that have ended since somebody emptied this."""
+        self._max_streams = max_streams
+        self._monotonic = monotonic
+        self._buffer = bytearray()
+        self._preface_seen = False
+        self._decoder = BlockDecoder()
+        self._block: bytearray | None = None
+        self._block_stream = self._block_flags = self._block_frames = 0
+        self._inflow = Inflow(frames.INITIAL_WINDOW)
+        self._initial_window = frames.INITIAL_WINDOW
+        self._frame_bytes = frames.INITIAL_FRAME_BYTES
+        self._last_stream = 0
+        self._unacknowledged = 1
+        self._waiting: deque[RequestStream] = deque()
+        self._answering = 0
+        self._control_frames = 0
+        self._idle_frames = 0
+        self._idle_since = 0.0
+        self._with_outbox: dict[RequestStream, None] = {}
+        self.output += frames.settings([
+            (Setting.MAX_FRAME_SIZE, _STREAM_BUFFER),
+            (Setting.MAX_CONCURRENT_STREAMS, max_streams),
+            (Setting.MAX_HEADER_LIST_SIZE, MAX_LIST_BYTES),
+            (Setting.HEADER_TABLE_SIZE, 4096),
+            (Setting.INITIAL_WINDOW_SIZE, _STREAM_BUFFER),
+        ])
+        increment = self._inflow.grant(min(_STREAM_BUFFER * max_streams, frames.LARGEST_WINDOW) - frames.INITIAL_WINDOW)
+        self.output += frames.window_update(0, increment)
+
+    # ------------------------------------------------------------ what the client sends
+
+    def receive(self, data: bytes) -> None:
+        """Take in what came from the network. Whatever is wrong with it is answered in `output`."""
+        buffer = self._buffer
+        buffer += data
+        if self.failed or (not self._preface_seen and not self._see_preface()):
+            return
+        start, end = 0, len(buffer)
+        try:
+            while end - start >= frames.HEADER_BYTES:
+                length = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
+                if length > _STREAM_BUFFER:
+                    raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+                begin = start + frames.HEADER_BYTES
+                if end - begin < length:
+                    break
+                stream_id = int.from_bytes(buffer[start + 5 : begin], "big") & frames.LARGEST_WINDOW
+                start = begin + length
+                self._frame(buffer[begin - 6], buffer[begin - 5], stream_id, bytes(buffer[begin:start]))
+        except ConnectionFailure as failure:
+            self.fail(failure.code)
+        if self.failed:
+            buffer.clear()
+        else:
+            del buffer[:start]
+
+    def _see_preface(self) -> bool:
+        expected = frames.PREFACE
+        if len(self._buffer) < len(expected):
+            self.failed = not expected.startswith(self._buffer)
+            return False
+        self.failed = not self._buffer.startswith(expected)
+        del self._buffer[: len(expected)]
+        self._preface_seen = True
+        return not self.failed
+
+    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block_stream):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if not self.greeted and kind != frames.SETTINGS:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        handle = _HANDLERS.get(kind)
+        if handle is None:
+            self._count_idle_frame()
+            return
+        try:
+            handle(self, flags, stream_id, payload)
+        except StreamFailure as failure:
+            self.reset(failure.stream_id, failure.code)
+
+    def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        length = len(payload)
+        data = _unpadded(flags, payload) if flags & frames.PADDED else payload
+        if data is None or stream_id == 0 or stream_id > self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        stream = self.streams.get(stream_id)
+        if stream is None or stream.remote_ended or stream.got_trailers:
+            self._discard_data(stream_id, length)
+            raise StreamFailure(stream_id, ErrorCode.STREAM_CLOSED)
+        declared = stream.request.fields.length
+        if declared is not None and stream.received + len(data) > declared:
+            self._discard_data(stream_id, length)
+            stream.body_error = f"sender tried to send more than declared Content-Length of {declared} bytes"
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+        if length > min(self._inflow.available, stream.inflow.available):
+            raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        if length:
+            self._inflow.take(length)
+            stream.inflow.take(length)
+            stream.received += len(data)
+            stream.body += data
+            self._grant(stream, length - len(data))
+            self._idle_frames = 0
+        elif not flags & frames.END_STREAM:
+            self._count_idle_frame()
+        if flags & frames.END_STREAM:
+            self._end_remote(stream)
+        self.changed = True
+
+    def _discard_data(self, stream_id: int, length: int) -> None:
+        """Data that nobody reads counts for the connection's window all the same."""
+        if not self._inflow.take(length):
+            raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        self._grant_connection(length)
+        self._count_idle_frame()
+
+    def _headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        block = _unpadded(flags, payload) if flags & frames.PADDED else payload
+        if block is None or (flags & frames.PRIORITY_FLAG and len(block) < 5):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        depends_on_itself = False
+        if flags & frames.PRIORITY_FLAG:
+            depends_on_itself = int.from_bytes(block[:4], "big") & frames.LARGEST_WINDOW == stream_id
+            block = block[5:]
+        if not flags & frames.END_HEADERS:
+            self._block = bytearray(block)
+            self._block_stream, self._block_flags, self._block_frames = stream_id, flags, 0
+            return
+        self._header_block(flags, stream_id, block)
+        if depends_on_itself:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+
+    def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is None:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self._block += payload
+        self._block_frames += 1
+        if len(self._block) > 2 * MAX_LIST_BYTES or self._block_frames > _MAX_IDLE_FRAMES:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if flags & frames.END_HEADERS:
+            block, self._block = bytes(self._block), None
+            self._header_block(self._block_flags, stream_id, block)
+
+    def _header_block(self, flags: int, stream_id: int, block: bytes) -> None:
+        fields = self._decoder.decode(block)
+        if not stream_id & 1:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        ends = bool(flags & frames.END_STREAM)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self._trailers(stream, any(name[:1] == b":" for name, _ in fields), ends)
+            return
+        if stream_id <= self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if self.going_away:
+            return
+        self._last_stream = stream_id
+        if len(self.streams) >= self._max_streams:
+            raise StreamFailure(stream_id, ErrorCode.REFUSED_STREAM if self._unacknowledged else ErrorCode.PROTOCOL_ERROR)
+        try:
+            request = parse_request(fields, not ends)
+        except MalformedRequest:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR) from None
+        if len(self._waiting) > 4 * self._max_streams:
+            raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+        stream = RequestStream(stream_id, request, self._initial_window, _STREAM_BUFFER, ends)
+        self.streams[stream_id] = stream
+        self._waiting.append(stream)
+        self._idle_frames = 0
+
+    def _trailers(self, stream: RequestStream, has_pseudo: bool, ends: bool) -> None:
+        """Trailers are checked and forgotten: nothing in the Kubernetes API uses them."""
+        if stream.remote_ended:
+            raise StreamFailure(stream.stream_id, ErrorCode.STREAM_CLOSED)
+        if stream.got_trailers:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        stream.got_trailers = True
+        if not ends or has_pseudo:
+            raise StreamFailure(stream.stream_id, ErrorCode.PROTOCOL_ERROR)
+        self._end_remote(stream)
+
+    def _end_remote(self, stream: RequestStream) -> None:
+        declared = stream.request.fields.length
+        if declared is not None and declared != stream.received:
+            stream.body_error = f"request declared a Content-Length of {declared} but only wrote {stream.received} bytes"
+        stream.remote_ended = True
+        self.changed = True
+
+    def _priority(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id == 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) != 5:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._count_idle_frame()
+        if int.from_bytes(payload[:4], "big") & frames.LARGEST_WINDOW == stream_id:
+            raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+
+    def _priority_update(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0 or (len(payload) >= 4 and not any(payload[:4])):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) < 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._count_idle_frame()
+
+    def _rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        if stream_id == 0 or stream_id > self._last_stream:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self._count_idle_frame()
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.body_error = stream.body_error or "client disconnected"
+            self._close(stream)
+
+    def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        acknowledges = flags & frames.ACK
+        if len(payload) % 6 or (acknowledges and payload):
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self.greeted = True
+        self._count_idle_frame()
+        if acknowledges:
+            self._unacknowledged -= 1
+            if self._unacknowledged < 0:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            return
+        values = list(struct.iter_unpack(">HI", payload))
+        if len(values) > _MAX_SETTINGS or len({name for name, _ in values}) != len(values):
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        for name, value in values:
+            self._setting(name, value)
+        self._control(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        self.changed = True
+
+    def _setting(self, name: int, value: int) -> None:
+        match name:
+            case Setting.ENABLE_PUSH | Setting.NO_RFC7540_PRIORITIES if value > 1:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            case Setting.INITIAL_WINDOW_SIZE:
+                if value > frames.LARGEST_WINDOW:
+                    raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
+                self._resize_windows(value)
+            case Setting.MAX_FRAME_SIZE:
+                if not frames.INITIAL_FRAME_BYTES <= value < 1 << 24:
+                    raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+                self._frame_bytes = value
+
+    def _resize_windows(self, size: int) -> None:
+        growth, self._initial_window = size - self._initial_window, size
+        for stream in self.streams.values():
+            stream.window += growth
+            if stream.window > frames.LARGEST_WINDOW:
+                raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
+        self._fill_output()
+
+    def _push_promise(self, flags: int, stream_id: int, payload: bytes) -> None:
+        raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+
+    def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 8:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        self._count_idle_frame()
+        if not flags & frames.ACK:
+            self._control(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _goaway(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0:
+            raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+        if len(payload) < 8:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        self._count_idle_frame()
+        self.go_away()
+
+    def _window_update(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
+        increment = int.from_bytes(payload, "big") & frames.LARGEST_WINDOW
+        if stream_id == 0:
+            if increment == 0:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            self.window += increment
+            if self.window > frames.LARGEST_WINDOW:
+                raise ConnectionFailure(ErrorCode.FLOW_CONTROL_ERROR)
+        else:
+            if stream_id > self._last_stream:
+                raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR)
+            if increment == 0:
+                raise StreamFailure(stream_id, ErrorCode.PROTOCOL_ERROR)
+            stream = self.streams.get(stream_id)
+            if stream is None:
+                return
+            stream.window += increment
+            if stream.window > frames.LARGEST_WINDOW:
+                raise StreamFailure(stream_id, ErrorCode.FLOW_CONTROL_ERROR)
+        self.changed = True
+        self._fill_output()
+
+    def _count_idle_frame(self) -> None:
+        """Frames that ask for nothing are free, but not in any number."""
+        self._idle_frames += 1
+        if self._idle_frames == 1:
+            self._idle_since = self._monotonic()
+        elif self._idle_frames > _MAX_IDLE_FRAMES:
+            if self._monotonic() - self._idle_since < _IDLE_FRAME_SECONDS:
+                raise ConnectionFailure(ErrorCode.ENHANCE_YOUR_CALM)
+            self._idle_frames = 0
+
+    # ------------------------------------------------------------ requests
+
+    def next_request(self) -> RequestStream | None:
+        """The next request to be answered; `answered` must be called once for each."""
+        waiting = self._waiting
+        while waiting and self._answering < self._max_streams:
+            stream = waiting.popleft()
+            if not stream.closed:
+                self._answering += 1
+                return stream
+        return None
+
+    def answered(self) -> None:
+        """The application is done with a request."""
+        self._answering -= 1
+
+    def read_body(self, stream: RequestStream, limit: int) -> bytes:
+        """Take up to `limit` bytes of what is there of a request's body, and let the client send as many."""
+        piece = bytes(stream.body[:limit])
+        del stream.body[:limit]
+        self._grant(stream, len(piece))
+        return piece
+
+    def _grant(self, stream: RequestStream, count: int) -> None:
+        self._grant_connection(count)
+        if not stream.remote_ended and not stream.closed and (increment := stream.inflow.grant(count)):
+            self._control(frames.window_update(stream.stream_id, increment))
+
+    def _grant_connection(self, count: int) -> None:
+        if increment := self._inflow.grant(count):
+            self._control(frames.window_update(0, increment))
+
+    # ------------------------------------------------------------ answers
+
+    def send_head(self, stream: RequestStream, block: bytes, ends: bool) -> None:
+        """Send the head of an answer; nothing if the stream has ended."""
+        if stream.closed:
+            return
+        size = self._frame_bytes
+        flags = frames.END_STREAM if ends else 0
+        if len(block) <= size:
+            self.output += frames.frame(frames.HEADERS, flags | frames.END_HEADERS, stream.stream_id, block)
+        else:
+            self.output += frames.frame(frames.HEADERS, flags, stream.stream_id, block[:size])
+            for start in range(size, len(block), size):
+                last = frames.END_HEADERS if start + size >= len(block) else 0
+                self.output += frames.frame(frames.CONTINUATION, last, stream.stream_id, block[start : start + size])
+        if ends:
+            self._end_local(stream)
+
+    def send_data(self, stream: RequestStream, data: bytes | memoryview, ends: bool = False) -> int:
+        """Send as much as the windows and the output take; `ends` counts once that is all. How many bytes it was."""
+        if stream.closed:
+            return len(data)
+        total = len(data)
+        room = min(total, stream.window, self.window, _OUTPUT_BYTES - len(self.output)) if total else 0
+        if room <= 0 and total:
+            return 0
+        output, size = self.output, self._frame_bytes
+        sent = 0
+        while sent < room:
+            piece = data[sent : min(sent + size, room)]
+            sent += len(piece)
+            length = len(piece)
+            flags = frames.END_STREAM if ends and sent == total else 0
+            output += _FRAME_HEADER.pack(length >> 16, length & 0xFFFF, frames.DATA, flags, stream.stream_id)
+            output += piece
+        stream.window -= sent
+        self.window -= sent
+        if ends and sent == total:
+            if not total:
+                output += frames.frame(frames.DATA, frames.END_STREAM, stream.stream_id)
+            self._end_local(stream)
+        return sent
+
+    def send_rest(self, stream: RequestStream, data: bytes, ends: bool) -> None:
+        """Send all of it, as the windows allow."""
+        sent = self.send_data(stream, data, ends)
+        if sent < len(data):
+            stream.outbox = memoryview(data)[sent:]
+            stream.outbox_ends = ends
+            self._with_outbox[stream] = None
+
+    def drained(self) -> None:
+        """The socket has taken some of `output`."""
+        self.changed = True
+        if len(self.output) < _OUTPUT_BYTES // 4:
+            self._control_frames = 0
+        self._fill_output()
+
+    def _fill_output(self) -> None:
+        """Send what waits in the streams, in turn."""
+        while self._with_outbox and self.window > 0 and len(self.output) < _OUTPUT_BYTES:
+            moved = False
+            for stream in list(self._with_outbox):
+                outbox = stream.outbox[: self._frame_bytes]
+                is_last = len(outbox) == len(stream.outbox)
+                sent = self.send_data(stream, outbox, stream.outbox_ends and is_last)
+                moved = moved or sent > 0
+                stream.outbox = stream.outbox[sent:]
+                if not stream.outbox:
+                    self._with_outbox.pop(stream, None)
+                    self.changed = True
+            if not moved:
+                return
+
+    # ------------------------------------------------------------ endings
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream before its time."""
+        self._control(frames.rst_stream(stream_id, code))
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.body_error = stream.body_error or "stream error"
+            self._close(stream)
+
+    def go_away(self) -> None:
+        """Take no new streams; those that are open go on."""
+        if not self.going_away:
+            self.going_away = True
+            self._control(frames.goaway(self._last_stream, ErrorCode.NO_ERROR))
+
+    def fail(self, code: ErrorCode) -> None:
+        """End the connection: `output` is all that remains to be sent."""
+        if self.failed:
+            return
+        self.output += frames.goaway(self._last_stream, code)
+        self.went_wrong = True
+        self.close()
+
+    def close(self) -> None:
+        """The connection is gone, and with it all streams."""
+        self.failed = True
+        for stream in list(self.streams.values()):
+            stream.body_error = stream.body_error or "client disconnected"
+            self._close(stream)
+        self._waiting.clear()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Requests wait for others to be answered."""
+        return bool(self._waiting)
+
+    def may_send(self, stream: RequestStream) -> bool:
+        """Reports whether `send_data` would send something."""
+        return min(stream.window, self.window, _OUTPUT_BYTES - len(self.output)) > 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Nothing more will come of the connection once `output` is sent."""
+        return self.failed or (self.going_away and not self.streams)
+
+    @property
+    def is_congested(self) -> bool:
+        """Nothing should be received: the client does not take what it has asked for."""
+        return len(self.output) > 2 * _OUTPUT_BYTES
+
+    def _end_local(self, stream: RequestStream) -> None:
+        """The answer is complete; a client that still sends the request is stopped."""
+        stream.local_ended = True
+        if not stream.remote_ended:
+            self._control(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
+        self._close(stream)
+
+    def _close(self, stream: RequestStream) -> None:
+        stream.closed = True
+        stream.outbox = memoryview(b"")
+        self._with_outbox.pop(stream, None)
+        self.streams.pop(stream.stream_id, None)
+        self.ended.append(stream)
+        self.changed = True
+        if stream.body:
+            unread, stream.body = len(stream.body), bytearray()
+            self._grant_connection(unread)
+
+    def _control(self, frame: bytes) -> None:
+        self._control_frames += 1
+        if self._control_frames > _MAX_CONTROL_FRAMES:
+            self.close()
+            return
+        self.output += frame
+
+
+_FRAME_HEADER = struct.Struct(">BHBBI")
+_HANDLERS: dict[int, Callable[[Protocol, int, int, bytes], None]] = {
+    frames.DATA: Protocol._data,
+    frames.HEADERS: Protocol._headers,
+    frames.PRIORITY: Protocol._priority,
+    frames.RST_STREAM: Protocol._rst_stream,
+    frames.SETTINGS: Protocol._settings,
+    frames.PUSH_PROMISE: Protocol._push_promise,
+    frames.PING: Protocol._ping,
+    frames.GOAWAY: Protocol._goaway,
+    frames.WINDOW_UPDATE: Protocol._window_update,
+    frames.CONTINUATION: Protocol._continuation,
+    frames.PRIORITY_UPDATE: Protocol._priority_update,
+}
+
+
+def _unpadded(flags: int, payload: bytes) -> bytes | None:
+    """The payload without its padding; None if that is longer than the payload."""
+    if not payload or payload[0] >= len(payload):
+        return None
+    return payload[1 : len(payload) - payload[0]]

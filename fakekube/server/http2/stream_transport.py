@@ -1,0 +1,95 @@
+"""A stream as the transport of a watch, for the pump: what it sends is limited by the client's windows instead of a socket.
+
+The pump's calls come in the loop's thread, those that begin a watch in a worker's. What happens to a stream is told to the pump in the
+loop's thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from fakekube.server.http2.stream import RequestStream
+from fakekube.server.loop import READ, WRITE, Loop
+from fakekube.server.transport import Disconnected, Transport
+
+__all__ = ["StreamTransport", "Unframed"]
+
+
+class Multiplexer(Protocol):
+    """What streams need of their connection."""
+
+    def send_now(self, stream: RequestStream, data: bytes | memoryview) -> int:
+        """Send as much as the windows take. Raises Disconnected if the stream has ended."""
+
+    def end_stream(self, stream: RequestStream) -> None:
+        """End the answer."""
+
+    def break_stream(self, stream: RequestStream) -> None:
+        """Reset the stream."""
+
+    def listen(self, stream: RequestStream, transport: StreamTransport | None) -> None:
+        """Tell `transport` what happens to the stream, nobody if it is None."""
+
+
+class StreamTransport(Transport):
+    """One stream of a connection."""
+
+    __slots__ = ("_happened", "_multiplexer", "_stream", "wants_write")
+
+    def __init__(self, multiplexer: Multiplexer, stream: RequestStream) -> None:
+        self._multiplexer = multiplexer
+        self._stream = stream
+        self._happened: Callable[[int], None] | None = None
+        self.wants_write = False
+
+    def fileno(self) -> int:
+        return -1
+
+    def set_blocking(self, blocking: bool) -> None:
+        """A stream never blocks."""
+
+    def attend(self, loop: Loop, events: int, happened: Callable[[int], None]) -> None:
+        self._happened = happened if events else None
+        self.wants_write = bool(events & WRITE)
+        self._multiplexer.listen(self._stream, self if events else None)
+
+    def tell(self) -> None:
+        """The windows may be larger, or the stream may have ended. In the loop's thread."""
+        happened = self._happened
+        if happened is None:
+            return
+        if self._stream.closed:
+            happened(READ)
+        elif self.wants_write:
+            happened(WRITE)
+
+    def receive_ready(self) -> bytes | None:
+        return b"" if self._stream.closed else None
+
+    def send_ready(self, data: bytes | memoryview) -> int:
+        if self._stream.closed:
+            raise Disconnected("the stream has ended")
+        return self._multiplexer.send_now(self._stream, data)
+
+    def finish(self, last: bytes) -> None:
+        self._multiplexer.end_stream(self._stream)
+
+    def reset(self) -> None:
+        self._multiplexer.break_stream(self._stream)
+
+
+class Unframed:
+    """The framing of a watch on a stream: frames are joined, and the stream's end is the end."""
+
+    key = "bare"
+    last = b""
+    reusable = True
+    hung_up = False
+    deaf = False
+
+    def frame(self, frames: list[bytes]) -> bytes:
+        return b"".join(frames)
+
+    def receive(self, data: bytes) -> bytes:
+        return b""
