@@ -225,7 +225,7 @@ class Cluster(ObjectClient):
     def _credentials(self) -> Credentials:
         from fakekube.server.certificates import credentials
 
-        return credentials(self._host)
+        return credentials(self._host, http2=self._options.serving.offers_http2)
 
     def _tls_context(self) -> ssl.SSLContext:
         """Returns the TLS context of the server. Raises OptionError if certificate and key do not match."""
@@ -239,7 +239,10 @@ class Cluster(ObjectClient):
         certificate = read_text(serving.tls_cert_file, "tls-cert-file")
         try:
             return server_context(
-                certificate, read_text(serving.tls_private_key_file, "tls-private-key-file"), self._credentials().ca_certificate
+                certificate,
+                read_text(serving.tls_private_key_file, "tls-private-key-file"),
+                self._credentials().ca_certificate,
+                http2=serving.offers_http2,
             )
         except ssl.SSLError as error:
             raise OptionError(f"--tls-cert-file={serving.tls_cert_file}: {error.reason}") from None
@@ -289,10 +292,11 @@ class Cluster(ObjectClient):
         return self
 
     def _serve(self) -> Server:
-        from fakekube.server import Server
+        from fakekube.server import DEFAULT_MAX_STREAMS, Server
 
         context = self._tls_context() if self._tls else None
-        server = Server(self._served, self._host, self._port, clock=self.clock, tls=context)
+        max_streams = self._options.serving.http2_max_streams_per_connection or DEFAULT_MAX_STREAMS
+        server = Server(self._served, self._host, self._port, clock=self.clock, tls=context, max_streams=max_streams)
         server.start()
         self._server = server
         return server

@@ -29,6 +29,16 @@ class ServingOptions:
     tls_cert_file: str = ""
     """The server's certificate, with those between it and its authority; by default one of the cluster's own CA."""
     tls_private_key_file: str = ""
+    http2: bool = True
+    """Offer HTTP/2 to clients that come with TLS. kube-apiserver has the opposite flag, which is the next one."""
+    disable_http2_serving: bool = False
+    http2_max_streams_per_connection: int = 0
+    """How many requests a client may have open on one connection; 0 is Go's 100."""
+
+    @property
+    def offers_http2(self) -> bool:
+        """Reports whether clients may choose HTTP/2."""
+        return self.http2 and not self.disable_http2_serving
 
 
 @dataclass(slots=True, frozen=True)

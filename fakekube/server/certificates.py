@@ -56,19 +56,20 @@ class Credentials:
     """For `Server(tls=…)`."""
 
 
-def credentials(host: str = "127.0.0.1") -> Credentials:
-    """Credentials of a server that clients call `host` (a name or an address), beside the usual names.
+def credentials(host: str = "127.0.0.1", *, http2: bool = False) -> Credentials:
+    """Credentials of a server that clients call `host` (a name or an address), beside the usual names;
+    `http2` has their context offer HTTP/2.
 
     Asked for again, they are the same ones.
     """
     with _lock:
-        return _credentials(host)
+        return _credentials(host, http2)
 
 
 @functools.cache
-def _credentials(host: str) -> Credentials:
+def _credentials(host: str, http2: bool) -> Credentials:
     authority = _authority()
-    server = authority.issue_server(host)
+    server = _server(host)
     administrator = _administrator()
     return Credentials(
         ca_certificate=authority.pem,
@@ -76,7 +77,7 @@ def _credentials(host: str) -> Credentials:
         server_key=server.key_pem,
         client_certificate=administrator.pem,
         client_key=administrator.key_pem,
-        context=server_context(server.pem, server.key_pem, authority.pem),
+        context=server_context(server.pem, server.key_pem, authority.pem, http2=http2),
     )
 
 
@@ -98,6 +99,11 @@ def authority() -> Authority:
 @functools.cache
 def _authority() -> Authority:
     return Authority()
+
+
+@functools.lru_cache(maxsize=256)
+def _server(host: str) -> _Issued:
+    return _authority().issue_server(host)
 
 
 @functools.cache

@@ -28,7 +28,11 @@ from fakekube.threads import WORKERS
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Server"]
+__all__ = ["DEFAULT_MAX_STREAMS", "Server"]
+
+DEFAULT_MAX_STREAMS = 100
+"""Of kube-apiserver without --http2-max-streams-per-connection (secure_serving.go)."""
+
 
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
@@ -54,7 +58,7 @@ class Server:
         *,
         clock: Clock,
         tls: ssl.SSLContext | None = None,
-        max_streams: int = 100,
+        max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         """
         Args:

@@ -139,7 +139,7 @@ class TLSTransport(Transport):
             raise Disconnected(*error.args) from error
         return data
 
-    def send_ready(self, data: bytes | memoryview) -> int:
+    def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         try:
             return self._socket.send(data)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

@@ -85,7 +85,7 @@ class Transport:
         except OSError as error:
             raise Disconnected(*error.args) from error
 
-    def send_ready(self, data: bytes | memoryview) -> int:
+    def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         """Send what the socket takes without waiting; how many bytes that were."""
         try:
             return self._socket.send(data)

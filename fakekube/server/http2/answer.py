@@ -8,6 +8,7 @@ Specified by: golang.org/x/net/http2 (server.go: responseWriterState.writeChunk)
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol
@@ -21,6 +22,8 @@ _MEASURED_BYTES = 4096
 """Bodies up to this size have their length told (handlerChunkBytes)."""
 _BODILESS = frozenset({"204", "304"})
 _DROPPED = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
+
+_NAME = operator.itemgetter(0)
 
 _Fields = Sequence[tuple[str, str]]
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
@@ -41,8 +44,8 @@ class AnswerSink(Protocol):
     def send_end(self, stream: RequestStream) -> None:
         """End the answer."""
 
-    def go_away(self) -> None:
-        """Take no more requests on the connection."""
+    def go_away_after(self, stream: RequestStream) -> None:
+        """Take no more requests on the connection once the answer has ended."""
 
 
 class StreamAnswer:
@@ -139,9 +142,10 @@ class StreamAnswer:
                     date = value
                 case lower if lower in _DROPPED:
                     if lower == "connection" and value == "close":
-                        self._sink.go_away()
+                        self._sink.go_away_after(self._stream)
                 case _:
                     fields.append((name, value))
+        fields.sort(key=_NAME)
         if declared is not None:
             fields.append(("content-length", str(declared)))
             if self._has_body:

@@ -1,4 +1,4 @@
-"""A client's connection that speaks HTTP/2: the socket is the loop's, every request has a thread while the application answers it.
+"""Serves a connection that speaks HTTP/2: the socket is the loop's, a request has a thread while the application answers it.
 
 The loop's thread receives, sends what is left over, and serves all watches; worker threads run the application and send what the
 client takes. All of them hold `_lock` while they touch the protocol or the socket, and none waits for a client while it holds it.
@@ -13,8 +13,8 @@ import logging
 import math
 import threading
 import time
-from contextlib import suppress
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from fakekube.server.connection import Service, is_stream
@@ -392,10 +392,9 @@ class MultiplexedConnection:
             self._protocol.send_data(stream, b"", ends=True)
             self._send_or_leave()
 
-    def go_away(self) -> None:
+    def go_away_after(self, stream: RequestStream) -> None:
         """See `answer.AnswerSink`."""
-        with self._lock:
-            self._protocol.go_away()
+        stream.is_last = True
 
     def _wait(self) -> None:
         """Wait until something has changed. With the lock held."""
@@ -420,7 +419,7 @@ class MultiplexedConnection:
 
     # ------------------------------------------------------------ for streams in the pump
 
-    def send_now(self, stream: RequestStream, data: bytes | memoryview) -> int:
+    def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
         """See `stream_transport.Multiplexer`."""
         with self._lock:
             sent = self._protocol.send_data(stream, data)

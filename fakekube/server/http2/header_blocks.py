@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from typing import cast
 
 import hpack
 from hpack.table import HeaderTable
@@ -69,7 +70,7 @@ class BlockDecoder:
         entries = self._decoder.header_table.dynamic_entries
         newest, count = entries[0] if entries else None, len(entries)
         try:
-            fields: Block = self._decoder.decode(block, raw=True)
+            fields = cast("Block", self._decoder.decode(block, raw=True))
         except hpack.OversizedHeaderListError:
             raise ConnectionFailure(ErrorCode.PROTOCOL_ERROR) from None
         except hpack.HPACKError:
@@ -197,8 +198,8 @@ def _fault(regular: Block) -> str:
 _STATIC = HeaderTable.STATIC_TABLE
 _STATUSES = {value.decode(): bytes([0x80 | index]) for index, (name, value) in enumerate(_STATIC, 1) if name == b":status"}
 _NAMES: dict[str, int] = {}
-for _index, (_name, _) in enumerate(_STATIC, 1):
-    _NAMES.setdefault(_name.decode(), _index)
+for _index, (_static_name, _) in enumerate(_STATIC, 1):
+    _NAMES.setdefault(_static_name.decode(), _index)
 
 
 def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:

@@ -1,7 +1,7 @@
 """The server's side of an HTTP/2 connection, without sockets and threads: bytes go in, requests and bytes come out.
 
-`receive` takes in what came, `next_request` gives the streams whose requests are to be answered, `send_head` and `send_data` answer;
-`output` is what must be sent. Invariants:
+`receive` takes in what came, `next_request` gives the streams whose requests are to be answered, `send_head` and `send_data`
+answer; `output` is what must be sent. Invariants:
 
 * What comes out depends on the bytes, not on where they were cut.
 * At most `max_streams` requests are being answered, and four times as many wait: who cancels and asks faster ends the connection.
@@ -22,10 +22,7 @@ from fakekube.server.http2.frames import ConnectionFailure, ErrorCode, Setting, 
 from fakekube.server.http2.header_blocks import MAX_LIST_BYTES, BlockDecoder, MalformedRequest, parse_request
 from fakekube.server.http2.stream import Inflow, RequestStream
 
-__all__ = ["DEFAULT_MAX_STREAMS", "Protocol"]
-
-DEFAULT_MAX_STREAMS = 100
-"""Of kube-apiserver without --http2-max-streams-per-connection (secure_serving.go)."""
+__all__ = ["Protocol"]
 
 _STREAM_BUFFER = 256 << 10
 """The window of a stream, and the largest frame that is taken (resourceBody99Percentile in secure_serving.go)."""
@@ -43,7 +40,7 @@ _END_HEADERS_AND_STREAM = frames.END_HEADERS | frames.END_STREAM
 class Protocol:
     """One connection. Not thread-safe."""
 
-    def __init__(self, max_streams: int = DEFAULT_MAX_STREAMS, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, max_streams: int = 100, monotonic: Callable[[], float] = time.monotonic) -> None:
         """
         Args:
             max_streams: how many streams a client may have open
@@ -82,13 +79,15 @@ class Protocol:
         self._idle_frames = 0
         self._idle_since = 0.0
         self._with_outbox: dict[RequestStream, None] = {}
-        self.output += frames.settings([
-            (Setting.MAX_FRAME_SIZE, _STREAM_BUFFER),
-            (Setting.MAX_CONCURRENT_STREAMS, max_streams),
-            (Setting.MAX_HEADER_LIST_SIZE, MAX_LIST_BYTES),
-            (Setting.HEADER_TABLE_SIZE, 4096),
-            (Setting.INITIAL_WINDOW_SIZE, _STREAM_BUFFER),
-        ])
+        self.output += frames.settings(
+            [
+                (Setting.MAX_FRAME_SIZE, _STREAM_BUFFER),
+                (Setting.MAX_CONCURRENT_STREAMS, max_streams),
+                (Setting.MAX_HEADER_LIST_SIZE, MAX_LIST_BYTES),
+                (Setting.HEADER_TABLE_SIZE, 4096),
+                (Setting.INITIAL_WINDOW_SIZE, _STREAM_BUFFER),
+            ]
+        )
         increment = self._inflow.grant(min(_STREAM_BUFFER * max_streams, frames.LARGEST_WINDOW) - frames.INITIAL_WINDOW)
         self.output += frames.window_update(0, increment)
 
@@ -426,7 +425,7 @@ class Protocol:
         if ends:
             self._end_local(stream)
 
-    def send_data(self, stream: RequestStream, data: bytes | memoryview, ends: bool = False) -> int:
+    def send_data(self, stream: RequestStream, data: bytes | bytearray | memoryview, ends: bool = False) -> int:
         """Send as much as the windows and the output take; `ends` counts once that is all. How many bytes it was."""
         if stream.closed:
             return len(data)
@@ -538,6 +537,8 @@ class Protocol:
         stream.local_ended = True
         if not stream.remote_ended:
             self._control(frames.rst_stream(stream.stream_id, ErrorCode.NO_ERROR))
+        if stream.is_last:
+            self.go_away()
         self._close(stream)
 
     def _close(self, stream: RequestStream) -> None:

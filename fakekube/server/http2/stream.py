@@ -52,6 +52,7 @@ class RequestStream:
         "continued",
         "got_trailers",
         "inflow",
+        "is_last",
         "local_ended",
         "outbox",
         "outbox_ends",
@@ -75,6 +76,8 @@ class RequestStream:
         self.got_trailers = False
         self.remote_ended = remote_ended
         self.local_ended = False
+        self.is_last = False
+        """The connection goes away behind the answer."""
         self.continued = False
         """`100 Continue` was sent."""
         self.closed = False

@@ -1,7 +1,7 @@
 """A stream as the transport of a watch, for the pump: what it sends is limited by the client's windows instead of a socket.
 
-The pump's calls come in the loop's thread, those that begin a watch in a worker's. What happens to a stream is told to the pump in the
-loop's thread only.
+The pump's calls come in the loop's thread, those that begin a watch in a worker's. What happens to a stream is told to the
+pump in the loop's thread only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["StreamTransport", "Unframed"]
 class Multiplexer(Protocol):
     """What streams need of their connection."""
 
-    def send_now(self, stream: RequestStream, data: bytes | memoryview) -> int:
+    def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
         """Send as much as the windows take. Raises Disconnected if the stream has ended."""
 
     def end_stream(self, stream: RequestStream) -> None:
@@ -67,7 +67,7 @@ class StreamTransport(Transport):
     def receive_ready(self) -> bytes | None:
         return b"" if self._stream.closed else None
 
-    def send_ready(self, data: bytes | memoryview) -> int:
+    def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         if self._stream.closed:
             raise Disconnected("the stream has ended")
         return self._multiplexer.send_now(self._stream, data)
