@@ -122,6 +122,7 @@ def build(
     _publish_authorities(store, services, clock, options.authentication, authority)
     admission = _admission(profile, options.admission, webhooks)
     backend = Backend(store, registry, clock, services, admission, settings, access.require_creation, resolver.forwards)
+    backend.may_create = access.may_create
 
     auditor = _auditor(options.audit, clock)
 

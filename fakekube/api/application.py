@@ -44,6 +44,7 @@ from fakekube.registry.backend import Backend
 from fakekube.registry.generic.system_fields import random_uuid
 from fakekube.registry.request import Query, Request, RequestInfo, Response, User
 from fakekube.registry.resource import Resource
+from fakekube.streaming.websocket import Refused
 from fakekube.streams import BrokenStreamError
 
 if TYPE_CHECKING:
@@ -145,9 +146,9 @@ class Application:
             exchange.observation = self.observer.observe(environ, exchange.path)
         try:
             response = self._respond(exchange)
-        except BrokenStreamError:
-            assert exchange.observation is not None
-            exchange.observation.dropped()
+        except (BrokenStreamError, Refused):
+            if exchange.observation is not None:
+                exchange.observation.dropped()
             raise
         except Exception:
             _log.exception("%s %s", exchange.method, exchange.path)

@@ -44,6 +44,22 @@ class Annotated(Protocol):
         """Adds an annotation."""
 
 
+def _creation_of(request: Request) -> Attributes:
+    """Returns what is authorized when a request also creates."""
+    info = request.info
+    return Attributes(
+        request.user,
+        "create",
+        info.namespace,
+        info.group,
+        info.resource,
+        info.subresource,
+        info.name,
+        info.path,
+        version=info.version,
+    )
+
+
 class UndecidedError(Exception):
     """An authorizer failed, and no other has allowed the request; the text is the reason."""
 
@@ -134,24 +150,18 @@ class Access:
 
     def require_creation(self, request: Request) -> None:
         """Raises StatusError 403 if an update or apply creates an object and its user may not create."""
-        info, user = request.info, request.user
-        attributes = Attributes(
-            user,
-            "create",
-            info.namespace,
-            info.group,
-            info.resource,
-            info.subresource,
-            info.name,
-            info.path,
-            version=info.version,
-        )
+        attributes = _creation_of(request)
         decision = self.authorizer.authorize(attributes)
         if decision.allowed:
             return
         if decision.error:
             raise status.internal(decision.error)
         raise forbidden(attributes, decision.reason)
+
+    def may_create(self, request: Request) -> tuple[bool, str]:
+        """Reports whether the user of a request may also create what it is about; and if not, the reason."""
+        decision = self.authorizer.authorize(_creation_of(request))
+        return decision.allowed, decision.reason
 
     # ------------------------------------------------------------ reviews
 

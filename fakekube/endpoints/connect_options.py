@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fakekube.errors import status
+from fakekube.golang.integers import parse_uint16
 from fakekube.registry.options import boolean, int64
 from fakekube.registry.scope import Scope
 from fakekube.registry.strategy import Object
@@ -42,5 +44,15 @@ def _value(type_: Type, values: list[str]) -> Any:
         return int64(values)
     if type_.shape is Shape.LIST:
         items = type_.items
+        if items is not None and items.shape is Shape.INTEGER:
+            return _ports(values)
         return [_value(items, [value]) for value in values] if items is not None else values
     return values[0]
+
+
+def _ports(values: list[str]) -> list[int]:
+    """Returns the numbers of a list of them, which may stand in one value with commas in between. Raises StatusError 400."""
+    try:
+        return [parse_uint16(text) for value in values for text in value.split(",")]
+    except ValueError as problem:
+        raise status.bad_request(f"cannot convert to []int32: {problem}") from None

@@ -12,11 +12,12 @@ from typing import Final
 
 from fakekube.golang.quoting import go_quote
 
-__all__ = ["INT64", "UINT64", "go_integer", "parse_int", "parse_uint"]
+__all__ = ["INT64", "UINT64", "go_integer", "parse_int", "parse_uint", "parse_uint16"]
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 UINT64: Final = range(1 << 64)
 _NUMBER: Final = re.compile(r"([0-9]+)(.*)", re.DOTALL)
+_UINT16: Final = range(1 << 16)
 _TWENTY_DIGITS: Final = 20
 
 
@@ -42,6 +43,14 @@ def parse_int(text: str, function: str = "ParseInt") -> int:
 def parse_uint(text: str) -> int:
     """Parses an unsigned integer of 64 bits. Raises ValueError with Go's message."""
     return _magnitude(text, text, "ParseUint")
+
+
+def parse_uint16(text: str) -> int:
+    """Parses an unsigned integer of 16 bits, such as a port. Raises ValueError with Go's message."""
+    number = parse_uint(text)
+    if number not in _UINT16:
+        raise _out_of_range(text, "ParseUint")
+    return number
 
 
 def go_integer(value: float) -> int:

@@ -45,6 +45,11 @@ def _allow(request: Request) -> None:
     """Allows every request: the default if there is no authorizer."""
 
 
+def _may_create(request: Request) -> tuple[bool, str]:
+    """Allows every request: the default if there is no authorizer."""
+    return True, ""
+
+
 def _no_kubelet(_node: dict[str, Any]) -> Kubelet | None:
     """Nothing listens at the address of any node: the default if no kubelets run."""
     return None
@@ -64,5 +69,7 @@ class Backend:
     """Raises StatusError 403 if the user of a PUT or apply that creates has no permission to create."""
     forwards: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     """The addresses that Services are forwarded to, by namespace and name: host and port."""
+    may_create: Callable[[Request], tuple[bool, str]] = _may_create
+    """Reports whether the user of a request that reads may also create, and if not, the reason of the authorizer."""
     kubelet_of: Callable[[dict[str, Any]], Kubelet | None] = _no_kubelet
     """Returns the kubelet that runs the pods of a Node; None if nothing listens at its address."""

@@ -11,23 +11,12 @@ from fakekube.kubelet_api import Connection, KubeletError, PortForwardError
 from fakekube.streaming.inlet import Inlet
 from fakekube.streams import Notifier
 
-__all__ = ["Connect", "Forward", "parse_port"]
+__all__ = ["Connect", "Forward"]
 
 Connect = Callable[[int], Connection]
 """Connects to a port. Raises PortForwardError or KubeletError."""
 
 _PIECE = 32 * 1024
-_LARGEST_PORT = 65535
-
-
-def parse_port(text: str) -> int:
-    """Returns a port as Go parses it. Raises ValueError with the text of the kubelet."""
-    number = int(text) if text.isascii() and text.isdigit() else -1
-    if number < 0:
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    if number > _LARGEST_PORT:
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
-    return number
 
 
 class Forward:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fakekube.golang.integers import parse_uint16
 from fakekube.streaming import spdy
-from fakekube.streaming.portforward.forward import Connect, Forward, parse_port
+from fakekube.streaming.portforward.forward import Connect, Forward
 from fakekube.streams import Notifier, frames_of
 from fakekube.threads import WORKERS
 
@@ -112,7 +113,7 @@ class SPDYForward:
     def stream_opened(self, stream: spdy.Stream) -> bool:
         kind = stream.headers.get("streamtype", "")
         try:
-            port = parse_port(stream.headers.get("port", ""))
+            port = parse_uint16(stream.headers.get("port", ""))
         except ValueError:
             return False
         if port < 1 or kind not in (_DATA, _ERROR):
@@ -126,7 +127,7 @@ class SPDYForward:
         elif pair.data is not None and pair.error is not None:
             del self._incomplete[request_id]
             self._open[pair.data.stream_id] = pair
-            pair.forward = Forward(parse_port(pair.data.headers["port"]), self._where, self._connect, self.source)
+            pair.forward = Forward(parse_uint16(pair.data.headers["port"]), self._where, self._connect, self.source)
             WORKERS.run(pair.forward.begin)
         return True
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fakekube.golang.integers import parse_uint16
 from fakekube.streaming import websocket
 from fakekube.streaming.channels import ChannelConnection
-from fakekube.streaming.portforward.forward import Connect, Forward, parse_port
+from fakekube.streaming.portforward.forward import Connect, Forward
 from fakekube.streams import Notifier, frames_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def ports_of(values: Sequence[str]) -> list[int]:
             raise ValueError('query parameter "port" cannot be empty')
         for text in value.split(","):
             try:
-                port = parse_port(text)
+                port = parse_uint16(text)
             except ValueError as error:
                 raise ValueError(f'unable to parse "{value}" as a port: {error}') from None
             if port < 1:

@@ -1,9 +1,10 @@
-"""The proxy to a forwarded Service: what services/proxy answers with.
+"""The proxy of pods/proxy, services/proxy and nodes/proxy: a request goes to a server, its answer comes back.
 
-The server behind is asked over HTTP, or over TLS with any certificate, with the client's own Host; nothing is said of who asks.
-Its redirects and links lead back through the API server. What fails before there is an answer is told as a Status.
+The server behind is asked with the client's own Host; nothing is said of who asks. Its redirects and links lead back
+through the API server. What fails before there is an answer is told as a Status.
 
-Specified by: pkg/registry/core/service/proxy.go; k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go).
+Specified by: k8s.io/apimachinery/pkg/util/proxy (upgradeaware.go, transport.go); pkg/registry/core/{pod,service,node}
+(ProxyREST).
 """
 
 from __future__ import annotations
@@ -15,22 +16,33 @@ from typing import Any
 from fakekube.aggregator import headers as passing
 from fakekube.aggregator.backends import BackendError, BackendRequest
 from fakekube.aggregator.links import Front
+from fakekube.aggregator.mounted import MountedBackend
 from fakekube.aggregator.proxy import Passing, passed, pieces
 from fakekube.aggregator.remote import RemoteBackend
 from fakekube.errors import status
+from fakekube.kubelet_api import Destination
 from fakekube.registry.request import Request, Response
 from fakekube.webhooks.transport import Endpoint
 
-__all__ = ["ServiceLocation"]
+__all__ = ["UpgradeAwareHandler"]
 
 
-class ServiceLocation:
-    """Where a Service is."""
+class UpgradeAwareHandler:
+    """Passes requests on to one server.
 
-    def __init__(self, scheme: str, address: tuple[str, int]) -> None:
-        host, port = address
-        self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._backend = RemoteBackend(Endpoint(f"{scheme}://{self._host}", address, b"", verified=False))
+    Args:
+        scheme: "http" or "https"; over TLS any certificate is accepted.
+        host: what the server is called in its own links, with the port.
+        destination: the server.
+    """
+
+    def __init__(self, scheme: str, host: str, destination: Destination) -> None:
+        self._host = host
+        self._backend: RemoteBackend | MountedBackend
+        if isinstance(destination, tuple):
+            self._backend = RemoteBackend(Endpoint(f"{scheme}://{host}", destination, b"", verified=False))
+        else:
+            self._backend = MountedBackend(destination)
 
     def respond(self, request: Request, told: str) -> Response:
         """The answer of the server behind.
@@ -51,7 +63,7 @@ class ServiceLocation:
         suffix = f"{path}/" if request.path.endswith("/") and not path.endswith("/") else path
         prefix = request.path.removesuffix(suffix)
         sent = _outgoing(request, suffix or "/", prefix, upgrade=upgrade)
-        if upgrade:
+        if upgrade and isinstance(self._backend, RemoteBackend):
             return _upgraded(self._backend, sent)
         try:
             answer = self._backend.send(sent, None)
