@@ -6,6 +6,7 @@ import http.client
 import json
 import secrets
 import ssl
+import time
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -122,6 +123,13 @@ class Api:
         finally:
             connection.close()
 
+    def elapse(self, seconds: float) -> None:
+        """Let the server's time pass: on fakekube by its clock, on another server by waiting."""
+        if self.is_ours:
+            assert self.post("/fakekube/v1/clock/advance", {"seconds": seconds}).status == 200
+        else:
+            time.sleep(seconds)
+
     def path(self, plural: str, *rest: str, group: str = "v1") -> str:
         """The path of a namespaced collection in the test's namespace, or of something in it."""
         root = f"/api/{group}" if "/" not in group else f"/apis/{group}"
@@ -141,6 +149,7 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
     from fakekube import Cluster
 
     with Cluster(profile="apiserver") as cluster:
+        cluster._settings.too_large_resource_version_wait = 0.3  # as nothing is written meanwhile, it need not be 3 s
         yield cluster.url
 
 

@@ -303,10 +303,12 @@ def test_a_watch_ends_when_it_was_to_and_leaves_a_bookmark(api: Api) -> None:
         watching(api, api.path("configmaps"), {**query, "allowWatchBookmarks": "false"}) as unmarked,
     ):
         other = create(api, "b")
+        api.elapse(2.1)
         bookmark = marked.next()
         assert bookmark is not None
         assert (bookmark["type"], bookmark["object"]["metadata"].keys()) == ("BOOKMARK", {"resourceVersion"})
         assert revisions([bookmark])[0] >= int(revision(other))
+        api.elapse(2)
         assert marked.next() is None
         assert unmarked.next() is None
 

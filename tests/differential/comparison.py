@@ -99,7 +99,10 @@ class Score:
                 continue
             self.exchanges += 1
             actual = got[number] if number < len(got) else {}
-            if lines := differences(expected, actual):
+            if json.dumps(expected) == json.dumps(actual):  # most are, and this is the cheaper comparison
+                self.identical += 1
+                self.in_order += 1
+            elif lines := differences(expected, actual):
                 self.differences.append(Difference(name, number, recorded[number]["request"], lines))
             else:
                 self.identical += 1

@@ -27,6 +27,9 @@ _SUFFIX = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _ALLOCATED = {"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}
 
 
+#: What every pattern above but for that of suffixes needs.
+_DIGIT = re.compile(r"\d")
+
 BOOKMARK = "BOOKMARK"
 
 
@@ -131,7 +134,7 @@ class Normaliser:
                     v = self.without_ages(value.get("columnDefinitions"), v)
                 if k == "columnDefinitions" and isinstance(v, list):  # prose is the server's own
                     v = [{**c, "description": "<prose>"} if isinstance(c, dict) and "description" in c else c for c in v]
-                out[_UID.sub(self.label_of_uid, k)] = self.value(v, sent, k)
+                out[_UID.sub(self.label_of_uid, k) if len(k) >= 36 else k] = self.value(v, sent, k)
             return out
         if isinstance(value, list):
             return [self.value(v, sent, key) for v in value]
@@ -164,7 +167,7 @@ class Normaliser:
         ]
 
     def text(self, text: str, sent: str = "") -> str:
-        if len(text) >= 8:
+        if len(text) >= 8 and _DIGIT.search(text):
             text = _UID.sub(self.label_of_uid, text)
             text = _TIME.sub(lambda m: "<time>" if not m[1] else "<microtime>", text)
             text = _CURRENT.sub(r"\g<1><rv>", text)

@@ -85,12 +85,17 @@ class Recording:
             return
         cluster = Cluster(profile=self.profile, feature_gates=self.feature_gates, compaction_interval=self.compaction_interval)
         cluster.clock.hold()
+        cluster._settings.too_large_resource_version_wait = _REVISION_WAIT
         if self.profile == "cluster":
             cluster.start()
         try:
             yield InProcessTransport(cluster)
         finally:
             cluster.stop()
+
+
+#: Seconds of real time that a read of a future revision waits in a cluster of this process; 3 in the reference.
+_REVISION_WAIT = 0.3
 
 
 @functools.cache

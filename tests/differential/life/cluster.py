@@ -89,13 +89,14 @@ class LivingCluster:
 
     def no_nodes(self) -> None:
         """Delete all nodes."""
-        for _ in range(60):
+        for attempt in range(60):
             nodes = self.client.get("/api/v1/nodes").get("items", default=[])
             if not nodes:
                 return
+            if attempt:
+                time.sleep(0.1)
             for node in nodes:
                 self.client.delete(f"/api/v1/nodes/{node['metadata']['name']}")
-            time.sleep(0.1)
 
     def shared_node(self) -> None:
         """Make the node that scenarios share, and wait until it is ready."""

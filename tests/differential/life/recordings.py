@@ -126,6 +126,7 @@ def local_cluster() -> Iterator[LocalCluster]:
         cluster.clock.hold()
         found = LocalCluster(cluster)
         found.no_nodes()
+        cluster.settle()
         try:
             yield found
         finally:

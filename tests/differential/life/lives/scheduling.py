@@ -207,6 +207,7 @@ def spread_over_zones(w: World) -> None:
 def no_nodes(w: World) -> None:
     """Without any node the message says so; the first node takes the pod; a preset nodeName asks no scheduler."""
     w.make(pod("early"))
+    w.settle()  # the scheduler has tried it before the other pod lets it try again
     w.make(pod("preset", nodeName=w.name("later")))
     w.settle()
     w.dump("pods", label="no nodes")
