@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from fakekube.data import descriptions
 
-pytest_plugins = ("pytester",)
+#: Names the folder that keeps what processes started by tests have compiled, where Python may not write beside the sources.
+_COMPILED = "FAKEKUBE_TESTS_PYCACHE"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") and _COMPILED not in os.environ:
+        os.environ[_COMPILED] = tempfile.mkdtemp(prefix="fakekube-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _processes_compile_once() -> Iterator[None]:
+    """The processes that tests start do not compile the whole package each."""
+    with pytest.MonkeyPatch.context() as patch:
+        if folder := os.environ.get(_COMPILED):
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", folder)
+        yield
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them time and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

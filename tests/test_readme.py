@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakekube.cli.arguments import parse
+from tests.nested_pytest import Project
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,13 +23,14 @@ COMMANDS = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_runs(snippet: str, request: pytest.FixtureRequest) -> None:
+def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
     if "from kubernetes" in snippet:
         pytest.importorskip("kubernetes")
     if "def test_" in snippet:
-        pytester = request.getfixturevalue("pytester")  # which takes away again whatever is imported first while it is there
-        pytester.makepyfile(snippet)
-        pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=snippet.count("def test_"))
+        project = Project(tmp_path)
+        project.write("test_snippet.py", snippet)
+        project.write("pytest.ini", "[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+        project.run().assert_outcomes(passed=snippet.count("def test_"))
     else:
         exec(compile(snippet, "README.md", "exec"), {})
 

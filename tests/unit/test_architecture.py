@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,9 +69,18 @@ def room_of(module: str) -> str:
     return inner if inner in ROW else path.partition(".")[0]
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The modules of ours that a file imports at run time."""
+@functools.cache
+def read(path: Path) -> tuple[str | None, tuple[str, ...]]:
+    """The docstring of a file, and the modules of ours that it imports at run time."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    return ast.get_docstring(tree), tuple(_imports(tree))
+
+
+def imports(path: Path) -> tuple[str, ...]:
+    return read(path)[1]
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.body = []
@@ -127,9 +137,5 @@ def test_importing_the_package_is_light() -> None:
 
 
 def test_every_module_tells_its_theory() -> None:
-    silent = [
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    ]
+    silent = [str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not read(path)[0]]
     assert not silent

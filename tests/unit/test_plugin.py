@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.nested_pytest import Project
 
 CONFIG_MAP = 'dict(apiVersion="v1", kind="ConfigMap", metadata=dict(name={name}))'
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini(
-        "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\nfakekube_profile = apiserver\n"
-    )
-    return pytester
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path)
+    options = ("filterwarnings = error", "asyncio_default_fixture_loop_scope = function", "fakekube_profile = apiserver")
+    made.write("pytest.ini", "\n".join(["[pytest]", *options]))
+    return made
 
 
-def write(project: pytest.Pytester, code: str) -> None:
-    project.makepyfile(code.replace("CONFIG_MAP", CONFIG_MAP.format(name="name")))
+def write(project: Project, code: str) -> None:
+    project.write("test_it.py", code.replace("CONFIG_MAP", CONFIG_MAP.format(name="name")))
 
 
-def test_fixtures(project: pytest.Pytester) -> None:
+def test_fixtures(project: Project) -> None:
     write(
         project,
         """
@@ -50,11 +54,11 @@ def test_fixtures(project: pytest.Pytester) -> None:
             assert one.url != two.url
     """,
     )
-    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+    project.run().assert_outcomes(passed=5)
 
 
-def test_options_grow_stronger(project: pytest.Pytester) -> None:
-    project.makefile(".yaml", start="{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
+def test_options_grow_stronger(project: Project) -> None:
+    project.write("start.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: loaded, namespace: default}}")
     write(
         project,
         """
@@ -86,17 +90,12 @@ def test_options_grow_stronger(project: pytest.Pytester) -> None:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KUBECONFIG", raising=False)
-        project.runpytest_subprocess(
-            "-p",
-            "no:cacheprovider",
-            "--fakekube-profile=cluster",
-            "--fakekube-tls",
-            "--fakekube-load=start.yaml",
-            "--fakekube-kubeconfig",
+        project.run(
+            "--fakekube-profile=cluster", "--fakekube-tls", "--fakekube-load=start.yaml", "--fakekube-kubeconfig"
         ).assert_outcomes(passed=4)
 
 
-def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
+def test_a_marker_that_is_wrong_is_told(project: Project) -> None:
     write(
         project,
         """
@@ -106,19 +105,19 @@ def test_a_marker_that_is_wrong_is_told(project: pytest.Pytester) -> None:
         def test_colour(fakekube): ...
     """,
     )
-    result = project.runpytest_subprocess("-p", "no:cacheprovider")
+    result = project.run()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         ["*the marker fakekube takes profile, controllers, *tls, kubeconfig, *load, *feature_gates by name*"]
     )
 
 
-def test_the_marker_and_the_options_are_told(project: pytest.Pytester) -> None:
-    project.runpytest_subprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
-    project.runpytest_subprocess("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
+def test_the_marker_and_the_options_are_told(project: Project) -> None:
+    project.run("--markers").stdout.fnmatch_lines(["@pytest.mark.fakekube(profile=*"])
+    project.run("--help").stdout.fnmatch_lines(["*--fakekube-profile=*", "*--fakekube-feature-gates=*"])
 
 
-def test_asyncio_and_threads(project: pytest.Pytester) -> None:
+def test_asyncio_and_threads(project: Project) -> None:
     write(
         project,
         """
@@ -142,10 +141,10 @@ def test_asyncio_and_threads(project: pytest.Pytester) -> None:
             assert len(fakekube.list("configmaps", namespace="default")) == 100
     """,
     )
-    project.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    project.run().assert_outcomes(passed=2)
 
 
-def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
+def test_workers_have_clusters_of_their_own(project: Project) -> None:
     write(
         project,
         """
@@ -161,24 +160,29 @@ def test_workers_have_clusters_of_their_own(project: pytest.Pytester) -> None:
             assert fakekube.url != fakekube_session.url
     """,
     )
-    project.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider").assert_outcomes(passed=6)
+    project.run_in_subprocess("-n", "2").assert_outcomes(passed=6)
 
 
-def test_a_failing_test_shows_what_was_asked(project: pytest.Pytester) -> None:
-    project.makepyfile("""
+def test_a_failing_test_shows_what_was_asked(project: Project) -> None:
+    write(
+        project,
+        """
         import urllib.request
 
         def test_it(fakekube):
             urllib.request.urlopen(fakekube.url + "/api/v1/pods").close()
             assert False
-    """)
-    result = project.runpytest_subprocess()
+    """,
+    )
+    result = project.run()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*requests to fakekube*", "*list /api/v1/pods by admin*200*"])
 
 
-def test_faults_that_never_happen_fail_a_strict_test(project: pytest.Pytester) -> None:
-    project.makepyfile("""
+def test_faults_that_never_happen_fail_a_strict_test(project: Project) -> None:
+    write(
+        project,
+        """
         import pytest
 
         def test_fixture(fakekube_faults):
@@ -190,7 +194,8 @@ def test_faults_that_never_happen_fail_a_strict_test(project: pytest.Pytester) -
 
         def test_neither(fakekube):
             fakekube.faults.on("delete", "pods").status(500)
-    """)
-    result = project.runpytest_subprocess()
+    """,
+    )
+    result = project.run()
     result.assert_outcomes(passed=3, errors=2)
     result.stdout.fnmatch_lines(["*never happened*"])
