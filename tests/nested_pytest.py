@@ -47,7 +47,8 @@ class Project:
         return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), seconds)
 
     def _options(self) -> list[str]:
-        common = ["-p", "no:cacheprovider", "--import-mode=importlib"]
+        # at the end of a run the plugin unraisableexception collects garbage five times; that of the outer run is enough
+        common = ["-p", "no:cacheprovider", "-p", "no:unraisableexception", "--import-mode=importlib"]
         return [*common, f"--rootdir={self.folder}", f"--basetemp={self.folder / 'basetemp'}"]
 
 
