@@ -103,6 +103,7 @@ def by_name_and_label(w: World) -> None:
 def released(w: World) -> None:
     """The volume of a deleted claim is Released and kept (Retain); freed of its claimRef it is Available."""
     w.make(volume(w, "v", "1Gi"))
+    w.settle()  # the volume is available
     w.make(claim(w, "c", "1Gi"))
     w.until(lambda: phase(w, "c") == "Bound")
     w.settle()
@@ -122,6 +123,7 @@ def released(w: World) -> None:
 def protected(w: World) -> None:
     """A claim that a scheduled pod uses, and a volume that is bound, stay until they are free."""
     w.make(volume(w, "v", "1Gi"))
+    w.settle()  # the volume is available
     w.make(claim(w, "c", "1Gi"))
     w.until(lambda: phase(w, "c") == "Bound")
     w.make(user("c"))
@@ -143,6 +145,7 @@ def not_protected_by_pods_that_wait(w: World) -> None:
     """A pod on no node does not hold its claim; a volume that is available goes at once."""
     w.make(volume(w, "v", "1Gi"))
     w.make(volume(w, "spare", "5Gi"))
+    w.settle()  # the volume is available
     w.make(claim(w, "c", "1Gi"))
     w.until(lambda: phase(w, "c") == "Bound")
     w.make(user("c", hand=True))
@@ -157,6 +160,7 @@ def not_protected_by_pods_that_wait(w: World) -> None:
 def lost(w: World) -> None:
     """A bound claim whose volume is gone is Lost, with a warning."""
     w.make(volume(w, "v", "1Gi"))
+    w.settle()  # the volume is available
     w.make(claim(w, "c", "1Gi"))
     w.until(lambda: phase(w, "c") == "Bound")
     w.settle()
@@ -224,6 +228,7 @@ def nobody_makes_one(w: World) -> None:
 def deleted_by_nobody(w: World) -> None:
     """A volume to be deleted whose driver nobody plays stays Released (CSI) for its provisioner."""
     w.make(volume(w, "v", "1Gi", policy="Delete"))
+    w.settle()  # the volume is available
     w.make(claim(w, "c", "1Gi"))
     w.until(lambda: phase(w, "c") == "Bound")
     w.settle()
