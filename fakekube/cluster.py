@@ -13,6 +13,7 @@ import secrets
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import IO, TYPE_CHECKING, Any, overload
 
 from fakekube.api.version import user_agent
 from fakekube.assembly import Machinery, build
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from fakekube.powers.faults import Faults
     from fakekube.powers.history import Past, Version
     from fakekube.powers.observation import Observer
+    from fakekube.powers.recording_file import Recording
+    from fakekube.powers.replay import Replay
     from fakekube.powers.requests import Requests
     from fakekube.server import Server
     from fakekube.server.certificates import Authority, Credentials
@@ -63,6 +66,7 @@ Object = dict[str, Any]
 #: The bearer token of the kubeconfig's user.
 TOKEN = "admin-token"
 USER_AGENT = "fakekube"
+MAX_RECORDINGS = 100
 MAX_FIRST_REVISION = 1 << 128
 
 
@@ -93,6 +97,7 @@ class Cluster(ObjectClient):
         strict: `stop` raises AssertionError if an armed fault never occurred.
         nodes: the number of initial nodes (node-1, node-2, …); by default one if kubelets run, else none.
         stages: kwok's Stage files, see `Cluster.stages`.
+        load: manifests, or a saved state, that the cluster starts with; `reset` returns to them.
 
     Raises KeyError for an unknown profile, ValueError for an unknown controller or a wrong `first_revision`, LookupError
     for an unknown version, TypeError for an unknown flag and OptionError for an invalid one.
@@ -112,6 +117,7 @@ class Cluster(ObjectClient):
         compaction_interval: float | None = None,
         nodes: int | None = None,
         stages: Source | None = None,
+        load: Source | None = None,
         keep_requests: int = 10_000,
         strict: bool = False,
         first_revision: int = 0,
@@ -156,10 +162,14 @@ class Cluster(ObjectClient):
         """Those of the control prefix: name → the snapshot, and when it was taken."""
         if not 0 <= operator.index(first_revision) <= MAX_FIRST_REVISION:
             raise ValueError(f"first_revision is {first_revision}, not from 0 to 2^128")
+        self.controlled: dict[str, Any] = {}
+        """The recording and the replay of the control prefix."""
         if first_revision:
             self._machinery.backend.store.skip(first_revision)
         self._strict = strict
         self._keep_requests = keep_requests
+        self._stopped_with: deque[Recording | Replay] = deque(maxlen=MAX_RECORDINGS)
+        """Recordings and replays that end with the cluster."""
         self._observer: Observer | None = None
         if keep_requests:
             self._observe()
@@ -176,6 +186,9 @@ class Cluster(ObjectClient):
         """Ready clients of other packages."""
         if stages is not None:
             self.stages.load(stages)
+        if load is not None:
+            self.load(load)
+            self.keep_initial()
 
     def _client_for(self, machinery: Machinery, user_agent: str, user: User | None = None) -> Client:
         backend = machinery.backend
@@ -327,6 +340,8 @@ class Cluster(ObjectClient):
         observer = self._observer
         if observer is not None:
             observer.stop()
+        for one in self._stopped_with:
+            one.stop()
         if server is not None:
             server.stop()
         self._manager.stop()
@@ -639,6 +654,46 @@ class Cluster(ObjectClient):
             return super().load(*sources)
         self.restore(read_state(state, self._settings.version))
         return []
+
+    def record(
+        self, target: Path | str | IO[bytes], *, kinds: Sequence[str] = (), namespace: str | None = None, redact: bool = False
+    ) -> Recording:
+        """Starts to record: the objects of now, then every change with its time; ends with `stop()`, or as a context manager.
+
+        Args:
+            target: a path, or a binary file. The format is that of kwokctl, see `powers.recording`.
+            kinds: resources as kubectl names them; by default all but events and leases.
+            namespace: only what is in it.
+            redact: leave out the data of Secrets.
+
+        Raises OSError and UnknownResource.
+        """
+        from fakekube.powers.recording_file import start_recording
+
+        recording = start_recording(
+            self._machinery.backend, self._client, target, kinds=kinds, namespace=namespace, redact=redact
+        )
+        self._stopped_with.append(recording)
+        return recording
+
+    def replay(self, source: Path | str | bytes, *, speed: float = 1.0) -> Replay:
+        """Starts to play a recording back, of `record` or of kwokctl: the objects of its beginning at once, the changes
+        by this cluster's clock.
+
+        Args:
+            source: a path, or the text as bytes.
+            speed: recorded seconds a second; `math.inf` plays all at once.
+
+        Returns the replay: `wait(timeout=10)`, `stop()`, `finished`, `applied`, `skipped`.
+        Raises OSError, RecordingError for a file that is no recording, and ValueError for a wrong speed.
+        """
+        from fakekube.powers.recording import read
+        from fakekube.powers.replay import Replay
+
+        text = source if isinstance(source, bytes) else Path(source).read_bytes()
+        replay = Replay(self._machinery.backend, read(text), speed)
+        self._stopped_with.append(replay)
+        return replay
 
     def export(self, *, namespace: str | None = None, kinds: Sequence[str] = (), redact: bool = False) -> list[Object]:
         """Returns the objects in a form that another cluster can load; `redact` removes the data of Secrets.

@@ -37,7 +37,7 @@ def test_a_snippet_runs(snippet: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("fakekube ")])
 def test_a_command_is_understood(command: str) -> None:
-    assert parse(command.split()[1:]).command in ("serve", "run", "export")
+    assert parse(command.split()[1:]).command in ("serve", "run", "export", "record")
 
 
 def test_ci_calls_the_test_command_of_the_readme() -> None:

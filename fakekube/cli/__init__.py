@@ -83,6 +83,8 @@ def _cluster(options: Options) -> Iterator[Cluster]:
                 raise UsageError(str(problem)) from None
             except (ApiError, UnknownResource) as problem:
                 raise UsageError(f"{source}: {problem}") from None
+        if options.replay is not None:
+            _replay(cluster, options)
         if options.kubeconfig is not None:
             try:
                 cluster.write_kubeconfig(options.kubeconfig)
@@ -93,6 +95,19 @@ def _cluster(options: Options) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _replay(cluster: Cluster, options: Options) -> None:
+    """Starts to play a recording back. Raises UsageError."""
+    from fakekube.powers.recording import RecordingError
+
+    assert options.replay is not None
+    try:
+        cluster.replay(options.replay, speed=options.speed)
+    except OSError as error:
+        raise UsageError(f"{options.replay}: {error.strerror}") from None
+    except RecordingError as problem:
+        raise UsageError(f"{options.replay}: {problem}") from None
 
 
 def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
@@ -166,13 +181,13 @@ def _help(_options: Options) -> int:
 
 def _export(options: Options) -> int:
     """Prints the objects of a cluster, without the data of Secrets by default."""
+    from fakekube.cli.record import kubeconfig_to_read
     from fakekube.client import ApiError, UnknownResource
     from fakekube.client.remote import KubeconfigError, RemoteClient
     from fakekube.powers.state import as_list, as_yaml, export
 
-    path = options.kubeconfig or Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
     try:
-        client = RemoteClient(path, options.context)
+        client = RemoteClient(kubeconfig_to_read(options), options.context)
         objects = export(client, namespace=options.namespace, kinds=options.kinds, redact=not options.secrets)
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None
@@ -250,4 +265,18 @@ def _check(options: Options) -> int:
     return 0 if report.ok else 1
 
 
-_COMMANDS = {"check": _check, "envtest": _envtest, "export": _export, "help": _help, "serve": _serve, "run": _run}
+def _record(options: Options) -> int:
+    from fakekube.cli.record import record
+
+    return record(options)
+
+
+_COMMANDS = {
+    "check": _check,
+    "envtest": _envtest,
+    "export": _export,
+    "help": _help,
+    "record": _record,
+    "run": _run,
+    "serve": _serve,
+}

@@ -53,6 +53,11 @@ class Options:
     kinds: list[str] = field(default_factory=list)
     format: str = "yaml"
     secrets: bool = False
+    output: Path | None = None
+    duration: float | None = None
+    """Of a recording, in seconds."""
+    replay: Path | None = None
+    speed: float = 1.0
     dir: Path | None = None
     install: bool = False
     powers: bool = False
@@ -120,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     _add_export(commands.add_parser("export", help="print what a cluster holds, to be loaded with --load"))
+    _add_record(commands.add_parser("record", help="record what happens in a cluster, to be played back with --replay"))
     _add_envtest(commands.add_parser("envtest", help="write stand-ins for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
         command.add_argument("--host", help="where to listen (127.0.0.1)")
@@ -154,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--load", type=Path, action="append", metavar="FILE_OR_DIR", help="apply manifests; may be given again"
         )
+        command.add_argument("--replay", type=Path, metavar="FILE", help="play back a recording of `fakekube record` or kwokctl")
+        command.add_argument("--speed", type=_speed, metavar="N", help="recorded seconds a second (1); inf plays all at once")
         command.add_argument(
             "--user",
             type=_user,
@@ -167,12 +175,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_export(export: argparse.ArgumentParser) -> None:
-    export.add_argument("--kubeconfig", type=Path, metavar="PATH", help="of the cluster (KUBECONFIG, else ~/.kube/config)")
-    export.add_argument("--context", metavar="NAME", help="one of the kubeconfig's (the current one)")
-    export.add_argument("--namespace", "-n", metavar="NAME", help="only what is in this namespace")
-    export.add_argument("--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these (all)")
+    _add_source(export)
     export.add_argument("--format", choices=("yaml", "json"), help="a YAML stream or a v1 List (yaml)")
-    export.add_argument("--secrets", action="store_true", default=None, help="also the data of Secrets")
+
+
+def _add_record(record: argparse.ArgumentParser) -> None:
+    _add_source(record)
+    record.add_argument("--output", "-o", type=Path, metavar="FILE", help="where to write the recording (standard output)")
+    record.add_argument("--duration", type=_duration, metavar="30s", help="how long (until Ctrl-C)")
+
+
+def _add_source(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments of commands that read another cluster."""
+    command.add_argument("--kubeconfig", type=Path, metavar="PATH", help="of the cluster (KUBECONFIG, else ~/.kube/config)")
+    command.add_argument("--context", metavar="NAME", help="one of the kubeconfig's (the current one)")
+    command.add_argument("--namespace", "-n", metavar="NAME", help="only what is in this namespace")
+    command.add_argument("--kinds", type=lambda text: text.split(","), metavar="pods,deployments.apps", help="only these (all)")
+    command.add_argument("--secrets", action="store_true", default=None, help="also the data of Secrets")
 
 
 def _add_envtest(envtest: argparse.ArgumentParser) -> None:
@@ -297,6 +316,16 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text.removesuffix("x"))
+    except ValueError:
+        speed = 0.0
+    if not speed > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a speed such as 10 or 0.5")
+    return speed
 
 
 def _controllers(text: str) -> list[str]:

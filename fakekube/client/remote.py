@@ -1,4 +1,4 @@
-"""A read-only client of the cluster of a kubeconfig: discovery, and lists in pages.
+"""A read-only client of the cluster of a kubeconfig: discovery, lists in pages, and watches.
 
 It implements the client interface of `powers.state.export`. It only reads, with the credentials of the kubeconfig: a
 client certificate, a bearer token (also from a file), or basic authentication; exec plugins are not run.
@@ -7,15 +7,18 @@ client certificate, a bearer token (also from a file), or basic authentication; 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import socket
 import ssl
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from fakekube.client.client import UnknownResource
 from fakekube.client.elsewhere import ACCEPT, Place, ResourceElsewhere, resources_in
@@ -23,7 +26,7 @@ from fakekube.client.errors import ApiError
 from fakekube.codecs import yaml
 from fakekube.codecs.errors import DecodeError
 
-__all__ = ["KubeconfigError", "RemoteClient"]
+__all__ = ["KubeconfigError", "RemoteClient", "RemoteWatch"]
 
 #: The number of objects in a page of a list.
 PAGE = 500
@@ -97,6 +100,36 @@ class RemoteClient:
             if not token:
                 return {**page, "items": items}
 
+    # ---- interface for recordings
+
+    def watch(self, path: str, revision: str) -> RemoteWatch:
+        """Opens a watch of a collection after a revision. Raises ApiError."""
+        query = urlencode({"watch": "true", "resourceVersion": revision, "allowWatchBookmarks": "true"})
+        parts = urlsplit(f"{self._server}{path}?{query}")
+        if parts.scheme == "https":
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                parts.netloc, timeout=TIMEOUT, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT)
+        try:
+            connection.request(
+                "GET",
+                f"{parts.path}?{parts.query}",
+                headers={"Accept": "application/json", "User-Agent": "fakekube", **self._headers},
+            )
+            if connection.sock is not None:
+                connection.sock.settimeout(None)  # a quiet collection sends nothing for minutes
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise ApiError({"message": f"{path}: {error}", "code": 0}) from None
+        if response.status != 200:
+            text = response.read().decode("utf-8", "replace")
+            connection.close()
+            raise ApiError({"message": text.strip(), "code": response.status})
+        return RemoteWatch(connection, response)
+
     # ---- requests
 
     def _get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "application/json") -> Object:
@@ -112,6 +145,31 @@ class RemoteClient:
             raise ApiError({"message": text.strip() or error.reason, "code": error.code}) from None
         except (OSError, ValueError) as error:
             raise ApiError({"message": f"{url}: {error}", "code": 0}) from None
+
+
+class RemoteWatch:
+    """The events of an open watch; iterate in one thread, and `close` from any."""
+
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._socket = connection.sock
+        self._connection = connection
+        self._response = response
+
+    def __iter__(self) -> Iterator[Object]:
+        """Yields events, until the server or `close` ends the watch."""
+        try:
+            for line in self._response:
+                yield json.loads(line)
+        except (OSError, ValueError, http.client.HTTPException):
+            return
+        finally:
+            self._response.close()
+            self._connection.close()
+
+    def close(self) -> None:
+        """Ends the watch."""
+        with suppress(OSError, AttributeError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
 # ---------------------------------------------------------------- the kubeconfig

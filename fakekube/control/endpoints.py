@@ -10,6 +10,7 @@
     GET, POST snapshots; POST snapshots/NAME/restore; DELETE snapshots/NAME
     POST reset, compact, restart, outage, load
     GET  export, openapi.json
+    POST, GET, DELETE recording; POST, GET, DELETE replay
 
 An error is {"error": text} with a fitting code; only who may not use the prefix at all is told so by a Status of the API.
 Nothing that a client sends makes this raise.
@@ -30,7 +31,7 @@ from werkzeug.wrappers import Request, Response
 from fakekube.api import answers
 from fakekube.api.environment import Headers
 from fakekube.auth.access import Access
-from fakekube.control import powers
+from fakekube.control import powers, recordings
 from fakekube.control.guard import ForeignRequest, check_access, check_origin
 from fakekube.control.members import BadMembers, Member, anything, read, seconds, text, written
 from fakekube.control.prefix import PREFIX
@@ -145,6 +146,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "outage", powers.outage, {"seconds": seconds}, ("seconds",)),
     Endpoint("POST", "load", powers.apply_load, raw=True),
     Endpoint("GET", "export", powers.export, parameters=("format", "namespace", "kinds")),
+    Endpoint("POST", "recording", recordings.start_recording, {"kinds": anything, "namespace": text, "redact": anything}),
+    Endpoint("GET", "recording", recordings.get_recording),
+    Endpoint("DELETE", "recording", recordings.stop_recording),
+    Endpoint("POST", "replay", recordings.start_replay, parameters=("speed",), raw=True),
+    Endpoint("GET", "replay", recordings.get_replay),
+    Endpoint("DELETE", "replay", recordings.stop_replay),
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi())),
 )
 
@@ -232,7 +239,9 @@ class Endpoints:
             body = request.get_data()
         except OSError as problem:  # it is not framed as it should be, or the client went away
             raise BadMembers(str(problem)) from None
-        return {"body": body} if endpoint.raw else read(body, endpoint.members, endpoint.required)
+        if endpoint.raw:
+            return {**request.args, "body": body}
+        return read(body, endpoint.members, endpoint.required)
 
     @staticmethod
     def _send(code: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:

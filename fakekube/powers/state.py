@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fakekube.client.elsewhere import Place
     from fakekube.registry.backend import Backend
 
-__all__ = ["StateError", "as_list", "as_yaml", "export", "is_state", "read_state", "state_of"]
+__all__ = ["StateError", "as_list", "as_yaml", "export", "is_state", "read_state", "state_of", "without_secret_data"]
 
 API_VERSION, KIND = "fakekube.dev/v1", "ClusterState"
 
@@ -162,9 +162,12 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
 def _exported(obj: Object, redact: bool) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOT_EXPORTED_METADATA}
     exported = {**obj, "metadata": metadata}
-    if redact and obj["kind"] == "Secret" and obj.get("data"):
-        exported["data"] = dict.fromkeys(obj["data"], "")
-    return exported
+    return without_secret_data(exported) if redact else exported
+
+
+def without_secret_data(obj: Object) -> Object:
+    """Returns an object; of a Secret, without the values of its data."""
+    return {**obj, "data": dict.fromkeys(obj["data"], "")} if obj["kind"] == "Secret" and obj.get("data") else obj
 
 
 def as_yaml(objects: Sequence[Object]) -> bytes:

@@ -1,0 +1,57 @@
+"""`fakekube record`: records what happens in another cluster, until a signal arrives or for some seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from fakekube.cli.arguments import UsageError
+from fakekube.client import ApiError, UnknownResource
+from fakekube.client.remote import KubeconfigError, RemoteClient
+from fakekube.powers.remote_recorder import RemoteRecorder
+
+if TYPE_CHECKING:
+    from fakekube.cli.arguments import Options
+
+__all__ = ["kubeconfig_to_read", "record"]
+
+
+def kubeconfig_to_read(options: Options) -> Path:
+    """Returns the path of the kubeconfig of another cluster."""
+    return options.kubeconfig or Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
+
+
+def record(options: Options) -> int:
+    """Records the cluster of the kubeconfig; returns the exit code. Raises UsageError."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        client = RemoteClient(kubeconfig_to_read(options), options.context)
+        with _output(options) as file:
+            recorder = RemoteRecorder(client, file, kinds=options.kinds, namespace=options.namespace, redact=not options.secrets)
+            print("fakekube records; Ctrl-C ends it", file=sys.stderr, flush=True)
+            ended.wait(options.duration)
+            recorder.stop()
+    except (KubeconfigError, ApiError, UnknownResource) as problem:
+        raise UsageError(str(problem)) from None
+    except OSError as error:
+        raise UsageError(f"{options.output}: {error.strerror}") from None
+    print(f"{recorder.changes} changes were recorded", file=sys.stderr)
+    return 0
+
+
+@contextmanager
+def _output(options: Options) -> Iterator[IO[bytes]]:
+    """Yields the file of --output, by default the standard output."""
+    if options.output is None:
+        yield sys.stdout.buffer
+        return
+    with options.output.open("wb") as file:
+        yield file

@@ -1,0 +1,141 @@
+"""Records the changes of a cluster of this process, with their times by the cluster's clock.
+
+The store tells of every change. A change is appended to a queue, and a thread of the process writes the queue to the file
+when it has grown, so that long recordings take little memory.
+
+Invariant: what the objects of the beginning and the changes make, is the state of the cluster when the recording stops.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from fakekube.powers.recording import Writer, patch_between, plain_copy
+from fakekube.powers.state import without_secret_data
+from fakekube.registry.generic import versions
+from fakekube.threads import WORKERS
+
+if TYPE_CHECKING:
+    from fakekube.codecs.document import Document
+    from fakekube.registry.backend import Backend
+    from fakekube.registry.resource import Resource
+    from fakekube.store import Event, Record
+
+__all__ = ["ChangeRecorder"]
+
+Object = dict[str, Any]
+
+#: So many changes wait until a thread writes them.
+_BATCH = 256
+
+
+class ChangeRecorder:
+    """A recording in progress; a context manager that stops it.
+
+    Args:
+        backend: of the cluster.
+        resources: which are recorded.
+        file: binary; not closed.
+        namespace: only what is in it.
+        redact: leave out the data of Secrets.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        resources: Collection[Resource],
+        file: IO[bytes],
+        *,
+        namespace: str | None = None,
+        redact: bool = False,
+    ) -> None:
+        self._backend = backend
+        self._writer = Writer(file)
+        self._resources = {resource.bucket: resource for resource in resources}
+        self._prefix = f"{namespace}/" if namespace is not None else ""
+        self._redact = redact
+        self._queue: deque[tuple[str, Event[Document] | None, float]] = deque()
+        self._known: dict[str, dict[str, Record[Document]]] = {}
+        """What has been written, by bucket and key."""
+        self._floors: dict[str, int] = {}
+        """The revision of the last reading of a whole bucket: what happened before is in it."""
+        self._writing = threading.Lock()
+        self._stopped = False
+        self.changes = 0
+        """How many changes have been written."""
+        self._began_at = backend.clock.monotonic()
+        backend.store.listen(self._heard)
+        with self._writing:
+            self._write_beginning()
+
+    # ------------------------------------------------------------ listening
+
+    def _heard(self, bucket: str, event: Event[Document] | None) -> None:
+        if bucket in self._resources:
+            self._queue.append((bucket, event, self._backend.clock.monotonic() if event is None else event.time))
+            if len(self._queue) % _BATCH == 0:
+                WORKERS.run(self.flush)
+
+    def flush(self) -> None:
+        """Writes the changes so far to the file."""
+        with self._writing:
+            while self._queue and not self._stopped:
+                bucket, event, time = self._queue.popleft()
+                if event is None:
+                    self._write_replaced(bucket, time)
+                elif event.revision > self._floors[bucket] and event.key.startswith(self._prefix):
+                    self._write_change(bucket, event.key, event.record, time)
+
+    def stop(self) -> None:
+        """Ends the recording. May be called twice."""
+        self._backend.store.unlisten(self._heard)
+        self.flush()
+        with self._writing:
+            self._stopped = True
+
+    def __enter__(self) -> ChangeRecorder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------ writing
+
+    def _write_beginning(self) -> None:
+        for bucket in self._resources:
+            page = self._backend.store.bucket(bucket).page(self._prefix)
+            self._floors[bucket] = page.revision
+            self._known[bucket] = {record.key: record for record in page.records}
+            for record in page.records:
+                self._writer.write_object(self._object(self._resources[bucket], record))
+
+    def _write_replaced(self, bucket: str, time: float) -> None:
+        """The whole bucket was replaced (by a restore, a load or a reset)."""
+        page = self._backend.store.bucket(bucket).page(self._prefix)
+        self._floors[bucket] = page.revision
+        now = {record.key: record for record in page.records}
+        for key in [key for key in self._known[bucket] if key not in now]:
+            self._write_change(bucket, key, None, time)
+        for key, record in now.items():
+            self._write_change(bucket, key, record, time)
+
+    def _write_change(self, bucket: str, key: str, record: Record[Document] | None, time: float) -> None:
+        resource, known = self._resources[bucket], self._known[bucket]
+        before = known.pop(key, None)
+        if record is not None:
+            known[key] = record
+        old = None if before is None else self._object(resource, before)
+        new = None if record is None else self._object(resource, record)
+        patch = patch_between(resource, None if resource.custom else resource.type, old, new, max(time - self._began_at, 0.0))
+        if patch is not None:
+            self._writer.write_patch(patch)
+            self.changes += 1
+
+    def _object(self, resource: Resource, record: Record[Document]) -> Object:
+        obj = versions.shown(resource, record.value).object
+        shown = plain_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        return without_secret_data(shown) if self._redact else shown

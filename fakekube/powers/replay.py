@@ -1,0 +1,248 @@
+"""Plays a recording back, at any speed, by the cluster's clock.
+
+Changes are written to the store as they were recorded, with status and all, as they came to the etcd of the recorded
+cluster: neither validation nor admission nor controllers stand in their way, and watchers see one event for each. Objects
+get uids of this cluster, and whatever names a uid of the recording (owner references, claims, labels) gets the new one.
+
+Invariant: a change is written in full or not at all; what cannot be written is told in `skipped` and stops nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fakekube.errors import StatusError
+from fakekube.golang.timestamps import print_time
+from fakekube.patch import merge_patch, strategic
+from fakekube.powers.recording import Contents, ResourcePatch
+from fakekube.registry.generic import versions
+from fakekube.registry.generic.writes import stamped
+from fakekube.schema import decode as schema_decode
+from fakekube.schema.walk import DecodeError
+
+if TYPE_CHECKING:
+    from fakekube.clock import Clock, Timer
+    from fakekube.registry.backend import Backend
+    from fakekube.registry.resource import Resource
+
+__all__ = ["Replay"]
+
+Object = dict[str, Any]
+
+_FIRST = ("CustomResourceDefinition", "Namespace")
+#: How many texts of skipped changes are kept.
+_KEPT_TEXTS = 100
+
+
+class _SkippedError(Exception):
+    """A change cannot be written; says why."""
+
+
+class Replay:
+    """A recording that is played back. Objects of the beginning are there at once.
+
+    Args:
+        backend: of the cluster.
+        contents: the recording.
+        speed: recorded seconds a second of the clock; `math.inf` plays everything at once.
+
+    Raises ValueError for a speed that is not positive.
+    """
+
+    def __init__(self, backend: Backend, contents: Contents, speed: float = 1.0) -> None:
+        if isinstance(speed, bool) or not isinstance(speed, int | float) or not speed > 0:
+            raise ValueError(f"a recording is played at a positive speed, not {speed!r}")
+        self._clock: Clock = backend.clock
+        self._writes = _StoreWrites(backend)
+        self._speed = speed
+        self._left = deque(contents.patches)
+        self._changed = threading.Condition()
+        self._playing = threading.RLock()
+        self._timer: Timer | None = None
+        self.total = len(contents.patches)
+        """How many changes there are."""
+        self.applied = 0
+        """How many changes have been written."""
+        self.skipped_count = 0
+        self.skipped: deque[str] = deque(maxlen=_KEPT_TEXTS)
+        """What could not be written, and why."""
+        self._writes.prepare(contents.objects)
+        for obj in sorted(contents.objects, key=lambda obj: _FIRST.index(obj["kind"]) if obj["kind"] in _FIRST else len(_FIRST)):
+            self._attempt(partial(self._writes.put, obj), f"{obj['kind']} {obj['metadata']['name']}")
+        self._began_at = self._clock.monotonic()
+        self._play()
+
+    @property
+    def finished(self) -> bool:
+        """All changes have been played, or `stop` was called."""
+        return not self._left
+
+    def wait(self, timeout: float = 10.0) -> Replay:
+        """Waits until the last change is written. `timeout` is in real seconds. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.finished, timeout):
+                raise TimeoutError(f"{self.applied} of {self.total} changes were played after {timeout} s")
+        return self
+
+    def stop(self) -> None:
+        """Plays no further change. May be called twice."""
+        with self._playing:
+            self._left.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+        self._tell()
+
+    def _play(self) -> None:
+        """Writes what is due, and sets the timer for the next change."""
+        with self._playing:
+            self._timer = None
+            reached = math.inf if self._speed == math.inf else (self._clock.monotonic() - self._began_at) * self._speed
+            while self._left and self._left[0].seconds <= reached + 1e-9:
+                patch = self._left[0]
+                if self._attempt(partial(self._writes.change, patch), f"{patch.method} {patch.resource} {patch.name}"):
+                    self.applied += 1
+                self._left.popleft()
+            if self._left:
+                self._timer = self._clock.call_at(self._began_at + self._left[0].seconds / self._speed, self._play)
+        if not self._left:
+            self._tell()
+
+    def _attempt(self, write: Callable[[], None], what: str) -> bool:
+        try:
+            write()
+        except (_SkippedError, StatusError, DecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
+            self.skipped_count += 1
+            self.skipped.append(f"{what}: {problem}")
+            return False
+        return True
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def describe(self) -> dict[str, Any]:
+        """As the control prefix shows it."""
+        return {
+            "total": self.total,
+            "applied": self.applied,
+            "skipped": self.skipped_count,
+            "problems": list(self.skipped),
+            "finished": self.finished,
+            "speed": None if self._speed == math.inf else self._speed,
+        }
+
+
+class _StoreWrites:
+    """Writes recorded objects to the store."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._registry = backend.registry
+        self._uids: dict[str, str] = {}
+        """uid of the recording → uid here."""
+
+    def prepare(self, objects: list[Object]) -> None:
+        """Chooses the uids of objects, so that their order does not matter for references."""
+        for obj in objects:
+            resource = self._of_kind(obj)
+            if resource is not None:
+                self._adopt_uid(resource, obj)
+
+    def put(self, obj: Object) -> None:
+        """Creates or replaces an object. Raises _SkippedError and errors of the decoder."""
+        resource = self._of_kind(obj)
+        if resource is None:
+            raise _SkippedError(f"{obj['apiVersion']} {obj['kind']} is not served")
+        self._store(resource, obj)
+
+    def change(self, patch: ResourcePatch) -> None:
+        """Performs a change. Raises _SkippedError and errors of the decoder and of patches."""
+        resource = self._registry.get(patch.group, patch.version, patch.resource)
+        if resource is None or "create" not in resource.verbs:
+            raise _SkippedError(f"{patch.group}/{patch.version} {patch.resource} is not served")
+        bucket, key = self._backend.store.bucket(resource.bucket), resource.key(patch.namespace, patch.name)
+        record = bucket.get(key)
+        if patch.method == "create":
+            self._store(resource, patch.template)
+        elif record is None:
+            raise _SkippedError("there is no such object")
+        elif patch.method == "delete":
+            bucket.commit(key, None, None)
+        else:
+            template = _relinked(patch.template, self._uids)
+            old = {"apiVersion": resource.api_version, "kind": resource.kind, **versions.shown(resource, record.value).object}
+            new = merge_patch.apply(old, template) if resource.custom else strategic.merge(resource.type, old, template)
+            self._store(resource, {**new, "metadata": {**new["metadata"], "uid": old["metadata"].get("uid", "")}}, linked=True)
+
+    def _store(self, resource: Resource, obj: Object, *, linked: bool = False) -> None:
+        metadata = obj["metadata"]
+        namespace = metadata.get("namespace", "") if resource.namespaced else ""
+        if resource.namespaced:
+            self._ensure_namespace(namespace)
+        if not linked:
+            self._adopt_uid(resource, obj)
+            obj = _relinked(obj, self._uids)
+            if not obj["metadata"].get("uid"):
+                obj = {**obj, "metadata": {**obj["metadata"], "uid": str(uuid.uuid4())}}
+        bucket, key = self._backend.store.bucket(resource.bucket), resource.key(namespace, metadata["name"])
+        bucket.commit(key, None, partial(stamped, _stored(resource, obj)))
+
+    def _adopt_uid(self, resource: Resource, obj: Object) -> None:
+        """Finds the uid here of a recorded object: that of an object of its name, else a new one."""
+        metadata = obj["metadata"]
+        uid = metadata.get("uid")
+        if not isinstance(uid, str) or not uid:
+            return
+        key = resource.key(metadata.get("namespace", ""), metadata["name"])
+        record = self._backend.store.bucket(resource.bucket).get(key)
+        if record is not None:
+            self._uids[uid] = record.value.object["metadata"].get("uid") or str(uuid.uuid4())
+        else:
+            self._uids.setdefault(uid, str(uuid.uuid4()))
+
+    def _ensure_namespace(self, name: str) -> None:
+        """Creates a namespace that was not recorded."""
+        namespaces = self._registry.get("", "v1", "namespaces")
+        assert namespaces is not None
+        if not name:
+            raise _SkippedError("the object has no namespace")
+        if self._backend.store.bucket(namespaces.bucket).get(name) is None:
+            now = print_time(self._backend.clock.now())
+            metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name}, "creationTimestamp": now}
+            obj = {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+            self._store(namespaces, obj)
+
+    def _of_kind(self, obj: Object) -> Resource | None:
+        group, _, version = obj["apiVersion"].rpartition("/")
+        resource = self._registry.of_kind(group, version, obj["kind"])
+        return resource if resource is not None and "create" in resource.verbs else None
+
+
+def _stored(resource: Resource, obj: Object) -> Object:
+    """Returns an object in the stored form. Raises DecodeError."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    obj = {**obj, "metadata": {**metadata, "resourceVersion": "0"}}
+    if not resource.custom:
+        obj = schema_decode.decode(resource.type, obj)
+        obj.pop("kind", None)
+        obj.pop("apiVersion", None)
+    return resource.stored(versions.to_storage(resource, obj))
+
+
+def _relinked(value: Any, uids: dict[str, str]) -> Any:
+    """Returns a value with the uids of this cluster; shares what does not change."""
+    if isinstance(value, str):
+        return uids.get(value, value)
+    if isinstance(value, dict):
+        made = {name: _relinked(part, uids) for name, part in value.items()}
+        return made if any(made[name] is not part for name, part in value.items()) else value
+    if isinstance(value, list):
+        items = [_relinked(part, uids) for part in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
