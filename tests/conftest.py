@@ -9,8 +9,14 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from fakekube.data import descriptions
+
+# `pytest --hypothesis-profile=thorough` searches longer.
+settings.register_profile("suite", max_examples=50, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile("suite")
 
 #: Names the folder that keeps what processes started by tests have compiled, where Python may not write beside the sources.
 _COMPILED = "FAKEKUBE_TESTS_PYCACHE"

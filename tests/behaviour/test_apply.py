@@ -458,7 +458,7 @@ def histories(api) -> Iterator[Any]:
 
 
 @given(steps=_steps)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_histories_of_appliers(histories: Iterator[Applier], steps: list[tuple[str, dict[str, str], bool]]) -> None:
     """What is there is what somebody owns; who applied last has what he named, owns that, and may repeat it."""
     config = next(histories)

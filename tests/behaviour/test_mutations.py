@@ -89,7 +89,7 @@ def said(reply: Reply) -> tuple[int, str, set[str]]:
     return reply.status, _CHOSEN.sub("*", message), set(masked)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(request=mutated())
 def test_what_is_wrong_is_told(request: tuple[str, Any], own: Api, other: Api | None) -> None:
     path, body = request

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.pipes import Pipe, TerminalSize, TerminalSizeQueue
@@ -24,7 +24,6 @@ def in_background(task: Callable[[], None]) -> threading.Event:
     return done
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     capacity=st.integers(1, 20),
     steps=st.lists(st.one_of(st.binary(max_size=30), st.integers(1, 25)), max_size=30),

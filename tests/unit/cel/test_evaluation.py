@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.cel.checker import check
@@ -155,7 +155,6 @@ def test_what_does_not_parse(expression: str) -> None:
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
-@settings(max_examples=60, deadline=None)
 @given(_INT64, _INT64)
 def test_division_truncates(one: int, other: int) -> None:
     if other == 0 or (one, other) == (-(1 << 63), -1):
@@ -166,13 +165,11 @@ def test_division_truncates(one: int, other: int) -> None:
     assert remainder == 0 or (remainder < 0) == (one < 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_survive_their_text(number: float) -> None:
     assert value_of("double(string(x))", x=number) == number
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(), st.text(min_size=1), st.text())
 def test_splitting_and_joining_are_inverse(text: str, separator: str, other: str) -> None:
     assert value_of("a.split(b).join(b)", a=text, b=separator) == text

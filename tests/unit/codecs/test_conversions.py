@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.codecs import cbor, json, protobuf, yaml
@@ -65,7 +65,6 @@ def stored(type_: Type, head: Obj, obj: Obj) -> Obj:
 
 
 @given(objects())
-@settings(max_examples=40, deadline=None)
 def test_every_pair_of_formats(drawn: tuple[Type, Obj]) -> None:
     type_, obj = drawn
     head = {name: obj[name] for name in ("kind", "apiVersion")}
@@ -89,7 +88,6 @@ def damaged(draw: st.DrawFn) -> tuple[Format, bytes]:
 
 
 @given(damaged() | st.tuples(st.sampled_from(FORMATS), st.binary(max_size=60)))
-@settings(max_examples=200, deadline=None)
 def test_damaged_bytes_are_read_or_refused(drawn: tuple[Format, bytes]) -> None:
     format_, body = drawn
     try:

@@ -150,7 +150,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(OPERATIONS)
 def test_random_edits_end_as_the_last_ones_say(operations: list[tuple[str, Any]]) -> None:
     replicas, tag = 2, 1

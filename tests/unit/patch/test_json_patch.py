@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonpatch
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.errors import StatusError
@@ -240,7 +240,6 @@ def _pointers(document: Any, prefix: str = "") -> list[str]:
 
 
 @given(_documents, st.data())
-@settings(max_examples=150)
 def test_patches_agree_with_the_standard_where_it_says_the_same(document: dict[str, Any], data: st.DataObject) -> None:
     original = copy.deepcopy(document)
     expected: Any = copy.deepcopy(document)

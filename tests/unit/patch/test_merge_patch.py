@@ -5,7 +5,7 @@ from typing import Any
 
 import json_merge_patch
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.errors import StatusError
@@ -26,7 +26,6 @@ _patches = st.dictionaries(_keys, _values(_scalars | st.none()), max_size=3)
 
 
 @given(_documents, _patches)
-@settings(max_examples=200)
 def test_patches_agree_with_the_standard(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy((document, patch))
     expected = json_merge_patch.merge(copy.deepcopy(document), copy.deepcopy(patch))

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.errors import StatusError
@@ -295,13 +295,11 @@ _patches = st.fixed_dictionaries(
 
 
 @given(specs, _patches)
-@settings(max_examples=100)
 def test_a_patch_without_lists_is_a_merge_patch(document: dict[str, Any], patch: dict[str, Any]) -> None:
     assert strategic.merge(SPEC, document, patch) == merge_patch.apply(document, patch)
 
 
 @given(things, things)
-@settings(max_examples=100)
 def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     patch = {**patch, "spec": {key: value for key, value in patch["spec"].items() if key not in ("any", "parts")}}
     once = strategic.merge(THING, document, patch)
@@ -309,7 +307,6 @@ def test_patching_twice_is_patching_once(document: dict[str, Any], patch: dict[s
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=5), st.lists(st.sampled_from("abcdef"), max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_the_order_of_items_is_only_looked_for_where_it_may_change(original: list[str], patch: list[str]) -> None:
     """A patch of items that are there, in their order, leaves them in it: as the whole way would."""
     lookup = Lookup(POD_SPEC.fields["containers"].type.items, "merge", "name")  # type: ignore[arg-type]

@@ -130,7 +130,7 @@ def write(cluster: Cluster, name: str, number: int) -> None:
         cluster.delete("configmaps", name)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_correct_client_ends_in_the_true_state(steps: list[tuple[str, Any]]) -> None:
     with Cluster(profile="apiserver") as cluster:

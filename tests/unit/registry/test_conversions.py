@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apis.autoscaling import v1_conversion
@@ -104,7 +104,6 @@ def in_order(metrics: Any) -> list[str]:
     return sorted(json.dumps(metric, sort_keys=True) for metric in metrics)
 
 
-@settings(deadline=None)
 @given(AUTOSCALERS)
 def test_autoscalers(autoscaler: dict[str, Any]) -> None:
     old_form = v1_conversion.from_storage(copy.deepcopy(autoscaler))

@@ -73,7 +73,7 @@ def fits(wanted: Object, node: Object, used: Counter[str], ports: Counter[str]) 
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(STEP, max_size=14))
 def test_the_scheduler_does_what_a_naive_one_would(steps: list[tuple[str, Any]]) -> None:
     cluster = Cluster(nodes=0)

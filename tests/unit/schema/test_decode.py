@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.codecs import json
@@ -39,7 +39,6 @@ def test_what_is_stored_and_what_strictness_finds(case: Case) -> None:
 
 
 @given(typed_values())
-@settings(max_examples=60, deadline=None)
 def test_both_roads_lead_to_the_same_tree(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     quick = decoder(type_)(value, None)
@@ -50,7 +49,6 @@ def test_both_roads_lead_to_the_same_tree(typed: tuple[Type, Any]) -> None:
 
 
 @given(typed_values())
-@settings(max_examples=60, deadline=None)
 def test_decoding_what_was_printed_changes_nothing(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     untouched = copy.deepcopy(value)
@@ -60,7 +58,6 @@ def test_decoding_what_was_printed_changes_nothing(typed: tuple[Type, Any]) -> N
 
 
 @given(types, json_values)
-@settings(max_examples=100, deadline=None)
 def test_any_json_is_read_or_refused(type_: Type, value: Any) -> None:
     try:
         decode(type_, value, Strict())
@@ -69,7 +66,6 @@ def test_any_json_is_read_or_refused(type_: Type, value: Any) -> None:
 
 
 @given(mistaken_values())
-@settings(max_examples=100, deadline=None)
 def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     strict = Strict()
@@ -83,7 +79,6 @@ def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
 def test_the_order_of_members_does_not_matter(data: st.DataObject) -> None:
     type_, value = data.draw(typed_values())
 

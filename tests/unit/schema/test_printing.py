@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fakekube.codecs import json
 from fakekube.schema.builtin import type_of
@@ -16,7 +16,6 @@ POD = type_of("k8s.io/api/core/v1.Pod")
 
 
 @given(typed_values())
-@settings(max_examples=60, deadline=None)
 def test_normalising_twice_is_normalising_once(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     once = normalise(type_, decode(type_, value))
@@ -71,7 +70,6 @@ def test_what_an_object_shares_with_a_settled_one_is_taken_as_it_is() -> None:
 
 
 @given(typed_values())
-@settings(max_examples=40, deadline=None)
 def test_what_is_in_its_form_may_be_shared_and_says_the_same(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     tree = decode(type_, value)
@@ -109,7 +107,6 @@ def test_only_differences_that_no_form_takes_away_are_sure(one: Any, other: Any,
 
 
 @given(typed_values())
-@settings(max_examples=40, deadline=None)
 def test_a_tree_does_not_surely_differ_from_its_form(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     tree = decode(type_, value)

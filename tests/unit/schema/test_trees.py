@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.schema.trees import copied
@@ -20,7 +20,6 @@ def parts(value: Any) -> list[Any]:
 
 
 @given(VALUES)
-@settings(max_examples=80, deadline=None)
 def test_a_copy_is_equal_and_shares_nothing_that_can_change(value: Any) -> None:
     copy = copied(value)
     assert repr(copy) == repr(value)

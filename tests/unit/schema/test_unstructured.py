@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fakekube.codecs import json
 from fakekube.schema.builtin import type_of
@@ -69,14 +69,12 @@ def test_members_of_values_of_any_form_are_sorted() -> None:
 
 
 @given(typed_values())
-@settings(max_examples=40, deadline=None)
 def test_without_mistakes_it_is_decoding(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     assert normalise(type_, from_unstructured(type_, value)) == normalise(type_, decode(type_, value))
 
 
 @given(mistaken_values())
-@settings(max_examples=60, deadline=None)
 def test_a_mistake_anywhere_is_read_or_refused(typed: tuple[Type, Any]) -> None:
     type_, value = typed
     try:

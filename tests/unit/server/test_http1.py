@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.server.http1 import MAX_HEAD_BYTES, BodyError, ProtocolError, Request, RequestParser
@@ -90,7 +90,6 @@ def encoded_requests(draw: st.DrawFn) -> tuple[bytes, tuple[object, ...]]:
     return data, (method, target, (1, 1), tuple(fields), body)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(encoded_requests(), max_size=4), st.lists(st.integers(0), max_size=12), st.integers(1, 50))
 def test_any_cut_of_pipelined_requests_gives_the_same(
     encoded: list[tuple[bytes, tuple[object, ...]]], places: list[int], limit: int
@@ -125,7 +124,6 @@ fragments = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(fragments, max_size=12), st.lists(st.integers(0), max_size=6))
 def test_rubbish_gives_the_same_however_it_is_cut(parts: list[bytes], places: list[int]) -> None:
     data = b"".join(parts)

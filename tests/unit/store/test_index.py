@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.store import Bucket, Condition, Record, Retention, Store, index
@@ -119,7 +119,6 @@ WRITES = st.lists(st.tuples(st.sampled_from("abcdefgh"), VALUES | st.none()), ma
 
 @pytest.mark.parametrize("step", [0, 1, 3])
 @given(rounds=st.lists(st.tuples(WRITES, CONDITIONS, st.integers(0, 5)), min_size=3, max_size=8))
-@settings(max_examples=60, deadline=None)
 def test_nothing_that_meets_the_conditions_is_missed(
     step: int, rounds: list[tuple[list[tuple[str, Value | None]], list[Condition[Value]], int]]
 ) -> None:

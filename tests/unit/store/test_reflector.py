@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.store import Bucket, Reflector, Retention, Store
@@ -33,7 +33,6 @@ def test_it_tells_what_has_changed() -> None:
     assert (sorted(mirror.catch_up()), mirror.catch_up()) == (["a", "b"], [])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(KEYS, KEYS.map(str.upper), st.sampled_from(["catch up", "forget", "restore"])), max_size=30))
 def test_it_is_what_the_bucket_holds(steps: list[str]) -> None:
     """Small letters write, capital ones delete; no more than two events are kept."""

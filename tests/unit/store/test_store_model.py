@@ -440,5 +440,5 @@ def seen(event: Event[object]) -> tuple[object, ...]:
     return event.revision, event.key, triple(event.record), triple(event.previous)
 
 
-StoreMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+StoreMachine.TestCase.settings = settings(stateful_step_count=30)
 TestStore = StoreMachine.TestCase

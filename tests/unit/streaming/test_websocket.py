@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.streaming import websocket
@@ -95,7 +95,6 @@ frames = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(frames, max_size=6), st.lists(st.integers(0), max_size=8), st.booleans())
 def test_pings_are_answered_and_all_else_is_skipped(sent: list[tuple[int, int]], places: list[int], says_goodbye: bool) -> None:
     data = b"".join(masked(opcode, b"p" * length) for opcode, length in sent)

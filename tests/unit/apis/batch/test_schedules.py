@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apis.batch.schedules import ScheduleError, parse_schedule
@@ -52,7 +52,6 @@ def test_what_is_no_schedule(text: str) -> None:
         parse_schedule(text)
 
 
-@settings(max_examples=50)
 @given(
     st.sets(st.integers(0, 59), min_size=1, max_size=4),
     st.sets(st.integers(0, 23), min_size=1, max_size=4),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.codecs import protobuf
@@ -127,7 +127,6 @@ def test_schemas_contain_themselves() -> None:
 
 
 @given(typed_values())
-@settings(max_examples=150)
 def test_what_is_written_is_read(typed: tuple[Type, Any]) -> None:
     """Nulls and empty lists apart, which messages do not tell from nothing."""
     type_, value = typed

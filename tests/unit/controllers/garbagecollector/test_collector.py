@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import ApiError, Cluster
@@ -254,7 +254,6 @@ def play(cluster: Cluster, model: Model, known: dict[tuple[str, int], dict[str, 
     model.collect()
 
 
-@settings(max_examples=40, deadline=None)
 @given(steps)
 def test_owner_graphs_end_as_the_model_says(story: list[Step]) -> None:
     cluster = Cluster(controllers=ONLY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fakekube.crd.definition.default_validation import default_errors
@@ -64,7 +64,6 @@ def around(below: Any) -> Any:
 SCHEMAS = st.recursive(leaves(TYPES), around, max_leaves=4)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.builds(lambda schema: {"type": "object", **schema}, SCHEMAS.map(lambda schema: {"properties": {"spec": schema}}) | SCHEMAS)
 )

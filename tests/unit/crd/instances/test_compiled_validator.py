@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.crd.instances.compiled_validator import fits
@@ -62,7 +62,6 @@ def around(below: Any) -> Any:
     return st.builds(lambda one, other: {**one, **other}, LEAVES, parts)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.recursive(LEAVES, around, max_leaves=4), VALUES)
 def test_it_agrees_with_the_words(schema: dict[str, Any], value: Any) -> None:
     assert fits(schema)(value) is (not value_errors(schema, value))

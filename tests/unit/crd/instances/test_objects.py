@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.crd.instances import objects
@@ -53,7 +53,6 @@ VALUES = st.recursive(
 
 
 @given(SCHEMAS, VALUES)
-@settings(max_examples=100, deadline=None)
 def test_what_is_pruned_once_is_pruned(schema: dict[str, Any], value: Any) -> None:
     type_, before = schema_type(schema), copy.deepcopy(value)
     kept, _ = objects.prune(type_, value, is_resource=False)
@@ -62,7 +61,6 @@ def test_what_is_pruned_once_is_pruned(schema: dict[str, Any], value: Any) -> No
 
 
 @given(SCHEMAS, VALUES)
-@settings(max_examples=100, deadline=None)
 def test_defaults_and_nulls_come_to_rest(schema: dict[str, Any], value: Any) -> None:
     type_ = schema_type(schema)
     for change in (objects.drop_nulls, objects.default):
@@ -73,7 +71,6 @@ def test_defaults_and_nulls_come_to_rest(schema: dict[str, Any], value: Any) -> 
 
 
 @given(SCHEMAS, VALUES)
-@settings(max_examples=100, deadline=None)
 def test_defaults_are_known_to_the_schema(schema: dict[str, Any], value: Any) -> None:
     type_ = schema_type(schema)
     kept, _ = objects.prune(type_, value, is_resource=False)
@@ -82,7 +79,6 @@ def test_defaults_are_known_to_the_schema(schema: dict[str, Any], value: Any) ->
 
 
 @given(VALUES)
-@settings(max_examples=50, deadline=None)
 def test_sorting_keeps_what_is_there(value: Any) -> None:
     found = objects.sorted_tree(value)
     assert found == value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fakekube.crd.instances import objects
@@ -48,7 +48,6 @@ def made_anew(type_: Any, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str
     return found, pruned, objects.default(type_, found)
 
 
-@settings(max_examples=250, deadline=None)
 @given(st.dictionaries(NAMES.filter(lambda name: name != "metadata"), SCHEMAS, min_size=1, max_size=3), st.booleans(), st.data())
 def test_what_is_settled_stays_as_it_is(properties: dict[str, Any], keeps: bool, data: st.DataObject) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": properties, **({PRESERVE: True} if keeps else {})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.crd.instances.validation import list_errors, value_errors
@@ -70,13 +70,11 @@ SCHEMA = {
 
 
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
 def test_what_has_not_changed_has_no_faults(value: Any) -> None:
     assert value_errors(SCHEMA, value, "", value) == []
 
 
 @given(VALUES, VALUES)
-@settings(max_examples=60, deadline=None)
 def test_a_past_only_takes_faults_away(value: Any, before: Any) -> None:
     assert set(map(str, value_errors(SCHEMA, value, "", before))) <= set(map(str, value_errors(SCHEMA, value, "")))
 

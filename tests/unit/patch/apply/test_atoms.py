@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fakekube.patch.apply.atoms import NOTHING, Typing, TypingError, is_same
 from fakekube.patch.apply.fields import LEAF, FieldSet
@@ -40,14 +40,12 @@ def test_nothing_differs_from_itself(value: dict[str, Any]) -> None:
 
 
 @given(specs, specs)
-@settings(max_examples=200)
 def test_a_comparison_backwards_swaps_what_came_and_went(old: dict[str, Any], new: dict[str, Any]) -> None:
     forth, back = ATOM.compare(old, new), ATOM.compare(new, old)
     assert (forth.added, forth.modified, forth.removed) == (back.removed, back.modified, back.added)
 
 
 @given(specs, specs)
-@settings(max_examples=200)
 def test_only_equal_values_do_not_differ(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Up to the order of items, which belongs to nobody."""
     if ATOM.compare(old, new) is NOTHING:
@@ -67,7 +65,6 @@ def _without_order(value: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(specs, specs)
-@settings(max_examples=200, deadline=None)
 def test_merging_gives_what_is_applied_and_takes_nothing(live: dict[str, Any], applied: dict[str, Any]) -> None:
     before = copy.deepcopy((live, applied))
     merged = ATOM.merge(live, applied)
@@ -84,7 +81,6 @@ def test_merging_a_value_into_itself_is_the_value(value: dict[str, Any]) -> None
 
 
 @given(specs, specs)
-@settings(max_examples=200)
 def test_what_was_applied_can_be_extracted(live: dict[str, Any], applied: dict[str, Any]) -> None:
     """Fields of untyped parts aside, where null and absent are two things."""
     applied = {key: value for key, value in applied.items() if key != "any"}
@@ -95,7 +91,6 @@ def test_what_was_applied_can_be_extracted(live: dict[str, Any], applied: dict[s
 
 
 @given(specs, specs)
-@settings(max_examples=200)
 def test_what_is_removed_is_gone_and_nothing_else(value: dict[str, Any], other: dict[str, Any]) -> None:
     before = copy.deepcopy(value)
     wanted = fields_of(other)

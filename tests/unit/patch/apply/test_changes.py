@@ -7,7 +7,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.patch.apply import FieldManager
@@ -37,7 +37,6 @@ REMEMBERING = config_maps()
         st.tuples(st.sampled_from(["me", "you"]), st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"))), max_size=6
     )
 )
-@settings(max_examples=100, deadline=None)
 def test_the_books_are_those_of_one_that_remembers_nothing(changes: list[tuple[str, dict[str, str]]]) -> None:
     live: dict[str, Any] | None = None
     for number, (manager, data) in enumerate(changes):

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.patch.apply.elements import Path
@@ -41,7 +41,6 @@ def test_a_set_holds_its_paths(paths: frozenset[Path]) -> None:
 
 
 @given(_models, _models)
-@settings(max_examples=300)
 def test_operations_are_those_of_sets_of_paths(left: frozenset[Path], right: frozenset[Path]) -> None:
     a, b = FieldSet.of(*left), FieldSet.of(*right)
     for result, expected in (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.patch.apply.atoms import TypingError
@@ -326,7 +326,6 @@ def _told(deeds: list[tuple[str, bool, Any]]) -> World:
 
 
 @given(_deeds, specs)
-@settings(max_examples=100)
 def test_a_forced_apply_owns_what_it_names_and_gets_it(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
     world = _told(deeds)
     world.apply("me", applied, force=True)
@@ -339,7 +338,6 @@ def test_a_forced_apply_owns_what_it_names_and_gets_it(deeds: list[tuple[str, bo
 
 
 @given(_deeds, specs)
-@settings(max_examples=100)
 def test_applying_twice_changes_nothing(deeds: list[tuple[str, bool, Any]], applied: Any) -> None:
     """Unless empty containers are applied: the first time they may go with what was in them."""
     world = _told(deeds)
@@ -359,7 +357,6 @@ def _without_empty_parts(value: Any) -> Any:
 
 
 @given(_deeds)
-@settings(max_examples=100)
 def test_what_one_gives_up_and_nobody_owns_is_gone(deeds: list[tuple[str, bool, Any]]) -> None:
     world = _told(deeds)
     given_up = world.owners.get(Manager("me", APPLY))
@@ -383,7 +380,6 @@ def _is_null(value: Any, path: tuple[str, ...]) -> bool:
 
 
 @given(_deeds)
-@settings(max_examples=100)
 def test_updates_never_share(deeds: list[tuple[str, bool, Any]]) -> None:
     world = _told(deeds)
     updated = [owned.fields for manager, owned in world.owners.items() if manager.operation == UPDATE]

@@ -87,7 +87,7 @@ WRITES = st.lists(st.tuples(st.sampled_from("abcdef"), LABELS | st.none()), min_
 
 
 @given(rounds=st.lists(WRITES, min_size=1, max_size=3), limit=st.integers(1, 3))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_labels_select_is_what_a_filter_leaves(limit: int, rounds: list[list[tuple[str, Labels | None]]]) -> None:
     api = Api(Cluster(profile="apiserver"))
     then: dict[str, Any] = {"resourceVersion": api.list()["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
