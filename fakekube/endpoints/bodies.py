@@ -31,7 +31,7 @@ from fakekube.schema import decode as schema_decode
 from fakekube.schema import printing
 from fakekube.schema.builtin import builtins
 from fakekube.schema.duplicates import keep_before_null
-from fakekube.schema.trees import copied
+from fakekube.schema.trees import copied, unchanged_parts
 
 __all__ = ["Problem", "decode", "decode_delete_options", "decode_patched"]
 
@@ -62,6 +62,11 @@ class Parsed:
     is_usual: bool = False
     """The CBOR uses the common encoding of every value, so that the decoded values are unambiguous."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Reports whether the document is a JSON object that has each of its members once."""
+        return isinstance(self.value, dict) and self.cbor is None and not (self.duplicates or self.problems)
+
 
 @dataclass(slots=True)
 class Problem(Exception):
@@ -71,15 +76,16 @@ class Problem(Exception):
     kind: GVK | None = None
 
 
-def decode(scope: Scope, body: bytes, field_validation: str) -> Object:
+def decode(scope: Scope, body: bytes, field_validation: str, live: Object | None = None) -> Object:
     """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
 
+    `live`: the object that the body replaces; what is the same there is copied instead of decoded.
     Raises StatusError 400 or 415. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
     form = negotiation.offer_of(scope).input(scope.request.headers.get("content-type", ""))
     try:
         parsed = _parse(form, body, scope.kind, custom=scope.is_custom)
-        obj = _decoded(scope, parsed, field_validation, body)
+        obj = _decoded(scope, parsed, field_validation, body, live)
     except Problem as problem:
         raise status.bad_request(_explained(scope, problem, scope.kind, body)) from None
     if scope.request.audit is not None:
@@ -95,7 +101,7 @@ def _as_sent(scope: Scope, obj: Object) -> Object:
     return {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **shown}
 
 
-def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -> Object:
+def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, live: Object | None) -> Object:
     wants_strict = field_validation != "Ignore"
     if scope.is_custom:
         kind, obj, strict = _custom(scope, parsed, body, wants_strict=wants_strict)
@@ -104,7 +110,7 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
         kind = _SAME_AS.get(kind, kind)
         if scope.resource.custom and kind != scope.kind:
             raise Problem(_unregistered(kind), kind)
-        obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict)
+        obj, strict = _typed(kind, scope.kind, parsed, wants_strict=wants_strict, live=live)
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
@@ -115,8 +121,11 @@ def _decoded(scope: Scope, parsed: Parsed, field_validation: str, body: bytes) -
     return obj
 
 
-def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Object, list[str]]:
-    """Decodes the JSON result of a patch. Returns the object and the strict decoding errors. Raises Problem."""
+def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool) -> tuple[Object, list[str]]:
+    """Decodes the JSON result of a patch of the live object.
+
+    Returns the object and the strict decoding errors. Raises Problem.
+    """
     if scope.is_custom:
         _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
         return obj, strict if wants_strict else []
@@ -124,7 +133,7 @@ def decode_patched(scope: Scope, value: Any, *, wants_strict: bool) -> tuple[Obj
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
         nothing, _ = _typed(scope.kind, scope.kind, Parsed({}), wants_strict=False)
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict)
+    return _typed(kind, scope.kind, Parsed(value), wants_strict=wants_strict, live=live)
 
 
 def _has_version(value: Object) -> bool:
@@ -273,8 +282,13 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> tuple[Object, list[str]]:
-    """Decodes a document by the schema of its declared kind. Raises Problem."""
+def _typed(
+    kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool, live: Object | None = None
+) -> tuple[Object, list[str]]:
+    """Decodes a document by the schema of its declared kind. Raises Problem.
+
+    `live`: an object of the expected kind; what the document has in common with it is copied instead of decoded.
+    """
     found = builtins().kind_type(kind.group, kind.version, kind.kind)
     if found is None and facts.minor().kind(kind.group, kind.version, kind.kind) is None:
         raise Problem(_unregistered(kind), kind)
@@ -286,7 +300,9 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
         if parsed.duplicates and found is not None:
             schema_decode.decode(found, parsed.first or {}, None)
             keep_before_null(found, parsed.value, parsed.first)
-        obj = schema_decode.decode(found, parsed.value or {}, strict, literals) if found is not None else {}
+        kept = unchanged_parts(parsed.value, live) if live is not None and kind == expected and parsed.is_plain else {}
+        changed = {name: item for name, item in parsed.value.items() if name not in kept} if kept else parsed.value or {}
+        obj = schema_decode.decode(found, changed, strict, literals) if found is not None else {}
     except schema_decode.DecodeError as error:
         explained = cbor.explain(parsed.cbor, found)[0] if parsed.cbor is not None and found is not None else ""
         raise Problem(explained or str(error), kind) from None
@@ -301,6 +317,8 @@ def _typed(kind: GVK, expected: GVK, parsed: Parsed, *, wants_strict: bool) -> t
         raise Problem(problem, kind)
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
+    if kept:
+        obj.update(copied(kept))
     findings = strict.messages if strict is not None else []
     if findings and parsed.cbor is not None and found is not None:
         findings = [cbor.explain(parsed.cbor, found)[1]]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fakekube.registry.strategy import Strategy
     from fakekube.registry.subresource import Action, Subresource
     from fakekube.schema.model import Type
+from fakekube.schema.trees import unchanged_parts
 
 __all__ = ["GVK", "METADATA_LABELS", "Registry", "Resource"]
 
@@ -128,11 +129,12 @@ class Resource:
     def stored(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Returns an accepted object in the stored form, in which equal objects have equal encodings.
 
-        `old`: the stored object that it was made from; fields that it still shares are not normalised.
+        `old`: the stored object that it was made from; the result shares unchanged parts with it.
         """
         if self.keep is not None:
             return self.keep(obj)
-        printed: dict[str, Any] = printing.normalise(self.storage_type, obj, settled=old)
+        parts = None if old is None else unchanged_parts(obj, old)
+        printed: dict[str, Any] = printing.normalise(self.storage_type, obj, parts=parts)
         return printed
 
     def field_label(self, label: str) -> str:

@@ -50,7 +50,7 @@ class _Form(StrEnum):
     """Kept: within atomic lists, where Go compares values instead of their printed form."""
 
 
-def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[str, Any] | None = None) -> Any:
+def normalise(type_: Type, tree: Any, *, stored: bool = True, parts: Mapping[str, Any] | None = None) -> Any:
     """Normalises a tree of a built-in type. `tree` itself is not changed.
 
     Args:
@@ -58,16 +58,15 @@ def normalise(type_: Type, tree: Any, *, stored: bool = True, settled: Mapping[s
         tree: an object, or a part of one.
         stored: True for the form after storage; False for the form before it: empty lists and maps of fields that
             are always printed are kept, and within atomic lists empty and absent ones are different.
-        settled: a normalised object of the type; fields that the tree shares with it are not visited.
+        parts: fields of the tree that are normalised, as of a stored object; the result has them as they are.
 
     Raises:
         KeyError: the tree has a field that the type does not declare.
     """
     form = _normaliser(type_, _Form.STORED if stored else _Form.HELD)
-    if settled is None:
+    if not parts:
         return form(tree)
-    shared = {name: item for name, item in tree.items() if item is not None and item is settled.get(name)}
-    printed = {**form({name: item for name, item in tree.items() if name not in shared}), **shared}
+    printed = {**form({name: item for name, item in tree.items() if name not in parts}), **parts}
     return {name: printed[name] for name in type_.fields if name in printed}
 
 

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-__all__ = ["copied", "in_order"]
+__all__ = ["copied", "in_order", "unchanged_parts"]
+
+#: The parts of an object that are large in most kinds: to compare them costs less than to walk them.
+_PARTS = ("spec", "status")
+
+
+def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON."""
+    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
+
+
+def _are_identical(one: Any, other: Any) -> bool:
+    """Reports whether two trees have the same JSON text: Python's 1, 1.0 and True are equal, but not identical.
+
+    False for trees that nest too deeply to compare.
+    """
+    if one is other:
+        return True
+    try:
+        return bool(one == other) and orjson.dumps(one) == orjson.dumps(other)
+    except (RecursionError, orjson.JSONEncodeError):
+        return False
 
 
 def copied(value: Any) -> Any:

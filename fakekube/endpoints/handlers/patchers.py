@@ -111,7 +111,7 @@ def _json_patch(
         present = whole(scope, live)
         patched = edit(present)
         try:
-            obj, unknown = bodies.decode_patched(scope, patched, wants_strict=strict)
+            obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
             _report(scope, [*findings, *unknown] if strict else [], options)
         except bodies.Problem as problem:
             shown = text(present) if text is not None else json.dumps(patched).decode()

@@ -25,7 +25,7 @@ def handle(scope: Scope) -> Response:
     data = scope.request.read_body()
     chosen = options.update_options(scope.request.query)
     scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
-    body = bodies.decode(scope, data, chosen.field_validation)
+    body = bodies.decode(scope, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
     system_fields.match_namespace(meta, scope.namespace)
     system_fields.match_name(meta, scope.name)
@@ -53,3 +53,12 @@ def handle(scope: Scope) -> Response:
         scope, build, admission.checker(scope, Operation.UPDATE), uid=uid, check_created=admission.creation_checker(scope)
     )
     return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
+
+
+def _live(scope: Scope) -> Object | None:
+    """Returns the object that a PUT is likely to replace, if it is of the type of the body."""
+    resource = scope.resource
+    if resource.custom or resource.from_storage is not None or scope.type is not resource.type:
+        return None
+    record = scope.bucket.get(resource.key(scope.namespace, scope.name))
+    return None if record is None else record.value.object

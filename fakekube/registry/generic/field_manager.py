@@ -24,6 +24,7 @@ from fakekube.registry.strategy import Object, Strategy
 from fakekube.registry.subresource import Subresource
 from fakekube.schema import printing
 from fakekube.schema.model import Type
+from fakekube.schema.trees import unchanged_parts
 
 __all__ = ["applied", "recorded", "scale_mapping", "updated"]
 
@@ -40,8 +41,10 @@ def updated(scope: Scope, live: Object | None, new: Object, manager: str) -> Obj
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _updated_by_way_of_storage(scope, live, new, manager)
-    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False)
-    tracked = printed if _is_same(printed, new) else new
+    parts = None if live is None or scope.resource.custom else unchanged_parts(new, live)
+    printed: Object = new if scope.resource.custom else printing.normalise(scope.type, new, stored=False, parts=parts)
+    # The write path changes the object in place, so it must not get what is shared with the stored one.
+    tracked = printed if not parts and _is_same(printed, new) else new
     if new["metadata"].get("managedFields") == []:  # is not printed, but resets managedFields
         printed["metadata"]["managedFields"] = []
     _manager_of(scope).update(live, printed, manager_name(scope, manager), scope.backend.clock.now())

@@ -277,7 +277,7 @@ def _prepared_for_update(scope: Scope, obj: Object, document: Document, check: C
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, old))
     strategy.canonicalize(obj)
-    final = _keep_times(scope.resource.stored(obj), document)
+    final = _keep_times(scope.resource.stored(obj, stored), document)
     if scope.resource.custom:  # of which admission sees the version of the request
         check(obj, old)
     else:
@@ -289,7 +289,7 @@ def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
     """Reports whether a prepared object equals the stored one and needs no validation (custom resources may have warnings)."""
     if scope.resource.custom or obj != document.object:
         return False
-    return same_object(scope.resource.stored(obj), document)
+    return same_object(scope.resource.stored(obj, document.object), document)
 
 
 def _kind_errors(scope: Scope, strategy: Strategy, obj: Object, old: Object, *, sound: bool) -> list[fields.FieldError]:

@@ -51,7 +51,8 @@ def _default_requests(resources: dict[str, Any] | None) -> None:
     """Sets missing requests to the limits."""
     limits = resources.get("limits") if resources else None
     if resources and limits is not None:
-        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+        requests = resources.get("requests") or {}
+        resources["requests"] = {**requests, **{name: limit for name, limit in limits.items() if name not in requests}}
 
 
 def _default_host_ports(spec: Spec) -> None:
