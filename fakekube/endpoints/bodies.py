@@ -190,6 +190,8 @@ _INTERNAL_META = "meta.k8s.io/__internal"
 _NO_VERSION_TEXT = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
 _TYPE_META = ("kind", "apiVersion")
 _FOLDED = {name.casefold(): name for name in _TYPE_META}
+_USUAL_NAMES = frozenset({*_TYPE_META, "metadata", "spec", "status", "data", "type", "subjects", "roleRef", "rules", "webhooks"})
+"""Names of members of which none is another way to write the name of one of the type meta."""
 _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 #: The kind and apiVersion of a body that has none.
 _ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
@@ -260,6 +262,10 @@ def _type_meta(value: Any, *, any_case: bool = True) -> tuple[str, str]:
     if not isinstance(value, dict):
         what = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_HEAD}"
         raise Problem(f"couldn't get version/kind; json parse error: {what}")
+    if value.keys() <= _USUAL_NAMES:
+        api_version, kind = value.get("apiVersion", ""), value.get("kind", "")
+        if api_version.__class__ is str and kind.__class__ is str:
+            return api_version, kind
     texts = dict.fromkeys(_TYPE_META, "")
     for name, text in value.items():
         known = _FOLDED.get(name.casefold()) if any_case else name

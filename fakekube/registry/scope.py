@@ -28,9 +28,9 @@ from fakekube.validation import names
 __all__ = ["Scope"]
 
 
-@dataclass(eq=False, frozen=True)
+@dataclass(eq=False)
 class Scope:
-    """The resource, names and options of a request."""
+    """The resource, names and options of a request. Not frozen, which would double the cost of making one."""
 
     request: Request
     backend: Backend

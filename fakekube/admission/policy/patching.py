@@ -184,5 +184,6 @@ def _finished(versioned: VersionedAttributes, obj: Object, live: Object | None =
         resource.strategy.default(obj)
     if resource.custom and kind == resource.gvk:
         return obj
-    printed: Object = printing.normalise(_type(versioned), obj, stored=False, settled=live)
+    shared = {name: item for name, item in obj.items() if item is not None and item is (live or {}).get(name)}
+    printed: Object = printing.normalise(_type(versioned), obj, stored=False, parts=shared)
     return {"kind": kind.kind, "apiVersion": kind.api_version, **printed}

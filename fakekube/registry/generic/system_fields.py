@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
+from random import Random
 from typing import Any
 
 from fakekube.errors import status
@@ -32,14 +33,21 @@ __all__ = [
 _SUFFIX_LENGTH = 5
 _PREFIX_LENGTH = 63 - _SUFFIX_LENGTH
 
+#: Of its own, so that a test that seeds the generators of its process does not get the same UUIDs again.
+_RANDOM = Random()
+#: A hexadecimal digit → the digit with the bits of the variant.
+_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RANDOM.seed)
+
 _WIPED = ("selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def random_uuid() -> str:
     """Returns a UUID of version 4 (RFC 9562), as text."""
-    random_bytes = os.urandom(16)
-    digits, variant = random_bytes.hex(), "89ab"[random_bytes[8] & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    digits = f"{_RANDOM.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 def wipe(metadata: dict[str, Any]) -> None:
