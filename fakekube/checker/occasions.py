@@ -1,0 +1,118 @@
+"""What a client is known to do, as rules ask for it: its writes, its children, its leases.
+
+Invariant: nothing is known but what the calm run has shown; what it has not shown is no occasion (`NotExercised`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.reaction import Copy, ElementKind
+from fakekube.checker.rule import NotExercised
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call
+
+__all__ = [
+    "EDITOR",
+    "LEASES",
+    "drop_finalizers",
+    "edited",
+    "generated_children",
+    "learned_writes",
+    "named_children",
+    "own_objects",
+    "require_writes",
+    "writes_of",
+]
+
+Object = dict[str, Any]
+
+LEASES = "leases.coordination.k8s.io"
+
+#: The annotation that another editor writes.
+EDITOR = "check.fakekube.dev/editor"
+
+_WRITES = ("create", "update", "patch", "delete")
+
+
+def learned_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
+    """Returns (verb, resource) of the writes with which the client reacts to a copy, in the order in which it sent them."""
+    known = {
+        (element.detail[0], element.resource)
+        for element in spell.calm.reaction.elements
+        if element.kind is ElementKind.REQUEST and element.detail[0] in (verbs or _WRITES)
+    }
+    order = {(call.verb, call.resource): call.number for call in reversed(spell.calm.spell.trace.since())}
+    return sorted(known, key=lambda pair: order.get(pair, 0))
+
+
+def require_writes(spell: Spell, *verbs: str) -> list[tuple[str, str]]:
+    """Returns the same. Raises NotExercised if there is none."""
+    found = learned_writes(spell, *verbs)
+    if not found:
+        raise NotExercised(f"the client reacts without {' or '.join(verbs) or 'writes'}")
+    return found
+
+
+def generated_children(spell: Spell) -> dict[str, int]:
+    """Returns how many children with names of the server's making the client makes for a copy, by resource."""
+    return _children(spell, lambda name: name == "*")
+
+
+def named_children(spell: Spell) -> dict[str, int]:
+    """Returns how many children with names of its own the client makes for a copy, by resource."""
+    return _children(spell, lambda name: name != "*")
+
+
+def _children(spell: Spell, wanted: Callable[[str], bool]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for element, count in spell.calm.reaction.elements.items():
+        if element.kind is ElementKind.CHILD and wanted(element.name) and element.resource != "events":
+            found[element.resource] = found.get(element.resource, 0) + count
+    return found
+
+
+def writes_of(calls: Iterable[Call], *, leases: bool = False) -> list[Call]:
+    """Returns the writes among calls, without those of events, reviews and leases."""
+    return [
+        call
+        for call in calls
+        if call.is_write
+        and not call.collection.startswith("events")
+        and not call.collection.partition(".")[0].endswith("reviews")
+        and (leases or call.collection != LEASES)
+    ]
+
+
+def own_objects(spell: Spell, copy: Copy) -> list[tuple[str, Object]]:
+    """Returns the objects of a copy as they are now, with their resources; without those that are gone."""
+    found = []
+    for resource, obj in zip(copy.resources, copy.objects, strict=True):
+        metadata = obj["metadata"]
+        try:
+            found.append((resource, spell.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+    return found
+
+
+def edited(obj: Object, value: str) -> Object:
+    """Returns an object with an annotation of another editor."""
+    annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations[EDITOR] = value
+    return obj
+
+
+def drop_finalizers(spell: Spell, resource: str, name: str, namespace: str | None) -> None:
+    """Removes all finalizers of an object, as an administrator who is in a hurry does."""
+    try:
+        spell.cluster.patch(resource, name, {"metadata": {"finalizers": None}}, namespace=namespace)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+

@@ -1,0 +1,404 @@
+"""Rules about objects that several write: conflicts, lost updates, fields and finalizers of others, server-side apply."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.occasions import EDITOR, LEASES, drop_finalizers, edited, learned_writes, own_objects, require_writes
+from fakekube.checker.reaction import Copy, ElementKind, has
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+Object = dict[str, Any]
+_Path = tuple[str, ...]
+
+_CONVENTIONS = "API conventions, concurrency control and consistency"
+
+#: So often a client may send a write again that cannot succeed, before that counts as an error loop: one that reads from a
+#: cache may need a few attempts until the cache has caught up.
+_MANY = 10
+
+
+class Conflicts(Rule):
+    """Somebody else writes the objects that the client is about to write."""
+
+    id = "C1"
+    provocation = "another editor writes just before the client's update"
+    obligation = "409 Conflict: read the object again and make the change to what is there now, with a pause that grows"
+    advice = "use a helper like RetryOnConflict around read, change and update; never send the same body again"
+    source = f"{_CONVENTIONS}; client-go util/retry"
+    lasts = 8.0
+
+    def provoke(self, spell: Spell) -> None:
+        self.meet(spell)
+
+    def meet(self, spell: Spell) -> None:
+        """Has each of the client's updates meet the write of another editor."""
+        for verb, resource in require_writes(spell, "update", "patch"):
+            if resource == LEASES or resource.startswith("events"):
+                continue
+            main = resource.partition("/")[0]
+            values = iter(range(100))
+
+            def edit(obj: Object, values: Iterator[int] = values, main: str = main) -> Object:
+                return edited(obj, f"{main}-{next(values)}")
+
+            spell.faults.on(verb, resource).conflict(edit, times=2, every=2, label="another editor")
+
+    def judge(self, spell: Spell) -> Verdict:
+        return self._judge_repetitions(spell) or super().judge(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        refused = [call for call in spell.trace.since(spell.provoked_at) if call.status == 409 and call.is_write]
+        if not refused:
+            return Verdict.not_exercised("no write of the client names a resourceVersion, so that none conflicts")
+        return Verdict.passed(f"{len(refused)} conflicts")
+
+    @staticmethod
+    def _judge_repetitions(spell: Spell) -> Verdict | None:
+        refused: dict[tuple[str, bytes], list[Call]] = {}
+        for call in spell.trace.since(spell.provoked_at):
+            if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
+                refused.setdefault((call.path, call.exchange.raw_body), []).append(call)
+        worst = max(refused.values(), key=len, default=[])
+        if len(worst) < _MANY:
+            return None
+        return Verdict.failed(f"{worst[0].verb} {worst[0].path} was sent {len(worst)} times with the same stale body", *spell.excerpt(worst))
+
+
+class LostUpdates(Conflicts):
+    """As C1; what the other editor wrote must survive."""
+
+    id = "C2"
+    provocation = "another editor writes between the client's read and its update"
+    obligation = "an update carries the resourceVersion that was read, so that nobody's change is lost"
+    advice = "keep metadata.resourceVersion of the object that was read, or send a patch of the own fields"
+    source = _CONVENTIONS
+
+    def judge(self, spell: Spell) -> Verdict:
+        for subject in spell.copies:
+            for resource, obj in zip(subject.resources, subject.objects, strict=True):
+                verdict = self._judge_object(spell, resource, obj["metadata"])
+                if verdict is not None:
+                    return verdict
+        return Verdict.passed() if not (spell.ended or spell.loop or spell.missing) else super().judge(spell)
+
+    @staticmethod
+    def _judge_object(spell: Spell, resource: str, metadata: Object) -> Verdict | None:
+        """Says whether a version of an object lacks what the other editor wrote before."""
+        written = ""
+        for version in spell.cluster.history(resource, metadata["name"], metadata.get("namespace")):
+            if version.type == "DELETED" or version.object["metadata"]["uid"] != metadata["uid"]:
+                continue
+            found = (version.object["metadata"].get("annotations") or {}).get(EDITOR, "")
+            if written and (not found or _number(found) < _number(written)):
+                culprit = [
+                    call for call in spell.trace.since(spell.provoked_at) if call.is_write and call.exchange.revision == version.revision
+                ]
+                lost = f"{metadata['name']}: the annotation {EDITOR}: {written} of another editor was lost at revision {version.revision}"
+                return Verdict.failed(lost, *spell.excerpt(culprit))
+            written = found or written
+        return None
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        return Verdict.passed()
+
+
+def _number(value: str) -> int:
+    return int(value.rpartition("-")[2] or 0)
+
+
+class ForeignFields(Rule):
+    """The copies have fields that the client does not know, and labels and annotations of others."""
+
+    id = "C3"
+    provocation = "objects with labels, annotations and fields of others"
+    obligation = "a read-modify-write keeps what the client does not know"
+    advice = "change the object as it was received, not a model of it; or send a patch or an apply of the own fields"
+    source = "API conventions, compatibility of unknown fields; kubernetes#111703"
+    lasts = 6.0
+
+    #: The field that a newer version of the definition has.
+    FIELD = "checkOfNewerVersion"
+
+    def prepare(self, spell: Spell) -> None:
+        for definition in spell.sample.definitions:
+            _add_field(spell, definition["metadata"]["name"], self.FIELD)
+        spell.cluster.settle(timeout=20.0)
+
+    def provoke(self, spell: Spell) -> None:
+        require_writes(spell, "update", "patch")
+        spell.stimulate(self._foreign)
+
+    def _foreign(self, obj: Object) -> None:
+        metadata = obj["metadata"]
+        metadata.setdefault("labels", {})["check.fakekube.dev/other"] = "kept"
+        metadata.setdefault("annotations", {})[EDITOR] = "später: \u0085\U0001f680"
+        if "." in obj["apiVersion"].partition("/")[0] and isinstance(obj.get("spec"), dict):
+            obj["spec"][self.FIELD] = {"kept": True}
+        if obj["kind"] == "ConfigMap" and obj["apiVersion"] == "v1":
+            obj["binaryData"] = {"check": "3q2+7w=="}
+
+    def judge(self, spell: Spell) -> Verdict:
+        written = _written_paths(spell)
+        for subject in spell.copies:
+            for resource, now in own_objects(spell, subject):
+                for before in subject.objects:
+                    if before["metadata"]["uid"] != now["metadata"]["uid"]:
+                        continue
+                    lost = [path for path in _lost(before, now) if not any(path[: len(one)] == one for one in written.get(resource, ()))]
+                    if lost:
+                        name = before["metadata"]["name"]
+                        calls = [call for call in spell.trace.since(subject.mark) if call.is_write and call.name == name]
+                        shown = ", ".join(".".join(path) for path in lost[:3])
+                        return Verdict.failed(f"{resource}/{name} has lost {shown}, which the client does not write", *spell.excerpt(calls))
+        return super().judge(spell)
+
+
+def _add_field(spell: Spell, name: str, field: str) -> None:
+    """Adds a field to the spec of all versions of a definition."""
+    definition = spell.cluster.get("customresourcedefinitions", name)
+    for version in definition["spec"]["versions"]:
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        properties = ((schema.get("properties") or {}).get("spec") or {}).get("properties")
+        if isinstance(properties, dict):
+            properties[field] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"versions": definition["spec"]["versions"]}
+    try:
+        spell.cluster.patch("customresourcedefinitions", name, {"spec": spec})
+    except ApiError as error:
+        raise NotExercised(f"the definition {name} takes no further field: {error}") from None
+
+
+def _written_paths(spell: Spell) -> dict[str, list[_Path]]:
+    """Returns the fields that the client writes on the calm cluster, by resource."""
+    found: dict[str, list[_Path]] = {}
+    for element in spell.calm.reaction.elements:
+        if element.kind is ElementKind.FIELD:
+            found.setdefault(element.resource, []).append(element.detail)
+    return found
+
+
+def _lost(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]:
+    """Yields the paths of what was there and is not there now, or is different."""
+    if path in {("metadata", "managedFields"), ("metadata", "resourceVersion"), ("metadata", "generation"), ("status",)}:
+        return
+    if isinstance(before, dict):
+        for key, value in before.items():
+            if not isinstance(now, dict) or key not in now:
+                yield (*path, key)
+            else:
+                yield from _lost(value, now[key], (*path, key))
+    elif isinstance(before, list) and all(isinstance(item, str) for item in before):
+        yield from ((*path, item) for item in before if not isinstance(now, list) or item not in now)
+    elif before != now:
+        yield path
+
+
+class Finalizers(Rule):
+    """Another finalizer stands before the client's."""
+
+    id = "C4"
+    provocation = "objects with a finalizer of somebody else"
+    obligation = "add and remove only the own finalizer, guarded by resourceVersion or a test"
+    advice = "read, change metadata.finalizers and update with the resourceVersion; retry on conflict"
+    source = "Kubernetes docs, finalizers; kubernetes#111643"
+    lasts = 8.0
+
+    FINALIZER = "check.fakekube.dev/other"
+
+    def provoke(self, spell: Spell) -> None:
+        if not learned_writes(spell, "update", "patch"):
+            raise NotExercised("the client updates nothing")
+        subject = spell.stimulate(self._foreign)
+        spell.memory["copy"] = subject
+        spell.memory["reacted"] = spell.await_reaction(subject)
+        self._judge_kept(spell, subject, "before its deletion")
+        if not spell.calm.holds or spell.memory.get("lost"):
+            return
+        mark = spell.trace.mark()
+        spell.delete(subject)
+        held = [name for name in self._finalizers(spell, subject)[0][1]] if self._finalizers(spell, subject) else []
+        own = [name for name in held if name != self.FINALIZER]
+        spell.await_until(lambda: not any(set(own) & set(names) for _, names in self._finalizers(spell, subject)), spell.patience())
+        spell.memory["deleted"] = [call for call in spell.trace.since(mark) if call.is_write]
+        self._judge_kept(spell, subject, "when the client removed its own")
+        for resource, obj in own_objects(spell, subject):
+            drop_finalizers(spell, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+
+    def _foreign(self, obj: Object) -> None:
+        obj["metadata"].setdefault("finalizers", []).insert(0, self.FINALIZER)
+
+    def _finalizers(self, spell: Spell, subject: Copy) -> list[tuple[str, Sequence[str]]]:
+        return [(obj["metadata"]["name"], obj["metadata"].get("finalizers") or ()) for _, obj in own_objects(spell, subject)]
+
+    def _judge_kept(self, spell: Spell, subject: Copy, when: str) -> None:
+        found = self._finalizers(spell, subject)
+        if len(found) < len(subject.objects) or any(self.FINALIZER not in names for _, names in found):
+            spell.memory["lost"] = f"{subject.names()[0]} lost the finalizer {self.FINALIZER} of somebody else {when}"
+
+    def judge(self, spell: Spell) -> Verdict:
+        if spell.memory.get("lost"):
+            calls = [call for call in spell.trace.since(spell.memory["copy"].mark) if call.is_write]
+            return Verdict.failed(spell.memory["lost"], *spell.excerpt(calls))
+        return super().judge(spell)
+
+
+class RemovedFinalizer(Finalizers):
+    """The other finalizer goes away just before the client removes its own."""
+
+    provocation = "the finalizer of somebody else is removed in between"
+
+    def provoke(self, spell: Spell) -> None:
+        if not spell.calm.holds:
+            raise NotExercised("the client sets no finalizer")
+        subject = spell.stimulate(self._foreign)
+        spell.memory["copy"] = subject
+        spell.await_reaction(subject)
+
+        def without(obj: Object) -> Object:
+            metadata = obj["metadata"]
+            if metadata.get("deletionTimestamp"):
+                metadata["finalizers"] = [name for name in metadata.get("finalizers") or () if name != self.FINALIZER]
+            return obj
+
+        for name in subject.names():
+            spell.faults.on("update,patch", name=name).conflict(without, label="another finalizer is removed")
+        spell.delete(subject)
+        gone = spell.await_until(lambda: not own_objects(spell, subject), spell.patience())
+        if not gone:
+            spell.memory["lost"] = f"{subject.names()[0]} is still there: the client did not remove its finalizer after a conflict"
+
+
+class AppliedByOthers(Rule):
+    """Another manager owns the fields that the client applies."""
+
+    id = "C7"
+    provocation = "another manager has applied the same fields"
+    obligation = "server-side apply: a controller forces, and does not repeat a conflict as it is"
+    advice = "apply with force=true and a fieldManager that never changes"
+    source = "Kubernetes docs, server-side apply, conflicts"
+    lasts = 8.0
+
+    MANAGER = "check-another-manager"
+
+    def provoke(self, spell: Spell) -> None:
+        met: set[str] = set()
+        for resource in _applies(spell):
+
+            def take(exchange: Exchange, resource: str = resource) -> None:
+                if exchange.path not in met and _applied_otherwise(spell, exchange, self.MANAGER):
+                    met.add(exchange.path)
+
+            spell.faults.on("patch", resource).intercept(take, label="applied by another manager")
+        spell.memory["met"] = met
+
+    def judge(self, spell: Spell) -> Verdict:
+        refused = Counter(
+            (call.path, call.exchange.raw_body)
+            for call in spell.trace.since(spell.provoked_at)
+            if call.status == 409 and call.verb == "patch" and "apply-patch" in call.headers.get("Content-Type", "")
+        )
+        if refused:
+            (path, _), count = refused.most_common(1)[0]
+            calls = [call for call in spell.trace.since(spell.provoked_at) if call.path == path]
+            if count >= 4:
+                return Verdict.failed(f"apply of {path} was repeated {count} times after a conflict of managers", *spell.excerpt(calls))
+        return super().judge(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        return Verdict.passed() if spell.memory["met"] else Verdict.not_exercised("no apply of the client met an object that exists")
+
+
+def _applies(spell: Spell) -> list[str]:
+    """Returns what the client applies, by resource. Raises NotExercised."""
+    known = learned_writes(spell, "patch")
+    applied = {
+        call.resource
+        for call in spell.calm.spell.trace.since()
+        if call.verb == "patch" and "apply-patch" in call.headers.get("Content-Type", "")
+    }
+    found = [resource for _, resource in known if resource in applied]
+    if not found:
+        raise NotExercised("the client does not use server-side apply")
+    return found
+
+
+def _applied_otherwise(spell: Spell, exchange: Exchange, manager: str) -> bool:
+    """Applies what a client is about to apply to an object that exists, with another text in it; returns whether that worked."""
+    body = exchange.body
+    if not isinstance(body, dict):
+        return False
+    other = copy.deepcopy(body)
+    metadata = {"name": exchange.name, **({"namespace": exchange.namespace} if exchange.namespace else {})}
+    other["metadata"] = {**metadata, **{key: other.get("metadata", {})[key] for key in ("labels",) if key in other.get("metadata", {})}}
+    texts = [part for part in ("data", "stringData", "spec", "status") if isinstance(other.get(part), dict)]
+    if not any(_alter(other[part]) for part in texts):
+        return False
+    suffix = f"/{exchange.subresource}" if exchange.subresource else ""
+    plain = exchange.path.removesuffix(suffix)
+    try:
+        spell.cluster.request("GET", plain)
+        spell.cluster.apply(other, field_manager=manager, force=True)
+    except ApiError:
+        return False
+    return True
+
+
+def _alter(value: Object) -> bool:
+    """Changes the first text in a value."""
+    for key, inner in value.items():
+        if isinstance(inner, str):
+            value[key] = f"{inner}-x"
+            return True
+        if isinstance(inner, dict) and _alter(inner):
+            return True
+    return False
+
+
+class ConstantManager(Rule):
+    """The client is started again."""
+
+    id = "C7"
+    provocation = "the client applies, is started again, and applies again"
+    obligation = "server-side apply: the field manager is the same in each life of the client"
+    advice = "name the manager after the controller, without a process id, host or random part"
+    source = "Kubernetes docs, server-side apply, managers"
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = _applies(spell)
+        before = _managers(spell.trace.since(), resources)
+        spell.restart_client()
+        spell.memory["mark"] = mark = spell.trace.mark()
+        spell.converge()
+        after = _managers(spell.trace.since(mark), resources)
+        spell.memory["managers"] = [(one, before[one], after[one]) for one in resources if one in before and one in after]
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        managers = spell.memory.get("managers") or ()
+        for resource, before, after in managers:
+            if not before & after:
+                return Verdict.failed(f"applies {resource} as {', '.join(sorted(before))}, after a restart as {', '.join(sorted(after))}")
+        return Verdict.passed() if managers else Verdict.not_exercised("the client did not apply in both lives")
+
+
+def _managers(calls: Sequence[Call], resources: Sequence[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for call in calls:
+        if call.verb == "patch" and call.resource in resources and "fieldManager" in call.query:
+            found.setdefault(call.resource, set()).add(call.query["fieldManager"])
+    return found
+
+
+RULES = (Conflicts, LostUpdates, ForeignFields, Finalizers, RemovedFinalizer, AppliedByOthers, ConstantManager)

@@ -1,0 +1,344 @@
+"""Rules about which object is meant: uids, objects that are gone or there already, reads of one's own writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.occasions import drop_finalizers, generated_children, learned_writes, named_children, own_objects, writes_of
+from fakekube.checker.reaction import Copy, children_of
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.checker.rules.retries import judge_duplicates
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+Object = dict[str, Any]
+
+_GC = "Kubernetes docs, garbage collection and owner references"
+
+#: So many answers of one kind to one request are an error loop: a client that reads from a cache stops before.
+_LOOP = 8
+
+
+class Recreated(Rule):
+    """What the client is about to delete is deleted, and created again by somebody else under its name."""
+
+    id = "C5"
+    provocation = "a child is deleted and created again by somebody else, just before the client deletes it"
+    obligation = "a name may belong to another object by now: delete with preconditions.uid"
+    advice = "send DeleteOptions with preconditions.uid of the object that was meant"
+    source = f"{_GC}; meta/v1 Preconditions"
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = _deleted_children(spell)
+        subject = spell.copies[0]
+        replaced: list[tuple[str, Object]] = []
+
+        def replace(exchange: Exchange) -> None:
+            path, resource = exchange.path, _resource_of(exchange)
+            try:
+                old = spell.cluster.request("GET", path)
+                _remove(spell, resource, old)
+                metadata = {"name": old["metadata"]["name"], "namespace": old["metadata"].get("namespace")}
+                new = {**old, "metadata": {key: value for key, value in metadata.items() if value}}
+                new.pop("status", None)
+                replaced.append((resource, spell.cluster.create(new)))
+            except ApiError:
+                return
+
+        for resource in resources:
+            spell.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
+        spell.delete(subject)
+        spell.await_until(lambda: len(replaced) == len(resources) and not own_objects(spell, subject), spell.patience())
+        spell.memory["replaced"] = replaced
+
+    def judge(self, spell: Spell) -> Verdict:
+        for resource, obj in spell.memory.get("replaced", ()):
+            metadata = obj["metadata"]
+            try:
+                now = spell.cluster.get(resource, metadata["name"], namespace=metadata.get("namespace"))
+            except ApiError:
+                now = None
+            if now is None or now["metadata"]["uid"] != metadata["uid"] or now["metadata"].get("deletionTimestamp"):
+                calls = [call for call in spell.trace.since(spell.provoked_at) if call.verb == "delete" and call.name == metadata["name"]]
+                if any(call.succeeded and call.exchange.fault or call.succeeded for call in calls):
+                    return Verdict.failed(
+                        f"deleted {resource}/{metadata['name']}, which is another object (uid {metadata['uid']}) than it knew",
+                        *spell.excerpt(calls),
+                    )
+        if not spell.memory.get("replaced"):
+            return super_or_not_exercised(spell, "the client deleted nothing")
+        return super().judge(spell)
+
+
+def super_or_not_exercised(spell: Spell, why: str) -> Verdict:
+    return spell.ordinary_verdict() or Verdict.not_exercised(why)
+
+
+def _resource_of(exchange: Exchange) -> str:
+    return f"{exchange.resource}.{exchange.group}" if exchange.group else exchange.resource
+
+
+def _remove(spell: Spell, resource: str, obj: Object) -> None:
+    """Deletes an object at once, whatever finalizers it has."""
+    metadata = obj["metadata"]
+    drop_finalizers(spell, resource, metadata["name"], metadata.get("namespace"))
+    spell.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+
+
+def _deleted_children(spell: Spell) -> list[str]:
+    """Returns the resources of the children that the client itself deletes with a copy. Raises NotExercised."""
+    sent = {element.resource for element in spell.calm.deletion.elements if element.detail[:1] == ("delete",)}
+    if not sent:
+        raise NotExercised("the client deletes nothing when a copy is deleted")
+    return sorted(sent)
+
+
+class NewOwner(Rule):
+    """A copy is deleted and created again while the client is away; the old children are still there."""
+
+    id = "C5"
+    provocation = "an object is deleted and created again under its name while the client is disconnected"
+    obligation = "children belong to the owner's uid: those of an older object of the same name are not one's own"
+    advice = "compare ownerReferences[].uid with metadata.uid, and adopt only what has no controller"
+    source = _GC
+    lasts = 10.0
+    converges = False
+
+    def cluster_arguments(self) -> dict[str, Any]:
+        return {"profile": "apiserver"}  # the garbage collector has not come yet
+
+    def provoke(self, spell: Spell) -> None:
+        resources = sorted(spell.calm.reaction.children)
+        old = spell.copies[0]
+        uids = {obj["metadata"]["uid"] for obj in old.objects}
+        children = {one: _owned_by(children_of(spell.cluster, old, one), uids) for one in resources}
+        if not any(children.values()):
+            raise NotExercised("the client makes no children with ownerReferences")
+        spell.memory["old"] = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
+        with spell.disconnected():
+            spell.delete(old)
+            for resource, obj in own_objects(spell, old):
+                drop_finalizers(spell, resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+            new = spell.stimulate(token=old.token)
+            spell.compact()
+        generated = [one for one in generated_children(spell) if children.get(one)]
+        spell.memory["new"] = new
+        spell.memory["lacks"] = []
+        spell.await_until(lambda: bool(spell.trace.open_watches()), spell.patience())
+        if generated:
+            spell.await_until(lambda: not self._lacking(spell, new, generated), spell.patience())
+            spell.memory["lacks"] = self._lacking(spell, new, generated)
+        else:
+            spell.wait(5.0)
+
+    @staticmethod
+    def _lacking(spell: Spell, new: Copy, resources: list[str]) -> list[str]:
+        uids = {obj["metadata"]["uid"] for obj in new.objects}
+        return [one for one in resources if not _owned_by(children_of(spell.cluster, new, one), uids)]
+
+    def judge(self, spell: Spell) -> Verdict:
+        for resource, child in spell.memory.get("old", {}).values():
+            verdict = self._judge_child(spell, resource, child)
+            if verdict is not None:
+                return verdict
+        if spell.ended or spell.loop:
+            return super().judge(spell)
+        lacks = spell.memory.get("lacks")
+        if lacks:
+            name = spell.memory["new"].names()[0]
+            return Verdict.failed(f"makes no {lacks[0]} for the new {name}: takes those of the old one for its own", *spell.excerpt(), by_time=True)
+        return Verdict.passed()
+
+    @staticmethod
+    def _judge_child(spell: Spell, resource: str, child: Object) -> Verdict | None:
+        """Says whether the client has changed a child that belongs to the old object; it may delete it."""
+        metadata = child["metadata"]
+        revisions = [
+            version.revision
+            for version in spell.cluster.history(resource, metadata["name"], metadata.get("namespace"))
+            if version.type == "MODIFIED" and version.object["metadata"]["uid"] == metadata["uid"]
+        ]
+        for call in spell.trace.since(spell.provoked_at):
+            if call.verb in ("update", "patch") and call.succeeded and call.name == metadata["name"] and call.exchange.revision in revisions:
+                after = spell.memory["new"].mark < call.number
+                if after:
+                    return Verdict.failed(f"writes {resource}/{metadata['name']}, which belongs to an owner that is gone", *spell.excerpt([call]))
+        return None
+
+
+def _owned_by(children: list[Object], uids: set[str]) -> list[Object]:
+    return [
+        child
+        for child in children
+        if any(owner.get("uid") in uids and owner.get("controller") for owner in child["metadata"].get("ownerReferences") or ())
+    ]
+
+
+class AlreadyGone(Rule):
+    """What the client is about to delete is gone."""
+
+    id = "C6"
+    provocation = "a child is gone just before the client deletes it"
+    obligation = "404 for a delete means that it is done"
+    advice = "ignore NotFound when deleting"
+    source = "API conventions; client.IgnoreNotFound of controller-runtime"
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = _deleted_children(spell)
+        subject = spell.copies[0]
+
+        def remove(exchange: Exchange) -> None:
+            try:
+                _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path))
+            except ApiError:
+                return
+
+        for resource in resources:
+            spell.faults.on("delete", resource).intercept(remove, times=2, label="gone already")
+        spell.delete(subject)
+        spell.memory["gone"] = spell.await_until(lambda: not own_objects(spell, subject), spell.patience())
+
+    def judge(self, spell: Spell) -> Verdict:
+        if not (spell.ended or spell.loop) and spell.memory.get("gone") is False:
+            return Verdict.failed(
+                f"{spell.copies[0].names()[0]} is still there: the client did not go on after a delete was answered with 404",
+                *spell.excerpt(),
+                by_time=True,
+            )
+        return judge_loop(spell, 404) or super().judge(spell)
+
+
+class AlreadyThere(Rule):
+    """What the client is about to create is there."""
+
+    id = "C6"
+    provocation = "a child is there just before the client creates it"
+    obligation = "409 AlreadyExists for a create: look at what is there, and go on"
+    advice = "read the object, compare its owner, and treat it as created if it is one's own"
+    source = "API conventions"
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        created = {resource for _, resource in learned_writes(spell, "create")}
+        resources = [one for one in named_children(spell) if one in created]
+        if not resources:
+            raise NotExercised("the client creates nothing under names of its own")
+
+        def create(exchange: Exchange) -> None:
+            try:
+                spell.cluster.create(exchange.body, namespace=exchange.namespace or None)
+            except ApiError:
+                return
+
+        for resource in resources:
+            spell.faults.on("create", resource).intercept(create, times=1, label="there already")
+
+    def judge(self, spell: Spell) -> Verdict:
+        return judge_loop(spell, 409) or super().judge(spell)
+
+
+class VanishedMeanwhile(Rule):
+    """The object whose status or metadata the client is about to write is gone."""
+
+    id = "C6"
+    provocation = "an object is gone just before the client updates it"
+    obligation = "404 for an update: the object was deleted, and there is nothing to do"
+    advice = "drop the key when the object is gone; neither end nor try again for ever"
+    source = "API conventions"
+    lasts = 6.0
+
+    def provoke(self, spell: Spell) -> None:
+        own = {resource for copy in spell.copies for resource in copy.resources}
+        pairs = [pair for pair in learned_writes(spell, "update", "patch") if pair[1].partition("/")[0] in own]
+        if not pairs:
+            raise NotExercised("the client does not write to the objects of the sample")
+
+        def remove(exchange: Exchange) -> None:
+            suffix = f"/{exchange.subresource}" if exchange.subresource else ""
+            try:
+                _remove(spell, _resource_of(exchange), spell.cluster.request("GET", exchange.path.removesuffix(suffix)))
+            except ApiError:
+                return
+
+        for verb, resource in pairs:
+            fault = spell.faults.on(verb, resource).intercept(remove, times=1, label="deleted")
+            subject = spell.stimulate()
+            subject.deleted = True
+            spell.await_until(lambda fault=fault: fault.hits > 0, spell.patience())
+            fault.remove()
+            if pair_is_last(pairs, (verb, resource)):
+                spell.wait(1.0)
+
+    def judge(self, spell: Spell) -> Verdict:
+        return judge_loop(spell, 404) or super().judge(spell)
+
+
+def pair_is_last(pairs: list[tuple[str, str]], pair: tuple[str, str]) -> bool:
+    return pairs[-1] == pair
+
+
+def judge_loop(spell: Spell, code: int) -> Verdict | None:
+    """Says whether the client sends the same write again and again, which is answered with the same code; None if not."""
+    refused: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, str], list[Call]] = {}
+    for call in writes_of(spell.trace.since(spell.provoked_at)):
+        if call.status == code:
+            # a create has no name in its path
+            key = (call.verb, call.path + (call.exchange.name if call.verb == "create" else ""))
+            refused[key] += 1
+            found.setdefault(key, []).append(call)
+    if not refused:
+        return None
+    key, count = refused.most_common(1)[0]
+    if count < _LOOP:
+        return None
+    return Verdict.failed(f"{key[0]} {key[1]} was answered {count} times with {code}, and is sent again", *spell.excerpt(found[key]))
+
+
+class OwnWrites(Rule):
+    """The watches of children are silent for a while after a create."""
+
+    id = "C8"
+    provocation = "the watch that would tell of a created child is late"
+    obligation = "no second action until the cache has seen the first"
+    advice = "remember what was created until the watch shows it, or use names that follow from the owner"
+    source = "KEP-5647; controller expectations of kube-controller-manager"
+    lasts = 12.0
+
+    def provoke(self, spell: Spell) -> None:
+        resources = list(generated_children(spell))
+        if not resources:
+            raise NotExercised("the client makes no children with generated names")
+        faults = [spell.faults.on("watch", resource).silence(label="late") for resource in resources]
+        subject = spell.stimulate()
+        spell.await_until(
+            lambda: all(children_of(spell.cluster, subject, resource) for resource in resources), spell.patience()
+        )
+        for number in range(4):
+            self._touch(spell, subject, number)
+            spell.wait(0.7)
+        for fault in faults:
+            fault.remove()
+        for resource in resources:
+            spell.faults.on("watch", resource).cut(label="late").remove()
+
+    @staticmethod
+    def _touch(spell: Spell, subject: Copy, number: int) -> None:
+        annotations = {"metadata": {"annotations": {"check.fakekube.dev/touched": str(number)}}}
+        for resource, obj in own_objects(spell, subject):
+            spell.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
+
+    def judge(self, spell: Spell) -> Verdict:
+        return judge_duplicates(spell) or super().judge(spell)
+
+
+RULES = (Recreated, NewOwner, AlreadyGone, AlreadyThere, VanishedMeanwhile, OwnWrites)

@@ -1,0 +1,269 @@
+"""Rules about requests that fail: Retry-After, server errors, lost answers, reconnects after a drop."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.judges import judge_backoff
+from fakekube.checker.occasions import generated_children, require_writes, writes_of
+from fakekube.checker.reaction import children_of
+from fakekube.checker.rule import NotExercised, Rule, Verdict
+from fakekube.client import ApiError
+
+if TYPE_CHECKING:
+    from fakekube.checker.spell import Spell
+    from fakekube.checker.trace import Call
+    from fakekube.powers.exchange import Exchange
+
+__all__ = ["RULES"]
+
+#: What a refused client is told to wait, in seconds: more than the first pauses of a good backoff.
+_RETRY_AFTER = 4
+#: How much earlier an attempt may seem, because the server and the client count from different moments.
+_TOLERANCE = 0.15
+
+#: A Status that says that nobody knows whether a request was performed.
+_TIMEOUT = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Failure",
+    "message": "Timeout: request did not complete within requested timeout - context deadline exceeded",
+    "reason": "Timeout",
+    "details": {},
+    "code": 504,
+}
+
+
+class RetryAfter(Rule):
+    """Shared by the provocations of R1."""
+
+    id = "R1"
+    obligation = "429 or 503 with Retry-After: wait at least that long, then go on"
+    advice = "read the Retry-After header (or details.retryAfterSeconds) and send the request again no sooner"
+    source = "client-go rest/with_retry.go; API Priority and Fairness; KEP-4568"
+    lasts = 12.0
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        refused = [call for call in spell.trace.since(spell.provoked_at) if _told_to_wait(call)]
+        if not refused:
+            return Verdict.not_exercised("the client sent nothing that could be refused")
+        return Verdict.passed(f"{len(refused)} refusals with Retry-After {_RETRY_AFTER} s")
+
+    def judge(self, spell: Spell) -> Verdict:
+        return self._judge_pauses(spell) or super().judge(spell)
+
+    def _judge_pauses(self, spell: Spell) -> Verdict | None:
+        calls = spell.trace.since(spell.provoked_at)
+        for call, following in _attempts(calls):
+            end = call.end
+            if end is None or following is None or not _told_to_wait(call) or _is_shared(spell, call):
+                continue
+            pause = following.at - end
+            if pause < _RETRY_AFTER - _TOLERANCE:
+                return Verdict.failed(
+                    f"{call.verb} {call.path} came again {pause:.2f} s after a {call.status} with Retry-After: {_RETRY_AFTER}",
+                    *spell.excerpt([call, following]),
+                    *spell.excerpt(),
+                )
+        return None
+
+
+def _told_to_wait(call: Call) -> bool:
+    return call.status in (429, 503) and "Retry-After" in dict(call.exchange.answer_headers)
+
+
+def _attempts(calls: Sequence[Call]) -> Iterator[tuple[Call, Call | None]]:
+    """Yields each call with the next that asks for the same: of one stream in the same way, or the same write."""
+
+    def purpose(call: Call) -> object:
+        if call.is_watch or call.is_list:
+            return (call.stream, call.is_watch, call.sends_initial_events)
+        return (call.verb, call.path, call.exchange.raw_body if call.is_write else b"")
+
+    for number, call in enumerate(calls):
+        same = purpose(call)
+        yield call, next((one for one in calls[number + 1 :] if purpose(one) == same), None)
+
+
+def _is_shared(spell: Spell, call: Call) -> bool:
+    """Did the client keep several such streams open on the calm cluster, so that attempts cannot be told apart?"""
+    if call.is_write:
+        return False
+    if not (call.is_watch or call.is_list):
+        return True
+    return sum(one.stream == call.stream for one in spell.calm.spell.trace.open_watches()) > 1
+
+
+class RetryAfterAtStart(RetryAfter):
+    """The watch cache is being filled when the client comes."""
+
+    provocation = "lists and watches are refused with 429 at the start"
+    at_start = True
+
+    def prepare(self, spell: Spell) -> None:
+        message = "storage is (re)initializing"
+        spell.faults.on("list,watch").status(429, message=message, retry_after=_RETRY_AFTER, lasts=2.0, label="initializing")
+
+
+class RetryAfterOnWatch(RetryAfter):
+    """A watch ends and is refused."""
+
+    provocation = "a watch that reconnects is refused with 429"
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        spell.faults.on("list,watch").status(
+            429, message="too many requests", retry_after=_RETRY_AFTER, lasts=2.0, label="too many requests"
+        )
+        spell.faults.on("watch").end().remove()
+
+
+class RetryAfterOnWrite(RetryAfter):
+    """A write is refused."""
+
+    provocation = "a write is refused with 429"
+
+    def provoke(self, spell: Spell) -> None:
+        for verb, resource in require_writes(spell)[:2]:
+            spell.faults.on(verb, resource).status(
+                429, message="too many requests", retry_after=_RETRY_AFTER, times=1, label="too many requests"
+            )
+
+
+class ServerErrors(Rule):
+    """All reads fail for a while."""
+
+    id = "R2"
+    provocation = "a spell of 503 without Retry-After"
+    obligation = "server errors without Retry-After: exponential backoff with jitter, and no end of it"
+    advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
+    source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
+    lasts = 25.0
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        fault = spell.faults.on("list,watch,get").status(503, message="the server is currently unable to handle the request")
+        with fault:
+            spell.faults.on("watch").cut(label="disconnected").remove()
+            spell.wait(spell.bench.seconds)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        return judge_backoff(spell, list(spell.streams_since().values())) or super().judge_trace(spell)
+
+
+class LostAnswer(Rule):
+    """A create is performed and its answer is lost."""
+
+    id = "R3"
+    provocation = "the connection breaks after a create was performed"
+    obligation = "a create whose answer was lost may have happened: look before it is sent again"
+    advice = "after a broken connection or a 504 read what is there (by label or owner), or use names of your own"
+    source = "kubernetes#55860; KEP-4420 (generateName)"
+    lasts = 10.0
+
+    def provoke(self, spell: Spell) -> None:
+        for resource in _require_creates(spell):
+            spell.faults.on("create", resource).lose(times=1, label="answer lost")
+
+    def judge(self, spell: Spell) -> Verdict:
+        return judge_duplicates(spell) or super().judge(spell)
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        if not any(call.exchange.fault for call in writes_of(spell.trace.since(spell.provoked_at))):
+            return Verdict.not_exercised("no create was met")
+        return Verdict.passed()
+
+
+class TimedOutCreate(LostAnswer):
+    """A create is performed and answered with 504."""
+
+    provocation = "a create was performed and is answered with 504"
+
+    def provoke(self, spell: Spell) -> None:
+        for resource in _require_creates(spell):
+
+            def perform(exchange: Exchange) -> tuple[int, Any] | None:
+                body = exchange.body
+                try:
+                    spell.cluster.create(body, namespace=exchange.namespace or None)
+                except ApiError:
+                    return None
+                return 504, _TIMEOUT
+
+            spell.faults.on("create", resource).intercept(perform, times=1, label="timed out")
+
+
+def _require_creates(spell: Spell) -> list[str]:
+    found = [resource for _, resource in require_writes(spell, "create")]
+    found = [resource for resource in found if "/" not in resource and not resource.startswith("events")]
+    if not found:
+        raise NotExercised("the client creates nothing")
+    return found
+
+
+def judge_duplicates(spell: Spell) -> Verdict | None:
+    """Says whether a copy has more children than on the calm cluster; None if none has."""
+    for resource, usual in generated_children(spell).items():
+        for copy in spell.copies:
+            if copy.deleted:
+                continue
+            children = children_of(spell.cluster, copy, resource)
+            if len(children) > spell.calm.reaction.children.get(resource, usual):
+                names = ", ".join(sorted(child["metadata"]["name"] for child in children))
+                creates = [call for call in spell.trace.since(copy.mark) if call.verb == "create" and call.resource == resource]
+                return Verdict.failed(
+                    f"{len(children)} {resource} for {copy.names()[0]} in place of {usual}: {names}", *spell.excerpt(creates)
+                )
+    return None
+
+
+class Storm(Rule):
+    """All connections drop, several times; how long the client waits shows whether many would come at once."""
+
+    id = "R4"
+    provocation = "all connections are reset, again and again"
+    obligation = "reconnect after a drop at a random moment, so that many clients do not come at once"
+    advice = "add a random part to each pause before a reconnect, the first one included"
+    source = "kubernetes#6770; client-go reflector (jitter 1.0)"
+    legality = "C"
+    lasts = 25.0
+
+    #: How often the connections drop, each time with a client that has just started.
+    ROUNDS = 4
+    #: Pauses below this are called immediate; and those that differ by less are equal.
+    AT_ONCE, EQUAL = 0.1, 0.04
+
+    def provoke(self, spell: Spell) -> None:
+        spell.require_watch()
+        spell.require_restartable()
+        pauses: list[list[float]] = []
+        for number in range(self.ROUNDS):
+            if number:
+                spell.restart_client()
+                spell.converge()
+                spell.wait(1.2)
+            mark = spell.trace.mark()
+            dropped_at = spell.now
+            streams = {call.stream for call in spell.require_watch()}
+            spell.faults.on("watch").cut(label="dropped").remove()
+            spell.await_until(lambda mark=mark, streams=streams: streams <= set(spell.trace.streams(mark)), spell.patience())
+            found = spell.trace.streams(mark)
+            pauses.append([found[key].calls[0].at - dropped_at for key in streams if key in found])
+        spell.memory["pauses"] = pauses
+
+    def judge_trace(self, spell: Spell) -> Verdict:
+        pauses = [pause for some in spell.memory.get("pauses", ()) for pause in some[:1]]
+        if len(pauses) < self.ROUNDS:
+            return Verdict.not_exercised("the client did not reconnect often enough to be judged")
+        shown = ", ".join(f"{pause:.2f}" for pause in pauses)
+        if max(pauses) < self.AT_ONCE:
+            return Verdict.warned(f"reconnects at once after each drop (after {shown} s): many clients would come together")
+        if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL and statistics.pstdev(pauses) < self.EQUAL:
+            return Verdict.failed(f"no jitter: reconnects after {shown} s", *spell.excerpt())
+        return Verdict.passed(f"reconnects after {shown} s")
+
+
+RULES = (RetryAfterAtStart, RetryAfterOnWatch, RetryAfterOnWrite, ServerErrors, LostAnswer, TimedOutCreate, Storm)
